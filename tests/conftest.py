@@ -13,6 +13,7 @@ import typer.main
 import typer.testing
 from hypothesis import settings
 
+from tests.support import FULL
 from trustassay import registry
 
 # Started in the background of a script, a process ignores interruptions, and so do its children;
@@ -21,10 +22,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure, and neither is an example found by chance: the same change passes
-# or fails each time. HYPOTHESIS_PROFILE=search looks at new examples (make nightly).
-settings.register_profile("everywhere", deadline=None, derandomize=True)
+# or fails each time. With FULL_TESTS=1 (make nightly) it looks at new examples, and more of them.
+settings.register_profile("everywhere", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everywhere"))
+settings.load_profile("search" if FULL else "everywhere")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep each file in one worker, and all that needs torch or a browser: one import, one start.
+
+    This has an effect with ``--dist loadgroup``.
+    """
+    shared = ("torch", "browser")
+    of_files = {
+        item.path: mark for item in items for mark in shared if item.get_closest_marker(mark)
+    }
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(of_files.get(item.path, file)))
 
 
 @pytest.fixture(autouse=True)

@@ -89,10 +89,8 @@ def serve(path: str) -> None:
     from trustassay.cli.main import app
 
     for package in PRELOADED:
-        found = pkgutil.walk_packages(
-            [f"{trustassay.__path__[0]}/{package}"], f"trustassay.{package}."
-        )
-        for module in found:
+        folder = f"{trustassay.__path__[0]}/{package}"
+        for module in pkgutil.walk_packages([folder], f"trustassay.{package}."):
             importlib.import_module(module.name)
     typer.main.get_command = functools.cache(typer.main.get_command)
     CliRunner().invoke(app, ["score", "no.jsonl"])  # typer imports some of its parts then

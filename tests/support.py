@@ -26,6 +26,13 @@ Verdict = Callable[[str, str], Sequence[float]]
 
 YES = (1.0, 0.0, 0.0)
 ROOT = Path(__file__).parent.parent
+FULL = bool(os.environ.get("FULL_TESTS"))
+"""Whether simulations and random examples are as many as in ``make nightly``."""
+
+
+def repeats(full: int) -> int:
+    """Return how often a simulation is repeated: so often, or a third of it."""
+    return full if FULL else full // 3
 
 
 def record(i: int, **others: Any) -> dict[str, Any]:
