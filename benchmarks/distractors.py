@@ -28,8 +28,7 @@ from numpy.typing import NDArray
 from trustassay.backends import resolve
 from trustassay.backends.embedded import encoder
 from trustassay.backends.word_table import word_table
-from trustassay.calls.client import CallOptions, open_calls
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import likely_types, normalised, words_of

@@ -8,7 +8,7 @@ Two made-up runs answer the same n questions. A question is easy or hard for bot
 statements are drawn with the question's own share of support. Of the second run's answers one in
 twenty is drawn anew, and some are spoilt: none for runs of equal quality, else so many that the
 figure is so many points lower in the long run. Each pair of runs is written as folders and given to
-the gate as docs/ci.md prints it: ``--undecided pass --max faithfulness.failed=0``.
+the gate as docs/errands/ci.md prints it: ``--undecided pass --max faithfulness.failed=0``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many labels `label` saves against labels drawn at random, and how often its intervals hold.
 
-    TRUSTASSAY_SHARED=... python -m benchmarks.labelling        # the tables of docs/label.md
+    TRUSTASSAY_SHARED=... python -m benchmarks.labelling        # the tables of docs/people/label.md
     python -m benchmarks.labelling --only coverage --part 0.2
     TRUSTASSAY_SHARED=... python -m benchmarks.labelling --only sets --runs FOLDER
 

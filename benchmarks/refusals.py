@@ -21,7 +21,7 @@ from trustassay.metrics.faithfulness.claims import refusal_of
 from trustassay.metrics.grounding.refusal import refuses_as_in_paper, refuses_in_words
 
 HALVES = ("choice", "held out", "fresh", "last")
-"""Lots in the order in which they were written; docs/figures/refusals.md says which is which."""
+"""Lots in the order in which they were written; see benchmarks/results/refusals.md."""
 FILE = Path(__file__).parents[1] / "tests/metrics/grounding/refusals.jsonl"
 
 

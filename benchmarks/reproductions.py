@@ -12,18 +12,20 @@ trustassay[reference]; METEOR is left out where WordNet is not installed.
 from __future__ import annotations
 
 import argparse
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from trustassay import score
 from trustassay.data import Located, read_samples
 from trustassay.metrics import Reference
-from trustassay.statistics.correlation import MEASURES, bootstrap_interval, pearson, pearson_p
-from trustassay.statistics.resampling import generator
+from trustassay.statistics.correlation import MEASURES, Measure, pearson
+from trustassay.statistics.distributions import incomplete_beta
+from trustassay.statistics.resampling import generator, percentile_interval
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Mapping[str, Floats]]
@@ -39,6 +41,35 @@ TABLE_1: Mapping[str, tuple[str, tuple[float | None, ...]]] = {
     "meteor": ("METEOR", (0.603, 0.536, 0.106)),
 }
 """The rows that need no model, as the paper prints them."""
+
+
+def pearson_p(r: float, n: int) -> float:
+    """Return the two-sided p-value of Pearson's r of n pairs: of Student's t with n - 2 degrees.
+
+    t^2 = r^2 (n - 2) / (1 - r^2), so p = I_{1 - r^2}((n - 2) / 2, 1 / 2). With 2 pairs it is 1.
+    """
+    return 1.0 if n < 3 else incomplete_beta((n - 2) / 2, 0.5, 1 - r * r)
+
+
+def bootstrap_interval(
+    measure: Measure,
+    x: ArrayLike,
+    y: ArrayLike,
+    rng: np.random.Generator,
+    replicates: int = 1000,
+    level: float = 0.95,
+) -> tuple[float, float] | None:
+    """Return the percentile interval of a measure over resamples of the pairs (Efron 1979).
+
+    Resamples in which the measure is not defined are left out; ``None`` where it never is.
+    """
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    drawn = []
+    for _ in range(replicates if len(a) else 0):
+        picks = rng.integers(0, len(a), len(a))
+        value = measure(a[picks], b[picks])
+        drawn.append(math.nan if value is None else value)
+    return percentile_interval(drawn, level)
 
 
 def measured(file: Path, metric: Reference, folder: Path) -> Columns:

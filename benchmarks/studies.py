@@ -1,7 +1,7 @@
 """How often intervals of ``study`` hold the truth, how often its tests raise a false alarm, and
 how long 10,000 resamples take beside a plain loop.
 
-    python -m benchmarks.studies                           # the tables of docs/study.md
+    python -m benchmarks.studies                           # the tables of docs/people/study.md
     python -m benchmarks.studies --only coverage --part 0.2
     python -m benchmarks.studies --only speed
 

@@ -31,7 +31,7 @@ def test_the_sentence_names_the_best_the_worst_and_what_is_missed() -> None:
 
 def test_the_figures_are_those_of_the_documentation() -> None:
     told = entailer_quality(trustassay.entailer("embedded").name, ["grounding"])
-    page = (DOCS / "docs/embedded-models.md").read_text(encoding="utf-8")
+    page = (DOCS / "docs/models/embedded.md").read_text(encoding="utf-8")
     for one in told.sets:
         row = next(line for line in page.splitlines() if line.startswith(f"| {one.set} |"))
         assert f"| {one.n:,} (" in row
@@ -43,7 +43,7 @@ def test_the_figures_are_those_of_the_documentation() -> None:
 
 
 def test_the_documentation_of_faithfulness_has_its_figures() -> None:
-    page = (DOCS / "docs/figures/faithfulness.md").read_text(encoding="utf-8")
+    page = (DOCS / "benchmarks/results/faithfulness.md").read_text(encoding="utf-8")
     for one in entailer_quality(trustassay.entailer("embedded").name, ["faithfulness"]).sets:
         row = next(line for line in page.splitlines() if line.startswith(f"| {one.set}"))
         assert f"{one.n:,}" in row

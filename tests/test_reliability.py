@@ -119,7 +119,7 @@ def test_a_row_is_measured_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_every_row_stands_in_the_documentation_with_its_command() -> None:
-    text = (ROOT / "docs" / "figures" / "reliability.md").read_text(encoding="utf-8")
+    text = (ROOT / "benchmarks/results/reliability.md").read_text(encoding="utf-8")
     assert HEAD in text
     found = re.findall(
         r"^\| (.+?) \|.*`python -m benchmarks\.reliability (.+?)` \|$", text, re.MULTILINE

@@ -1,1 +1,1 @@
-"""FEWL's forms side by side on data with labels: ``docs/fewl-figures.md`` says what came of it."""
+"""FEWL's forms side by side on data with labels: ``benchmarks/results/fewl-tables.md``."""

@@ -388,9 +388,8 @@ def rescore(
         As :func:`score`.
     """
     from trustassay.runs.counts import UNIT
-    from trustassay.runs.needs import backend_words
+    from trustassay.runs.needs import backend_words, recorded_backends
     from trustassay.runs.prepare import POOL
-    from trustassay.runs.recorded import recorded_backends
 
     old, new = RunFolder(Path(run)), RunFolder(Path(out))
     settings = old.read_run()

@@ -48,7 +48,7 @@ class EntailerQuality:
     sets: tuple[Agreement, ...] = ()
     near_copies: Agreement | None = None
     weak: tuple[str, ...] = ()
-    page: str = "docs/entailers.md"
+    page: str = "docs/models/entailers.md"
 
     @property
     def sentence(self) -> str:

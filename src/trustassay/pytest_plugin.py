@@ -78,16 +78,14 @@ class AssertTrust:
 
     def _backends_of(self, metric: Metric) -> dict[str, Any]:
         """Return the backends that a metric uses; local ones loaded, once each."""
-        from trustassay.calls.backends import place_of
-        from trustassay.calls.kinds import capability
-        from trustassay.runs.needs import asked_words, check_needs
+        from trustassay.runs.needs import demands_of
 
-        words = asked_words([metric])
+        demands = demands_of([metric])
+        words = {one.word for one in demands}
         found = {word: one for word, one in self._backends.items() if word in words}
-        for _, need in check_needs([metric]):
-            kind = capability(place_of(need.capability).capability)
-            default = None if need.optional else need.default or kind.default
-            choice = found.get(kind.backend, default)
+        for demand in demands:
+            kind = demand.served
+            choice = found.get(kind.backend, None if demand.need.optional else demand.default)
             if kind.name == "chat" or not isinstance(choice, str):
                 continue
             key = (kind.backend, choice)

@@ -16,8 +16,7 @@ from trustassay.backends.knowledge_bases import (
     query_of,
     spotlight_address,
 )
-from trustassay.calls.client import CallOptions, open_calls
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors
 from trustassay.errors import BackendError, CallError, UnknownNameError

@@ -269,7 +269,7 @@ def test_embedders_that_are_none() -> None:
 # ------------------------------------------------------------------------------ documentation
 
 
-DOCS = (Path(__file__).parents[2] / "docs" / "chat-models.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "models/chat-models.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("scheme", [o.name for k in ("chat model", "embedder") for o in schemes(k)])

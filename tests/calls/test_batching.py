@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.support import YES, Pair, Recorder
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Policy, batches
-from trustassay.calls.client import CallOptions, Client
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits, Entailment, Probabilities
 from trustassay.errors import BackendError

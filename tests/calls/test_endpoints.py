@@ -13,8 +13,7 @@ import pytest
 import trustassay
 from trustassay.calls.backends import Backends
 from trustassay.calls.budget import Budget, BudgetReachedError, RequestCounter
-from trustassay.calls.client import CallOptions, Client
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import Client
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import Client, SampleModels
 from trustassay.calls.multiple_choice import letter_of
 from trustassay.capabilities import ChatRequest, Choice, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError

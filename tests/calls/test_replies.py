@@ -17,8 +17,7 @@ from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
 from trustassay.calls.budget import Budget, RequestCounter
 from trustassay.calls.cache_key import chat_parts, request_key
-from trustassay.calls.client import CallOptions, Client
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Prices
 from trustassay.calls.replies import empty_reply, reply_from_json, reply_to_json
 from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall

@@ -25,7 +25,7 @@ __all__ = ["one_server", "server"]
 pytestmark = pytest.mark.slow
 
 CACHE = ".cache/trustassay/calls.sqlite"
-"""The one file below the user's home that the docs name (docs/asking.md)."""
+"""The one file below the user's home that the docs name (docs/models/chat-models.md)."""
 
 STRACE = ("strace", "--seccomp-bpf", "-f", "-qq", "-e", "trace=network")
 SENT = re.compile(r"\b(?:connect|sendto|sendmsg|sendmmsg)\(.*?port=htons\((\d+)\).*?\"([^\"]+)\"")

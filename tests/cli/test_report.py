@@ -167,5 +167,5 @@ def test_the_terminal_says_how_sure_the_judge_is(cli: Cli, run: Path) -> None:
     said = cli("rescore", "run", "--metric", "grounding:threshold=0.6", "--out", "again")
     words = " ".join(said.err.split())
     assert "how sure is this judge? The entailer lexical agrees with people at an AUC" in words
-    assert "See docs/entailers.md." in words
+    assert "See docs/models/entailers.md." in words
     assert max(map(len, said.err.splitlines())) < 200

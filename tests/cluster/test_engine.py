@@ -91,6 +91,22 @@ def test_what_workers_cannot_do_is_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("samples", "address", "says"),
+    [
+        (9, None, "of this machine alone is slower than --engine local"),
+        (4_999, "10.0.0.5:6379", "4,999 samples: below 5,000 --engine local is usually faster"),
+        (5_000, "10.0.0.5:6379", ""),
+    ],
+)
+def test_it_is_said_where_one_process_is_faster(
+    samples: int, address: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    message = engine.slower_than_local(samples, ClusterOptions(address=address))
+    assert says in message and bool(says) == bool(message)
+
+
 def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     board = engine._Board([])

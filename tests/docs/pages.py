@@ -2,9 +2,12 @@
 
     python -m tests.docs.pages --write docs/start.md      # put in the output that is printed today
 
-In a page that is executed, a fence with a title (``json title="log.jsonl"``) is a file, ``bash``
-holds commands, ``python`` is code, and ``text`` after either is what it prints. A line ``…`` in it
-stands for any number of lines. ``<!-- not run: REASON -->`` above a fence leaves it out.
+Between ``<!-- executed -->`` and ``<!-- /executed -->`` a page is executed as it stands, in an
+empty folder: a fence with a title (``json title="log.jsonl"``) is a file, ``bash`` holds commands,
+``python`` is code, and ``text`` after either is what it prints. A line ``…`` in it stands for any
+number of lines. All other commands and Python of a page run in a folder that has the files they
+name, with scripted models in place of endpoints (:mod:`tests.docs.world`); their output is not
+compared. ``<!-- not run: REASON -->`` above a fence leaves it out.
 """
 
 from __future__ import annotations
@@ -29,14 +32,10 @@ from trustassay.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-_PLACES = ("start.md", "low-scores.md", "tutorials/*.md", "recipes/*.md")
-EXECUTED = sorted(page for place in _PLACES for page in DOCS.glob(place))
-"""Pages whose code runs as it stands there, and whose output is compared."""
-OTHERS = sorted(
-    path
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
-    if path not in EXECUTED
-)
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")])
+_EXECUTED = re.compile(r"^<!-- executed -->$.*?^<!-- /executed -->$", re.MULTILINE | re.DOTALL)
+EXECUTED = [page for page in PAGES if _EXECUTED.search(page.read_text(encoding="utf-8"))]
+"""Pages with code that runs as it stands there, and whose output is compared."""
 COLUMNS = "100"
 PAGE = "docs_page"
 _FENCE = re.compile(
@@ -59,6 +58,7 @@ class Block:
     title: str
     body: str
     reason: str
+    executed: bool
     span: tuple[int, int]
 
     def commands(self) -> list[str]:
@@ -70,6 +70,7 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """Return the fences of a page in order."""
     found = []
+    regions = [match.span() for match in _EXECUTED.finditer(text)]
     for match in _FENCE.finditer(text):
         language, _, rest = match["info"].strip().partition(" ")
         title = _TITLE.search(rest)
@@ -80,6 +81,7 @@ def blocks(text: str) -> list[Block]:
                 title[1] if title else "",
                 re.sub(rf"^{match['indent']}", "", match["body"], flags=re.MULTILINE),
                 match["reason"] or "",
+                any(start < match.start() < end for start, end in regions),
                 match.span("body"),
             )
         )
@@ -139,7 +141,7 @@ def run_command(line: str, allowed: Sequence[int] = (0,)) -> str:
 
 
 def run_page(text: str, folder: Path, run: str = "") -> list[Printed]:
-    """Run the code of a page in an empty folder; return what each output says and what it is.
+    """Run the executed parts of a page in an empty folder; return what each output says and is.
 
     ``run`` is the reason above code that is left out elsewhere, and runs here.
     """
@@ -147,7 +149,7 @@ def run_page(text: str, folder: Path, run: str = "") -> list[Printed]:
     module = sys.modules[PAGE] = types.ModuleType(PAGE)  # where dataclasses look for their names
     with inside(folder):
         for block in blocks(text):
-            if block.reason not in ("", run):
+            if not block.executed or block.reason not in ("", run):
                 continue
             if block.title:
                 (folder / block.title).parent.mkdir(parents=True, exist_ok=True)

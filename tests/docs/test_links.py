@@ -19,7 +19,9 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
+        ROOT / "DECISIONS.md",
         ROOT / "papers/README.md",
+        *(ROOT / "benchmarks/results").glob("*.md"),
         *DOCS.rglob("*.md"),
     ]
 )

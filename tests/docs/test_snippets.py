@@ -1,7 +1,7 @@
 """The code of the documentation is run, and what it prints is what the pages say.
 
-Pages of ``EXECUTED`` run as they stand there. Of all others each command of trustassay is read by
-the real parser, and run in a folder that has the files it names, with scripted models in place of
+The executed parts of a page run as they stand there. All other commands of trustassay are read by
+the real parser, and run in a folder that has the files they name, with scripted models in place of
 endpoints; ``PARSED_ONLY`` says why some are not run.
 """
 
@@ -21,7 +21,7 @@ import typer.main
 from tests.docs import world
 from tests.docs.pages import (
     EXECUTED,
-    OTHERS,
+    PAGES,
     blocks,
     filled_in,
     inside,
@@ -52,11 +52,14 @@ _COMMAND = re.compile(r"(?:\w+=\S* )*(trustassay .*)")
 """A command, behind settings of the environment if there are any."""
 
 
-def commands(page: Path) -> list[tuple[str, str]]:
-    """Return the commands of a page in order, each with the folder that ``cd`` names before it."""
+def commands(page: Path, executed: bool = False) -> list[tuple[str, str]]:
+    """Return the commands of a page in order, each with the folder that ``cd`` names before it.
+
+    ``executed``: those of its executed parts, else all others.
+    """
     found: dict[str, str] = {}
     for block in blocks(page.read_text(encoding="utf-8")):
-        if block.reason:
+        if block.reason or block.executed is not executed:
             continue
         place = "."
         for line in block.commands() if block.language in ("", "sh", "bash") else ():
@@ -99,7 +102,8 @@ def test_what_a_page_says_is_printed_is_printed(page: Path, tmp_path: Path) -> N
     ],
 )
 def test_other_output_is_noticed(says: str, agrees: bool, tmp_path: Path) -> None:
-    page = f'```python\nprint("one\\ntwo 4 s\\nfour")\n```\n\n```text\n{says}```\n'
+    code = '```python\nprint("one\\ntwo 4 s\\nfour")\n```'
+    page = f"<!-- executed -->\n{code}\n\n```text\n{says}```\n\n<!-- /executed -->\n"
     printed = run_page(page, tmp_path)
     assert [one.agrees() for one in printed] == [agrees]
     shown = "one\ntwo 4 s\nfour" if not agrees and "…" not in says else says.rstrip()
@@ -107,7 +111,7 @@ def test_other_output_is_noticed(says: str, agrees: bool, tmp_path: Path) -> Non
 
 
 def pages_with_commands() -> list[Path]:
-    return [page for page in OTHERS if commands(page)]
+    return [page for page in PAGES if commands(page)]
 
 
 @pytest.mark.slow
@@ -116,7 +120,7 @@ def test_the_commands_of_a_page_run(page: Path, files: Path, tmp_path: Path) -> 
     folder = tmp_path / "files"
     shutil.copytree(files, folder, symlinks=True)
     for block in blocks(page.read_text(encoding="utf-8")):
-        if block.title:
+        if block.title and not block.executed:
             (folder / block.title).write_text(block.body, encoding="utf-8")
     for place, line in commands(page):
         if not any(re.search(pattern, line) for pattern in PARSED_ONLY):
@@ -124,9 +128,9 @@ def test_the_commands_of_a_page_run(page: Path, files: Path, tmp_path: Path) -> 
                 run_command(world.scripted(line))
 
 
-@pytest.mark.parametrize("page", [*pages_with_commands(), *EXECUTED], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_parser_reads_each_command(page: Path) -> None:
-    for _, line in commands(page):
+    for _, line in (*commands(page), *commands(page, executed=True)):
         parse(shlex.split(line)[1:])
 
 
@@ -159,7 +163,7 @@ def test_the_parser_notices_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("pattern", PARSED_ONLY)
 def test_each_exception_is_needed(pattern: str) -> None:
-    lines = [line for page in OTHERS for _, line in commands(page)]
+    lines = [line for page in PAGES for _, line in commands(page)]
     assert any(re.search(pattern, line) for line in lines)
 
 
@@ -173,7 +177,7 @@ def code(page: Path) -> list[str]:
     return [
         block.body
         for block in found
-        if block.language == "python" and not (block.title or block.reason)
+        if block.language == "python" and not (block.title or block.reason or block.executed)
         if "hf:" not in block.body
     ]
 
@@ -181,7 +185,7 @@ def code(page: Path) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    [page for page in OTHERS if code(page) and page.name not in PYTHON_ELSEWHERE],
+    [page for page in PAGES if code(page) and page.name not in PYTHON_ELSEWHERE],
     ids=lambda page: page.stem,
 )
 def test_the_python_of_a_page_runs(page: Path, files: Path, tmp_path: Path) -> None:

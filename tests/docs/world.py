@@ -122,7 +122,7 @@ def build(folder: Path) -> None:
     pairs = [(_bare(one), _bare(other), one is other) for one in samples for other in samples]
     names = ("premise", "hypothesis", "label")
     _lines(folder / "pairs.jsonl", [dict(zip(names, pair, strict=True)) for pair in pairs])
-    page = (ROOT / "docs/judge.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/methods/judge.md").read_text(encoding="utf-8")
     rubric = next(block.body for block in blocks(page) if block.language == "yaml")
     _text(folder / "tone.yaml", [rubric])
     _text(folder / "page_models.py", [SCRIPTED])

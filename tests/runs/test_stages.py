@@ -14,8 +14,7 @@ from tests.support import lines as read_lines
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import Client
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import Client, SampleModels
 from trustassay.capabilities import Reply
 from trustassay.runs.fill import FilledSample, Outcome, Responses, StageModels, fill_samples, filled
 from trustassay.runs.folder import RunFolder

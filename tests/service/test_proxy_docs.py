@@ -1,4 +1,4 @@
-"""The example of docs/proxy.md, run as it stands there but for the address."""
+"""The example of docs/live/proxy.md, run as it stands there but for the address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.service.upstream import Asked, Upstream, Write, chunks, says, streams
 pytest.importorskip("openai")
 pytest.importorskip("prometheus_client")
 pytestmark = pytest.mark.slow
-PAGE = DOCS / "proxy.md"
+PAGE = DOCS / "live/proxy.md"
 ADDRESS = "http://127.0.0.1:8770"
 ANSWER = "The stone bridge was opened in 1911. It is made of steel."
 

@@ -320,8 +320,10 @@ def test_the_example_of_the_documentation_prints_what_it_says(
 ) -> None:
     monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", None)
     monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER_SET_ONCE", once.Once())
-    page = (ROOT / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
-    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
+    page = (ROOT / "docs" / "live/tools.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"```python\n((?:(?!```).)*opentelemetry.*?)```\n\n```\n(.*?)```", page, re.DOTALL
+    )
     assert found
-    exec(compile(found[1], "docs/opentelemetry.md", "exec"), {})
+    exec(compile(found[1], "docs/live/tools.md", "exec"), {})
     assert capsys.readouterr().out == found[2]

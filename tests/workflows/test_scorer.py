@@ -97,10 +97,10 @@ def test_options_on_auto_are_settled_by_each_sample_without_a_folder_by_the_firs
 
 
 def test_the_example_of_the_documentation_prints_what_it_says(capsys: Any) -> None:
-    page = (ROOT / "docs" / "scorer.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "live/serve.md").read_text(encoding="utf-8")
     found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", page, re.DOTALL)
     assert found
-    exec(compile(found[1], "docs/scorer.md", "exec"), {})
+    exec(compile(found[1], "docs/live/serve.md", "exec"), {})
     assert capsys.readouterr().out == found[2]
 
 

@@ -21,7 +21,7 @@ from llama_models import PASSAGES, Scripted
 
 import trustassay
 from trustassay.errors import BackendError
-from trustassay.metrics.grounding.figures import FIGURES
+from trustassay.metrics.grounding.summary import FIGURES
 
 QUESTIONS = ["When was the stone bridge over the river opened?", "How high is the chimney?"]
 ANSWERS = ["The stone bridge was opened in 1911.", "The chimney is 40 metres high."]

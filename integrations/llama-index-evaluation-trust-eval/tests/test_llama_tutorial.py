@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
 
-PAGE = Path(__file__).parents[3] / "docs" / "llamaindex.md"
+PAGE = Path(__file__).parents[3] / "docs" / "live/llamaindex.md"
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 

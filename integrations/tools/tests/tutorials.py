@@ -1,4 +1,4 @@
-"""Runs a section of docs/integrations.md, and compares what it prints with what stands there.
+"""Runs a section of docs/live/tools.md, and compares what it prints with what stands there.
 
     python integrations/tools/tests/tutorials.py        # put in what is printed today
 
@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT)]
 
 from tests.docs.pages import Printed, filled_in, run_page
 
-PAGE = ROOT / "docs" / "integrations.md"
+PAGE = ROOT / "docs" / "live/tools.md"
 RUN_HERE = "the tests of the integration run it"
 """The reason above code that the other tests of the documentation do not run."""
 

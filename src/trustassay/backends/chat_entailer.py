@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from importlib.resources import as_file, files
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from trustassay.capabilities import (
     repair_turns,
 )
 from trustassay.errors import BackendError, CallError, UnknownNameError, UnparsedError
-from trustassay.prompts import Prompt, PromptError
+from trustassay.prompts import Prompt, PromptError, shipped
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
 Ask = Callable[[ChatRequest], Awaitable[Reply]]
@@ -103,10 +102,7 @@ def judging_of(uri: str) -> tuple[str, Judging]:
 
 def entailment_prompt(file: str | None = None) -> Prompt:
     """Return the prompt around a pair: that of a file, else the one that is here."""
-    if file is not None:
-        return Prompt.read(file)
-    with as_file(files("trustassay.backends") / "prompts" / "entailment.jinja") as path:
-        return Prompt.read(path)
+    return shipped(__package__, "entailment", file)
 
 
 class ChatEntailer:

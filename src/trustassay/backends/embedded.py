@@ -4,7 +4,7 @@ The entailer reads a premise in overlapping windows of whole sentences with a sm
 and uses the window with the strongest entailment. What still has more tokens than fit (data, lists
 of links, scripts without spaces) is cut between tokens, so that every text can be read. A logistic
 combination, whose inputs and weights are in ``entailer.json``, adds the words that the statement
-shares with the whole premise. ``docs/embedded-models.md`` reports the agreement with people;
+shares with the whole premise. ``docs/models/embedded.md`` reports the agreement with people;
 ``training/`` builds the weights, and cuts with the same functions.
 
 The encoders are int8 ONNX graphs over one shared table of word embeddings. Both begin behind the

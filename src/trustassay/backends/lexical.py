@@ -1,7 +1,7 @@
 """``lexical``: entailment guessed from shared words, numbers and negation, without a model.
 
 It does not use meaning: it rates a paraphrase as unsupported, and the same words in a wrong order
-as supported. ``docs/entailers.md`` reports its agreement with human labels.
+as supported. ``docs/models/entailers.md`` reports its agreement with human labels.
 """
 
 from __future__ import annotations

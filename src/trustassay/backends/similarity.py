@@ -1,7 +1,7 @@
 """Similarities of two texts, on top of the other capabilities; two of them know the question.
 
 Two answers to one question share the question's words whatever they say. What tells them apart is
-what they add. ``docs/fewl.md`` says what else was tried.
+what they add. ``docs/methods/fewl.md`` says what else was tried.
 """
 
 from __future__ import annotations

@@ -93,6 +93,11 @@ class Capability(Generic[Item, Reply]):
     through: Callable[[Any], Through | None] = lambda _backend: None
     remote_items: int | None = None
 
+    @property
+    def word(self) -> str:
+        """The keyword of the backend in Python."""
+        return self.backend.replace(" ", "_")
+
     def check(self, backend: Any) -> None:
         """Raise :class:`BackendError` if a backend cannot serve this capability."""
         if self.able is not None and not isinstance(backend, self.able):

@@ -211,7 +211,7 @@ class Cluster:
         str,
         typer.Option(
             help="local, or ray for workers on a Ray cluster: the one at ADDRESS or RAY_ADDRESS, "
-            "else one that is started on this machine (see docs/scaling.md).",
+            "else one that is started on this machine (see docs/big-runs.md).",
             metavar="local|ray[:ADDRESS]",
         ),
     ] = "local"

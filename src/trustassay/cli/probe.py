@@ -78,10 +78,10 @@ def attack(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
-    Use it to test your own systems: see docs/attack.md. Run the same command again to continue a
-    stopped search. The defaults are not the paper's. The third command runs the paper's search as
-    its authors' program does, with the characters of the paper's Table 12; each step needs 110
-    answers, 10 of which are already known.
+    Use it to test your own systems: see docs/methods/harmonicity.md. Run the same command again to
+    continue a stopped search. The defaults are not the paper's. The third command runs the paper's
+    search as its authors' program does, with the characters of the paper's Table 12; each step
+    needs 110 answers, 10 of which are already known.
 
     \b
     trustassay probe attack "Who sailed around Africa first?" \\

@@ -102,7 +102,7 @@ class Following:
         typer.Option(
             "--opentelemetry",
             help="With --follow: send each score as an event to OpenTelemetry, as it is "
-            "configured by opentelemetry-instrument (see docs/opentelemetry.md).",
+            "configured by opentelemetry-instrument (see docs/live/tools.md).",
         ),
     ] = False
     explanations: Annotated[

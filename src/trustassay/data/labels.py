@@ -248,7 +248,7 @@ def _pair_text(row: Mapping[str, Any], column: str) -> str:
 
 
 def _supported(value: Any, column: str, supported: str) -> bool:
-    word = _word(value)
+    word = folded(str(value))
     if supported and value is not None:
         return str(value).strip() == supported
     if word in SUPPORTED:
@@ -262,9 +262,5 @@ def _supported(value: Any, column: str, supported: str) -> bool:
 
 
 def _contradicted(value: Any) -> bool | None:
-    word = _word(value)
+    word = folded(str(value))
     return word in CONTRADICTED if word in CONTRADICTED | NOT_STATED else None
-
-
-def _word(value: Any) -> str:
-    return str(value).strip().casefold().replace(" ", "_").replace("-", "_")

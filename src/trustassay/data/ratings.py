@@ -6,7 +6,6 @@ Nothing is guessed: columns are found by their names, or by what the user says t
 from __future__ import annotations
 
 import csv
-import io
 import math
 import re
 from collections import Counter
@@ -19,8 +18,7 @@ from typing import Any
 from trustassay.data.journal import UNEQUAL, is_journal, read_journal
 from trustassay.data.reading import raw_records
 from trustassay.data.records import InputError
-from trustassay.data.source_files import opened
-from trustassay.data.tables import SAVE_AS_UTF8, Decoder, header_of, not_utf8
+from trustassay.data.tables import SAVE_AS_UTF8, csv_rows, header_of, not_utf8
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
@@ -216,28 +214,18 @@ def _table(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     found = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
-    decoder = Decoder(name, found.encoding)
     header: list[str] = []
-    with opened(path, name) as stream:
-        # Bytes that are not UTF-8 survive as lone surrogates, to be decoded, or reported.
-        text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        rows = csv.reader(text, delimiter=found.delimiter, strict=True)
-        try:
-            for row in map(decoder.read, rows):
-                if not any(row) or rows.line_num < found.line:
-                    continue
-                if not header:
-                    header = _header([cell.strip() for cell in row], name)
-                    continue
-                where = f"{name}:{rows.line_num}"
-                if len(row) > len(header):
-                    faults.append(f"{where}: more cells than the header names")
-                elif bad := [k for k, v in zip(header, row, strict=False) if not_utf8([v])]:
-                    faults.append(f"{where}: {bad[0]}: is not UTF-8; {SAVE_AS_UTF8}")
-                else:
-                    yield where, {k: v for k, v in zip_longest(header, row) if k}
-        except csv.Error as error:
-            raise InputError(f"{name}:{rows.line_num}: is not CSV ({error})") from None
+    for where, row in csv_rows(path, name, found):
+        if isinstance(row, csv.Error):
+            raise InputError(f"{where}: is not CSV ({row})") from None
+        if not header:
+            header = _header([cell.strip() for cell in row], name)
+        elif len(row) > len(header):
+            faults.append(f"{where}: more cells than the header names")
+        elif bad := [k for k, v in zip(header, row, strict=False) if not_utf8([v])]:
+            faults.append(f"{where}: {bad[0]}: is not UTF-8; {SAVE_AS_UTF8}")
+        else:
+            yield where, {k: v for k, v in zip_longest(header, row) if k}
 
 
 def _header(header: list[str], name: str) -> list[str]:

@@ -298,15 +298,34 @@ def csv_records(
     Without one the ``delimiter`` is only the usual one of such files, and what is above the header,
     a title for instance, is not read.
     """
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    decoder, above = Decoder(name), 0
+    found = Header(header or (), 0, delimiter)
     if header is None:
         found = header_of(path, name, delimiter, lambda cells: tells_question(cells, fields))
-        decoder, above, delimiter = Decoder(name, found.encoding), found.line, found.delimiter
+    for where, row in csv_rows(path, name, found):
+        if isinstance(row, csv.Error):
+            if header is None:
+                raise InputError(f"{where}: the header is not CSV ({row})") from row
+            open_quote = "unexpected end" in str(row)
+            reason = "a quoted cell is never closed" if open_quote else str(row)
+            yield Raw(where, None, (Problem("record", f"is not CSV ({reason})"),))
+        elif header is None:
+            cells = [cell.strip() for cell in row]
+            if not_utf8(cells):
+                raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
+            header = checked_header(cells, name, fields, _PARTED_BY[found.delimiter])
+        else:
+            yield _csv_record(row, where, header, fields)
+
+
+def csv_rows(path: Path, name: str, found: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
+    """Yield the rows from the header on that have a text, each with where it begins; an error in
+    place of what is no row. Bytes that are not UTF-8 are lone surrogates (:func:`not_utf8`).
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    decoder = Decoder(name, found.encoding)
     with opened(path, name) as stream:
-        # Bytes that are not UTF-8 survive as lone surrogates, to be decoded, or reported.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        rows = csv.reader(text, delimiter=delimiter, strict=True)
+        rows = csv.reader(text, delimiter=found.delimiter, strict=True)
         while True:
             where = f"{name}:{rows.line_num + 1}"
             try:
@@ -314,21 +333,10 @@ def csv_records(
             except StopIteration:
                 return
             except csv.Error as error:
-                if header is None:
-                    raise InputError(f"{where}: the header is not CSV ({error})") from error
-                open_quote = "unexpected end" in str(error)
-                reason = "a quoted cell is never closed" if open_quote else str(error)
-                yield Raw(where, None, (Problem("record", f"is not CSV ({reason})"),))
+                yield where, error
                 continue
-            if not any(row) or rows.line_num < above:
-                continue
-            if header is None:
-                cells = [cell.strip() for cell in row]
-                if not_utf8(cells):
-                    raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-                header = checked_header(cells, name, fields, _PARTED_BY[delimiter])
-            else:
-                yield _csv_record(row, where, header, fields)
+            if any(row) and rows.line_num >= found.line:
+                yield where, row
 
 
 def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[str, str]) -> Raw:

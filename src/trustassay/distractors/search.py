@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.resources import as_file, files
 from itertools import zip_longest
 
 from trustassay.capabilities import Entity, Models
@@ -28,7 +26,7 @@ from trustassay.distractors.tokens import (
 )
 from trustassay.errors import BackendError, UsageError
 from trustassay.event_loop import all_of
-from trustassay.prompts import Prompt
+from trustassay.prompts import shipped
 from trustassay.statistics.resampling import generator
 from trustassay.texts import SHORT_ANSWER, TextWork
 
@@ -44,7 +42,7 @@ async def asked(
 
     The same request for every group, so that it is asked once.
     """
-    prompt = _prompt()
+    prompt = shipped(__package__, "distractors")
     reply = await models.chat(
         prompt.filled(question=question, answer=answer, n=n),
         role="generator",
@@ -77,12 +75,6 @@ def _between(line: str, before: str, after: str) -> str:
     if not (line.startswith(before) and line.endswith(after)):
         return ""
     return line[len(before) : len(line) - len(after)].strip()
-
-
-@cache
-def _prompt() -> Prompt:
-    with as_file(files("trustassay.distractors") / "prompts" / "distractors.jinja") as path:
-        return Prompt.read(path)
 
 
 _NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")

@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-from trustassay.calls.client import Client
+from trustassay.calls.client import Client, SampleModels
 from trustassay.calls.kinds import capability
-from trustassay.calls.models import SampleModels
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.files import DiskFullError

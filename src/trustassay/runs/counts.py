@@ -23,14 +23,17 @@ from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.runs.assess import language_in
 from trustassay.runs.fill import CUT
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import Step, decoded, hash64, nothing
+from trustassay.runs.lines import decoded, hash64
+from trustassay.runs.tasks import Steps
 from trustassay.sample import is_blank, question_key
-from trustassay.show.choice import Choice, finding_of
+from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram
 from trustassay.show.first_card import Looked, problem_of
 from trustassay.texts import TOO_LONG
 
 DOMAIN = "domain"
+SHOWN = 500
+"""Answers on a report page; where a run has more, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]
 """The rating of a stored sample, if it has one."""
 
@@ -79,18 +82,17 @@ def own_label(sample: Mapping[str, Any]) -> float | None:
     return label
 
 
-def count(  # noqa: PLR0913 - two callers name them all
+def count(
     folder: RunFolder,
     run: Mapping[str, Any],
     metrics: Sequence[MetricInfo],
     *,
     domain_field: str = DOMAIN,
-    shown: int,
-    here: Mapping[str, Metric] | None = None,
+    here: Mapping[str, Metric],
     rating_of: RatingOf = own_label,
-    step: Step = nothing,
+    steps: Steps,
 ) -> Counted:
-    """Count a folder whose assessments are sorted.
+    """Count a folder whose assessments are sorted: once, for its summary, table and report.
 
     ``here`` are the metrics that are installed, by name: they say which answers need a look.
     A sample's model is the one it names, else the one that the run asked; its domain is in the
@@ -102,35 +104,47 @@ def count(  # noqa: PLR0913 - two callers name them all
     found = Counted(
         {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
         {m.name: groups_of(m, domain_field) for m in metrics},
-        Choice(shown),
+        Choice(SHOWN),
     )
-    here = here or {}
-    drawing = {metric.name: here[metric.name] for metric in metrics if metric.name in here}
-    drawing = {name: metric for name, metric in drawing.items() if metric.line}
-    found.looked.lines = bool(drawing)
+    drawing = [here[metric.name] for metric in metrics if metric.name in here]
     asked = run["backends"].get("model")
+    with steps.begin("counting groups", run["samples"]["samples"]) as step:
+        for place, sample, assessments, findings in judged(folder, metrics, drawing, found.looked):
+            domain = domain_of(sample, domain_field)
+            for assessment in assessments:
+                found.add(assessment)
+                if assessment.score is not None:
+                    found.groups[assessment.metric].add(
+                        sample.get("model") or asked, domain, assessment.score, rating_of(sample)
+                    )
+            found.choice.add(findings, place)
+            step()
+    return found
+
+
+def judged(
+    folder: RunFolder,
+    metrics: Sequence[MetricInfo],
+    drawing: Sequence[Metric],
+    looked: Looked,
+) -> Iterator[tuple[Place, dict[str, Any], list[Assessment], list[Finding]]]:
+    """Yield :func:`rows` with what each metric found, and count in ``looked`` who needs a look.
+
+    ``drawing`` are the metrics that are installed; those of them that draw a line say who does.
+    """
+    lines = {metric.name: metric for metric in drawing if metric.line}
+    looked.lines = bool(lines)
     for place, sample, assessments in rows(folder, metrics):
-        domain = domain_of(sample, domain_field)
-        for assessment in assessments:
-            found.add(assessment)
-            if assessment.score is not None:
-                found.groups[assessment.metric].add(
-                    sample.get("model") or asked, domain, assessment.score, rating_of(sample)
-                )
         flags = [
-            problem_of(drawing[one.metric], one) is not None if one.metric in drawing else None
+            problem_of(lines[one.metric], one) is not None if one.metric in lines else None
             for one in assessments
         ]
-        found.looked.add(assessments, [bool(flag) for flag in flags])
-        found.choice.add(
-            [
-                finding_of(metric, one, flagged=flag)
-                for metric, one, flag in zip(metrics, assessments, flags, strict=True)
-            ],
-            place,
-        )
-        step()
-    return found
+        looked.add(assessments, [bool(flag) for flag in flags])
+        findings = [
+            finding_of(metric, one, flagged=flag)
+            for metric, one, flag in zip(metrics, assessments, flags, strict=True)
+        ]
+        yield place, sample, assessments, findings
 
 
 def groups_of(metric: MetricInfo, domain_field: str) -> Groups:

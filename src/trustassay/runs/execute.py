@@ -120,16 +120,7 @@ def write_results(
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
         folder.sort_assessments([metric.name for metric in metrics], step)
-    write_outputs(
-        folder,
-        metrics,
-        intake,
-        time.monotonic() - started,
-        seed=options.seed,
-        report=options.report,
-        prices=options.calls.prices,
-        steps=steps,
-    )
+    write_outputs(folder, metrics, intake, time.monotonic() - started, options, steps)
 
 
 @dataclass(frozen=True)
@@ -159,7 +150,7 @@ async def _begin(
         folder.check_empty()
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
-    intake = await admit(source, part, metrics, backends, options)
+    intake = await admit(source, part, metrics, backends, stages, options)
     try:
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         missing = intake.inventory.samples - intake.inventory.responses

@@ -16,8 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast
 from trustassay.answering import Answering
 from trustassay.answering.styles import Pairing, answers_in, diverse_request, pairs_in
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.client import Client
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import Client, SampleModels
 from trustassay.capabilities import ChatRequest, Models, Reply
 from trustassay.errors import BackendError, UsageError
 from trustassay.files import whole

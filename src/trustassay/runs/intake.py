@@ -29,7 +29,7 @@ from trustassay.metric import Inventory, Metric
 from trustassay.progress import Progress
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.counts import check_unit
-from trustassay.runs.fill import Filling, Stage, stages_of
+from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.sample import Problem, Sample
@@ -232,23 +232,20 @@ async def admit(
     target: Path,
     metrics: Sequence[Metric],
     backends: Backends,
+    stages: Sequence[Stage],
     options: RunOptions,
     also: Check = lambda _: [],
 ) -> Intake:
     """Take in the samples of a run: all that can be refused before anything is asked.
 
-    ``also`` returns further problems of a sample.
+    ``stages`` fill samples before they are scored. ``also`` returns further problems of a sample.
 
     Raises:
         BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
         ValueError: a metric needs a backend or a field that is not there.
     """
-    check = checks_of(
-        metrics,
-        stages_of(metrics, backends, options.filling),
-        asked=backends.find("chat", MODEL) is not None,
-        pool=options.pool,
-    )
+    asked = backends.find("chat", MODEL) is not None
+    check = checks_of(metrics, stages, asked=asked, pool=options.pool)
     intake = await take_in(
         source,
         target,

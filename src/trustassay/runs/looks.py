@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.runs.counts import rows
+from trustassay.runs.counts import judged
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Sample
-from trustassay.show.choice import NO_SCORE, Level, finding_of, need_of, worst_of
-from trustassay.show.first_card import Looked, problem_of
+from trustassay.show.choice import NO_SCORE, Level, need_of, worst_of
+from trustassay.show.first_card import Looked
 from trustassay.show.notebook import BINS
 
 LONGEST = 120
@@ -105,21 +105,11 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
         RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
     """
     infos = [MetricInfo.of(metric) for metric in metrics]
-    drawing = {metric.name: metric for metric in metrics if metric.line}
-    looked, ranking = Looked(lines=bool(drawing)), 0
+    looked, ranking = Looked(), 0
     worst: list[_Found] = []
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
-    for place, _, assessments in rows(folder, infos):
-        flags = [
-            problem_of(drawing[one.metric], one) is not None if one.metric in drawing else None
-            for one in assessments
-        ]
-        looked.add(assessments, [bool(flag) for flag in flags])
-        found = [
-            finding_of(info, one, flagged=flag)
-            for info, one, flag in zip(infos, assessments, flags, strict=True)
-        ]
+    for place, _, assessments, found in judged(folder, infos, metrics, looked):
         for info, one in zip(infos, assessments, strict=True):
             verdicts[info.name][_tallied(one)] += 1
             if one.score is not None:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trustassay.backends import resolve
 from trustassay.backends.registry import fault_of, takes_time
-from trustassay.calls.backends import MODEL, Backends, Place, place_of
-from trustassay.calls.client import check_keys
+from trustassay.calls.backends import MODEL, Backends, Place
+from trustassay.calls.capability import Capability
+from trustassay.calls.client import check_keys, has_replies
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.errors import BackendError, FaultsError, UnknownNameError, UsageError, did_you_mean
+from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
+from trustassay.errors import (
+    BackendError,
+    CallError,
+    FaultsError,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+)
 from trustassay.metric import Inventory, Metric, Need
 
 ROLES: Mapping[str, tuple[str, str]] = {
@@ -25,6 +34,77 @@ ROLES: Mapping[str, tuple[str, str]] = {
 }
 """The roles of chat models: the option on the command line, and a description."""
 _NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a metric needs of one backend, looked up once.
+
+    asked: the capability. served: the one whose backends serve it.
+    """
+
+    metric: Metric
+    need: Need
+    role: str
+    asked: Capability[Any, Any]
+    served: Capability[Any, Any]
+
+    @property
+    def place(self) -> Place:
+        """The place of the backend; of several in a role each has its name as well."""
+        return Place(self.served.name, self.role)
+
+    @property
+    def word(self) -> str:
+        """The option name of the backend."""
+        return self.role or self.served.word
+
+    @property
+    def default(self) -> str | None:
+        """The backend that is taken where none is named."""
+        return self.need.default or self.served.default
+
+    def choices(self, given: Mapping[str, Any]) -> dict[Place, Any]:
+        """Return the backends by place; empty for an optional need that is not met."""
+        if self.served.choices and (self.word in given or not self.need.optional):
+            named = self.served.choices(given.get(self.word, self.served.default))
+        elif self.word in given:
+            choice = given[self.word]
+            named = named_models(choice, self.role, many=self.need.many) if self.role else choice
+            named = named if self.role else {"": choice}
+        elif self.need.optional:
+            return {}
+        elif self.default is None:
+            raise UsageError(f"{self.metric.name}: needs {self.who()}")
+        else:
+            named = {"": self.default}
+        return {self.place._replace(name=name): choice for name, choice in named.items()}
+
+    def who(self) -> str:
+        """Return in words who is needed, and the option that names it."""
+        words = ROLES[self.role][1] if self.role else self.served.backend
+        if not words.startswith(("the ", "a ", "models ")):
+            words = f"an {words}" if words[0] in "aeiou" else f"a {words}"
+        return f"{words} ({backend_words()[self.word]})"
+
+
+def demands_of(metrics: Iterable[Metric]) -> list[Demand]:
+    """Return what metrics need; raises :class:`UnknownNameError` for what does not exist."""
+    kinds = capabilities()
+    demands = []
+    for metric in metrics:
+        for need in metric.needs():
+            if need.capability not in {*kinds, "choose"}:
+                message = did_you_mean("capability", need.capability, [*kinds, "choose"])
+                raise UnknownNameError(f"metric {metric.name} needs an {message}")
+            asked = kinds["chat" if need.capability == "choose" else need.capability]
+            served = kinds[asked.served_by or asked.name]
+            role = need.role or (MODEL if served.name == "chat" else "")
+            if served.name == "chat" and role not in ROLES:
+                message = did_you_mean("role of a chat model", role, ROLES)
+                raise UnknownNameError(f"metric {metric.name} needs an {message}")
+            demands.append(Demand(metric, need, role, asked, served))
+    return demands
 
 
 def resolved(
@@ -64,47 +144,51 @@ async def settle(
             takes time to load.
     """
     given = {word: choice for word, choice in named.items() if choice is not None}
-    _check_words(given)
-    needs = check_needs(metrics)
-    wanted: dict[Place, tuple[str, Any]] = {}
-    _check_defaults(needs, given)
+    options = backend_words()
+    for word in given:
+        if word not in options:
+            raise UnknownNameError(did_you_mean("backend", word, options))
+    demands = demands_of(metrics)
+    _check_defaults(demands, given)
+    wanted: dict[Place, Any] = {}
+    used = {MODEL}
     faults: list[Exception] = []
-    for metric, need in needs:
+    for one in demands:
         try:
-            for place, choice in _choices(metric, need, given).items():
-                wanted[place] = (place.capability, choice)
+            if choices := one.choices(given):
+                wanted |= choices
+                used.add(one.word)
         except UsageError as error:
             faults.append(error)
     if MODEL in given:
-        wanted |= {
-            Place("chat", MODEL, name): ("chat", choice)
-            for name, choice in named_models(given[MODEL], MODEL, many=False).items()
-        }
-    used = {_word(place) for place in wanted}
+        models = named_models(given[MODEL], MODEL, many=False)
+        wanted |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
     if not faults and (unused := [word for word in given if word not in used]):
         names = " and ".join(metric.name for metric in metrics)
-        faults.append(UsageError(f"{_option(unused[0])} is given, but {names} does not use it"))
+        faults.append(UsageError(f"{options[unused[0]]} is given, but {names} does not use it"))
     asked = unanswered or not all(metric.reads_response for metric in metrics)
     held = await load_all(
         wanted, faults, stores, lambda place: asked or place.role != MODEL, load=load
     )
-    for metric, need in needs:
-        backends = [b for p, b in held.items() if p[:2] == place_of(need.capability, need.role)[:2]]
-        for backend in backends:
-            if not isinstance(backend, Unloaded):
-                _check_able(metric, need, backend)
+    for one in demands:
+        for place, backend in held.items():
+            if place[:2] == one.place[:2] and not isinstance(backend, Unloaded):
+                try:
+                    one.asked.check(backend)
+                except BackendError as error:
+                    raise BackendError(f"{one.metric.name}: {error}") from None
     return Backends(held)
 
 
 async def load_all(
-    wanted: Mapping[Place, tuple[str, Any]],
+    wanted: Mapping[Place, Any],
     faults: Sequence[Exception] = (),
     stores: Iterable[Path | None] | None = None,
     is_asked: Callable[[Place], bool] = lambda _: True,
     *,
     load: bool = True,
 ) -> dict[Place, Any]:
-    """Load backends, given by their place as the capability that loads them and the choice.
+    """Load backends, given by their place as URIs or objects.
 
     What takes time is loaded last, and only if nothing else fails: ``faults`` that are
     known, what cannot be loaded, and with ``stores`` missing keys of those that are asked. Without
@@ -113,31 +197,29 @@ async def load_all(
     Raises:
         The fault if there is one; :class:`FaultsError` if there are several.
     """
-    found = list(faults)
+    faults = list(faults)
     held: dict[Place, Any] = {}
     paths = None if stores is None else list(stores)
-    for place, (name, choice) in wanted.items():
+    kinds = {place: capability(place.capability) for place in wanted}
+    for place, choice in wanted.items():
         try:
-            if takes_time(capability(name).backend, choice):
-                if fault := fault_of(capability(name).backend, choice):
+            if takes_time(kinds[place].backend, choice):
+                if fault := fault_of(kinds[place].backend, choice):
                     raise BackendError(fault)
                 continue
-            held[place] = await asyncio.to_thread(capability(name).load, choice)
+            held[place] = await asyncio.to_thread(kinds[place].load, choice)
             if paths is not None and is_asked(place):
                 check_keys(Backends({place: held[place]}).endpoints(), paths)
         except (UsageError, BackendError) as error:
-            found.append(error)
-    if len(found) == 1:
-        raise found[0]
-    if found:
-        raise FaultsError(list(dict.fromkeys(map(str, found))))
-    for place, (name, choice) in wanted.items():
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise FaultsError(list(dict.fromkeys(map(str, faults))))
+    for place, choice in wanted.items():
         if place not in held:
-            held[place] = (
-                await asyncio.to_thread(capability(name).load, choice)
-                if load
-                else Unloaded(str(choice))
-            )
+            slow = asyncio.to_thread(kinds[place].load, choice) if load else None
+            held[place] = await slow if slow else Unloaded(str(choice))
     return {place: held[place] for place in wanted}
 
 
@@ -148,29 +230,9 @@ class Unloaded:
     name: str
 
 
-def check_needs(metrics: Iterable[Metric]) -> list[tuple[Metric, Need]]:
-    """Return what metrics need; raises :class:`UnknownNameError` for what does not exist."""
-    found = []
-    for metric in metrics:
-        for need in metric.needs():
-            if need.capability not in {*capabilities(), "choose"}:
-                words = did_you_mean("capability", need.capability, [*capabilities(), "choose"])
-                raise UnknownNameError(f"metric {metric.name} needs an {words}")
-            served_by_chat = need.capability == "choose" or (
-                place_of(need.capability).capability == "chat"
-            )
-            role = need.role or (MODEL if served_by_chat else "")
-            if served_by_chat and role not in ROLES:
-                words = did_you_mean("role of a chat model", role, ROLES)
-                raise UnknownNameError(f"metric {metric.name} needs an {words}")
-            chat = "chat" if need.capability == "choose" else need.capability
-            found.append((metric, dataclasses.replace(need, capability=chat, role=role)))
-    return found
-
-
 def asked_words(metrics: Iterable[Metric]) -> set[str]:
     """Return the option names of the backends that metrics need."""
-    return {_word(place_of(need.capability, need.role)) for _, need in check_needs(metrics)}
+    return {one.word for one in demands_of(metrics)}
 
 
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
@@ -195,24 +257,22 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
         return {"": choice} if not many else dict([_name_and_model(choice)])
     if not many:
         if len(found) != 1:
-            raise UsageError(f"{_option(role)}: expected one model, got {len(found)}")
+            raise UsageError(f"{backend_words()[role]}: expected one model, got {len(found)}")
         return {"": next(iter(found.values()))}
     return found
 
 
-def _check_defaults(needs: Sequence[tuple[Metric, Need]], given: Mapping[str, Any]) -> None:
+def _check_defaults(demands: Iterable[Demand], given: Mapping[str, Any]) -> None:
     """Refuse metrics of one run that would take different backends where nobody is named."""
-    taken: dict[Place, tuple[Metric, str | None]] = {}
-    for metric, need in needs:
-        place = place_of(need.capability, need.role)
-        default = need.default or capability(place.capability).default
-        if _word(place) in given or need.optional:
+    taken: dict[Place, Demand] = {}
+    for one in demands:
+        if one.word in given or one.need.optional:
             continue
-        first, other = taken.setdefault(place, (metric, default))
-        if other != default:
+        first = taken.setdefault(one.place, one)
+        if first.default != one.default:
             raise UsageError(
-                f"{first.name} would take {other} and {metric.name} {default}; one run has one: "
-                f"name it ({_option(_word(place))})"
+                f"{first.metric.name} would take {first.default} and {one.metric.name} "
+                f"{one.default}; one run has one: name it ({backend_words()[one.word]})"
             )
 
 
@@ -226,81 +286,27 @@ def _name_and_model(choice: Any) -> tuple[str, Any]:
     return re.split(r"@(?=https?://)|\?", rest)[0].rsplit("/", 1)[-1] or choice, choice
 
 
-def _choices(metric: Metric, need: Need, given: Mapping[str, Any]) -> dict[Place, Any]:
-    """Return the backends of a need by place; empty for an optional need that is not met."""
-    place = place_of(need.capability, need.role)
-    word = _word(place)
-    choices = capability(place.capability).choices
-    if choices and (word in given or not need.optional):
-        named = choices(given.get(word, capability(place.capability).default))
-        return {place._replace(name=name): choice for name, choice in named.items()}
-    if word in given:
-        if not need.role:
-            return {place: given[word]}
-        models = named_models(given[word], need.role, many=need.many)
-        return {place._replace(name=name): model for name, model in models.items()}
-    default = need.default or capability(place.capability).default
-    if need.optional:
-        return {}
-    if default is None:
-        who = ROLES[need.role][1] if need.role else capability(place.capability).backend
-        raise UsageError(f"{metric.name}: needs {_article(who)} ({_option(word)})")
-    return {place: default}
-
-
-def _check_able(metric: Metric, need: Need, backend: Any) -> None:
-    try:
-        capability(need.capability).check(backend)
-    except BackendError as error:
-        raise BackendError(f"{metric.name}: {error}") from None
-
-
-def _word(place: Place) -> str:
-    """Return the option name of the backend of a place."""
-    return place.role or capability(place.capability).backend.replace(" ", "_")
-
-
 def backend_words() -> dict[str, str]:
     """Return the names of backends in Python, and the command line's option for each."""
-    others = [found for found in capabilities().values() if not found.served_by]
     return {role: option for role, (option, _) in ROLES.items()} | {
-        found.backend.replace(" ", "_"): found.option or found.backend
-        for found in others
-        if found.name != "chat"
+        one.word: one.option or one.backend
+        for one in capabilities().values()
+        if not one.served_by and one.name != "chat"
     }
-
-
-def _option(word: str) -> str:
-    return backend_words()[word]
-
-
-def _check_words(given: Mapping[str, Any]) -> None:
-    for word in given:
-        if word not in backend_words():
-            raise UnknownNameError(did_you_mean("backend", word, backend_words()))
-
-
-def _article(words: str) -> str:
-    if words.startswith(("the ", "a ", "an ")) or words.startswith("models "):
-        return words
-    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
 
 
 def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inventory) -> None:
     """Refuse a run that has neither a backend nor the samples' field that would serve for it.
 
     Raises:
-        ValueError: it is so; the words name both.
+        UsageError: it is so; the message names both.
     """
-    for metric, need in check_needs(metrics):
-        place = place_of(need.capability, need.role)
-        if need.field is None or getattr(inventory, need.field):
-            continue
-        if backends.find(place.capability, place.role) is None:
-            who = _article(capability(place.capability).backend)
+    for one in demands_of(metrics):
+        field = one.need.field
+        if field and not getattr(inventory, field) and one.place not in backends.held:
             raise UsageError(
-                f"{metric.name}: needs {who} ({_option(_word(place))}), or {need.field} in the "
-                "samples; no sample has any"
+                f"{one.metric.name}: needs {one.who()}, or {field} in the samples; no sample has "
+                "any"
             )
 
 
@@ -314,3 +320,96 @@ def check_run_keys(
     reads = [metric.reads_response for metric in metrics]
     asks = not all(reads) or (missing > 0 and any(reads))
     check_keys((backends if asks else backends.without("chat")).endpoints(), stores)
+
+
+def recorded_backends(
+    backends: Mapping[str, Any], metrics: Sequence[Metric], calls: Path, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the backends of a run that the metrics need, and the model, but for those given.
+
+    Args:
+        backends: as ``run.json`` names them. calls: the run's file of calls.
+
+    Raises:
+        UnknownNameError, BackendError: an entailer cannot be loaded, and nothing of it is stored.
+    """
+    wanted = {MODEL, *asked_words(metrics)} - set(given)
+    found: dict[str, Any] = {}
+    for word, name in backends.items():
+        key = word.replace(" ", "_")
+        if key not in wanted:
+            continue
+        if key == "entailer":
+            found[key] = _entailer(name, calls)
+        elif key in ROLES:
+            found[key] = _each(name, lambda one: _or_absent(resolve.chat, one, _AbsentChat))
+        elif isinstance(name, Mapping):  # the sources of distractors, by name
+            found[key] = _each(
+                name, lambda one: _or_absent(resolve.substitute_source, one, _AbsentSource)
+            )
+        else:
+            found[key] = name
+    return found
+
+
+def _each(names: Any, load: Callable[[str], Any]) -> Any:
+    several = isinstance(names, Mapping)
+    return {key: load(name) for key, name in names.items()} if several else load(names)
+
+
+def _or_absent(load: Callable[[str], Any], name: str, absent: type[_Absent]) -> Any:
+    try:
+        return load(name)
+    except (UnknownNameError, BackendError) as error:
+        return absent(name, str(error))
+
+
+def _entailer(name: str, calls: Path) -> Any:
+    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+
+    try:
+        return resolve.entailer(name)
+    except (UnknownNameError, BackendError) as error:
+        own, judging = judging_of(name.removeprefix("chat:"))
+        if has_replies(calls, own, "chat"):
+            scheme = "chat:" if name.startswith("chat:") else ""
+            return ChatEntailer(_AbsentChat(own, str(error), "--entailer"), judging, scheme)
+        if has_replies(calls, name, "entailment"):
+            return _AbsentEntailer(name, str(error))
+        raise
+
+
+class _Absent:
+    """A backend of which only the stored replies are available."""
+
+    option = ""
+
+    def __init__(self, name: str, reason: str, option: str = "") -> None:
+        self.name, self._reason = name, reason
+        self.option = option or self.option
+
+    def _refusal(self, what: str = "") -> str:
+        return (
+            f"the run's {what}{self.name} cannot be used here ({self._reason}); give {self.option}"
+        )
+
+
+class _AbsentChat(_Absent):
+    option = "--model"
+
+    async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
+        raise CallError(self._refusal("model "), "closed")
+
+
+class _AbsentEntailer(_Absent):
+    option = "--entailer"
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:  # noqa: ARG002
+        raise BackendError(self._refusal())
+
+
+class _AbsentSource(_Absent):
+    option = "--distractors"
+
+    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
+        raise BackendError(self._refusal())

@@ -19,9 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import CallOptions, Client, shared_file
+from trustassay.calls.client import CallOptions, Client, SampleModels, shared_file
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.calls.models import SampleModels
 from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message, Models, Reply
 from trustassay.errors import BackendError
@@ -60,7 +59,7 @@ async def plan(
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         stages = stages_of(metrics, backends, options.filling)
-        intake = await admit(source, folder.samples_path, metrics, backends, options)
+        intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
         stored = out and RunFolder(out).calls_path
         calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, Client, open_calls
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError, RunFolderError, UsageError
 from trustassay.files import whole

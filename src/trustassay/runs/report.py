@@ -15,6 +15,7 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.counts import (
     DOMAIN,
+    SHOWN,
     Counted,
     Place,
     count,
@@ -60,31 +61,6 @@ from trustassay.statistics.resampling import generator, holm
 
 LARGER_JUDGE = "larger_judge"
 """The key in ``summary.json`` of what a larger judge would cost."""
-SHOWN = 500
-"""Answers on a report page; where a run has more, the worst of each kind of problem."""
-
-
-def counted_of(
-    folder: RunFolder,
-    run: Mapping[str, Any],
-    metrics: Sequence[MetricInfo],
-    domain_field: str,
-    steps: Steps,
-    here: Mapping[str, Metric],
-    rated: Rated | None = None,
-) -> Counted:
-    """Count the answers of a run once, for its summary, its table and its report."""
-    with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        return count(
-            folder,
-            run,
-            metrics,
-            domain_field=domain_field,
-            shown=SHOWN,
-            here=here,
-            rating_of=rated.mean_of if rated else own_label,
-            step=step,
-        )
 
 
 def write_report(
@@ -119,7 +95,15 @@ def write_report(
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted or counted_of(folder, run, metrics, domain_field, steps, drawing, rated)
+    counted = counted or count(
+        folder,
+        run,
+        metrics,
+        domain_field=domain_field,
+        here=drawing,
+        rating_of=rated.mean_of if rated else own_label,
+        steps=steps,
+    )
     if calibrated is None and CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
             calibrated = calibrated_run(folder, stored_calibrator(folder), step)

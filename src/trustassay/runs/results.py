@@ -19,9 +19,18 @@ from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.counts import DOMAIN, UNIT, Counted, read_units, silence, unread
+from trustassay.runs.counts import (
+    DOMAIN,
+    UNIT,
+    Counted,
+    count,
+    own_label,
+    read_units,
+    silence,
+    unread,
+)
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
-from trustassay.runs.intake import Intake
+from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
 from trustassay.runs.probabilities import (
     CALIBRATED,
@@ -29,31 +38,29 @@ from trustassay.runs.probabilities import (
     calibrated_run,
     store_calibrator,
 )
-from trustassay.runs.report import LARGER_JUDGE, Rated, counted_of, write_report
+from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
 
 
-def write_outputs(  # noqa: PLR0913 - two callers name them all
+def write_outputs(
     folder: RunFolder,
     metrics: Sequence[Metric],
     intake: Intake,
     seconds: float,
-    *,
-    seed: int,
-    report: bool,
-    prices: Prices,
-    steps: Steps | None = None,
+    options: RunOptions,
+    steps: Steps,
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
+
+    Of ``options`` seed, prices and ``report`` are used.
 
     Raises:
         RunFolderError: there is no run, or its assessments are damaged or not sorted.
         StoppedError: ``steps`` were asked to stop; files written before are complete.
     """
-    steps = steps or Steps()
-    run = folder.read_run()
+    prices, run = options.calls.prices, folder.read_run()
     if run is None:
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
@@ -62,10 +69,10 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
             assessments = folder.assessments_to_sum(metric.name, step, units)
-            summaries[metric.name] = _summary(folder.path, metric, assessments, seed)
+            summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
     here = {metric.name: metric for metric in metrics}
-    counted = counted_of(folder, run, infos, DOMAIN, steps, here)
+    counted = count(folder, run, infos, here=here, steps=steps)
     silent = silence(folder)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
@@ -81,7 +88,7 @@ def write_outputs(  # noqa: PLR0913 - two callers name them all
     folder.write_json("summary", content)
     with steps.begin("writing the table", len(metrics) * samples) as step:
         write_parquet(folder, list(counted.parts), step)
-    if report:
+    if options.report:
         write_report(folder, metrics, counted=counted, steps=steps)
 
 
@@ -193,7 +200,15 @@ def apply_calibrator(
         found = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted_of(folder, run, infos, domain_field, steps, drawing, rated)
+    counted = count(
+        folder,
+        run,
+        infos,
+        domain_field=domain_field,
+        here=drawing,
+        rating_of=rated.mean_of if rated else own_label,
+        steps=steps,
+    )
     store_calibrator(folder, calibrator)
     folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:

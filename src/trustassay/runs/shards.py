@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from trustassay.calls.backends import Backends
+from trustassay.calls.client import CallOptions
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
 from trustassay.runs.execute import RunOutcome
-from trustassay.runs.fill import Outcome
+from trustassay.runs.fill import Outcome, stages_of
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of, setting_changes
 from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, Source, admit
 from trustassay.runs.lines import Step, checked_identity, hash64, sample_id
@@ -97,7 +98,8 @@ async def split(
     part.mkdir(parents=True)
     try:
         whole = part / "samples.jsonl"
-        intake = await admit(source, whole, metrics, backends, options, _unmarked)
+        stages = stages_of(metrics, backends, options.filling)
+        intake = await admit(source, whole, metrics, backends, stages, options, _unmarked)
         number = into(intake.inventory.samples)
         if not 1 <= number <= MOST_SHARDS:
             raise UsageError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
@@ -235,16 +237,9 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
         if made := preparation and preparation.read():
             folder.write_json("prepared", made)
         folder.write_json("run", content)
-        write_outputs(
-            folder,
-            metrics,
-            intake,
-            seconds,
-            seed=content["seed"],
-            report=True,
-            prices=prices or Prices(),
-            steps=steps,
-        )
+        calls = CallOptions(prices=prices or Prices())
+        options = RunOptions(seed=content["seed"], calls=calls)
+        write_outputs(folder, metrics, intake, seconds, options, steps)
         (out / MARK).unlink()
     return Merged(folder, outcome, repeated)
 

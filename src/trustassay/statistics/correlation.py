@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay.statistics.calibration import BINS, places_in_bins
-from trustassay.statistics.distributions import incomplete_beta
-from trustassay.statistics.resampling import percentile_interval
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -49,14 +47,6 @@ def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
         ValueError: the samples differ in length.
     """
     return value_of(weighted_pearson, x, y)
-
-
-def pearson_p(r: float, n: int) -> float:
-    """Return the two-sided p-value of Pearson's r of n pairs: of Student's t with n - 2 degrees.
-
-    t^2 = r^2 (n - 2) / (1 - r^2), so p = I_{1 - r^2}((n - 2) / 2, 1 / 2). With 2 pairs it is 1.
-    """
-    return 1.0 if n < 3 else incomplete_beta((n - 2) / 2, 0.5, 1 - r * r)
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
@@ -94,27 +84,6 @@ MEASURES: Mapping[str, Measure] = {
     "AUROC": auroc,
 }
 """The measures by the names that the field gives them."""
-
-
-def bootstrap_interval(
-    measure: Measure,
-    x: ArrayLike,
-    y: ArrayLike,
-    rng: np.random.Generator,
-    replicates: int = 1000,
-    level: float = 0.95,
-) -> tuple[float, float] | None:
-    """Return the percentile interval of a measure over resamples of the pairs (Efron 1979).
-
-    Resamples in which the measure is not defined are left out; ``None`` where it never is.
-    """
-    a, b = _pair(x, y)
-    drawn = []
-    for _ in range(replicates if len(a) else 0):
-        picks = rng.integers(0, len(a), len(a))
-        value = measure(a[picks], b[picks])
-        drawn.append(math.nan if value is None else value)
-    return percentile_interval(drawn, level)
 
 
 # of two classes

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from trustassay.data.ratings import Ratings
 from trustassay.errors import UsageError
 from trustassay.progress import Progress
-from trustassay.runs.counts import read_units
+from trustassay.runs.counts import SHOWN, read_units
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.report import SHOWN
 from trustassay.statistics.agreement import (
     Scale,
     Weights,

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, open_calls
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Entailer, Models
 from trustassay.data.labels import LabelledPair
 from trustassay.errors import BackendError

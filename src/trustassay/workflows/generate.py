@@ -14,9 +14,15 @@ from typing import cast
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.client import CallOptions, check_budget, check_keys, open_calls, shared_file
+from trustassay.calls.client import (
+    CallOptions,
+    SampleModels,
+    check_budget,
+    check_keys,
+    open_calls,
+    shared_file,
+)
 from trustassay.calls.endpoints import calls_at_once, held_back
-from trustassay.calls.models import SampleModels
 from trustassay.calls.retry import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
@@ -85,7 +91,7 @@ async def _generate(
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     asks = options.again or some_unanswered(source, options.fields)
     stores = [shared_file(options.calls.cache)] if asks else None
-    backends = Backends(await load_all({Place("chat", MODEL): ("chat", model)}, stores=stores))
+    backends = Backends(await load_all({Place("chat", MODEL): model}, stores=stores))
     backend = backends.find("chat", MODEL)
     assert backend is not None
     check_budget(backends, options.calls.prices, options.calls.budget)

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.client import CallOptions, open_calls, shared_file
+from trustassay.calls.client import CallOptions, SampleModels, open_calls, shared_file
 from trustassay.calls.kinds import capability
-from trustassay.calls.models import SampleModels
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.data.reading import read_samples
@@ -118,7 +117,7 @@ def open_backends(
         UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.
     """
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
-    wanted = {Place("embed"): ("embed", embedder), Place("chat", MODEL): ("chat", model)}
+    wanted = {Place("embed"): embedder, Place("chat", MODEL): model}
     return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
 
 

@@ -18,8 +18,14 @@ from typing import IO, Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.budget import BudgetReachedError, RequestCounter
-from trustassay.calls.client import CallOptions, Client, check_keys, open_calls, shared_file
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import (
+    CallOptions,
+    Client,
+    SampleModels,
+    check_keys,
+    open_calls,
+    shared_file,
+)
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, LocalChatModel, Models, Reply

@@ -1,4 +1,4 @@
-"""docs/trustscore.md says what the code of ``consistency`` does."""
+"""docs/methods/trustscore.md says what the code of ``consistency`` does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trustassay.metric import Figure
 from trustassay.metrics import Consistency
 from trustassay.metrics.consistency.metric import FIGURES
 
-PAGE = (ROOT / "docs" / "trustscore.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")
 PAGE = PAGE[PAGE.index("## consistency") :]
 
 
@@ -31,7 +31,7 @@ def test_every_option_stands_with_its_default(option: dataclasses.Field[object])
 
 
 def test_the_example_gives_what_it_says() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (code,) = re.findall(r"```python\n((?:(?!```).)*consistency(?:(?!```).)*)```", PAGE, re.DOTALL)
     *lines, last = code.strip().splitlines()
     names: dict[str, object] = {}
     exec("\n".join(lines), names)

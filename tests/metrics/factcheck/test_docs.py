@@ -1,4 +1,4 @@
-"""docs/factcheck.md says what the code does."""
+"""docs/methods/trustscore.md says what the code does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trustassay.metrics import FactCheck, TrustScore
 from trustassay.metrics.trustscore.maths import TABLE
 from trustassay.verdicts import VERDICTS
 
-PAGE = (ROOT / "docs" / "factcheck.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")
 CLAIMS = TrustScore(claims=True).figures
 FIGURES = [
     *FactCheck.figures.values(),
@@ -29,10 +29,9 @@ def test_every_key_is_explained_as_in_the_code(figure: Figure) -> None:
 
 @pytest.mark.parametrize("option", dataclasses.fields(FactCheck), ids=lambda option: option.name)
 def test_every_option_stands_with_its_default(option: dataclasses.Field[object]) -> None:
-    row = re.search(rf"^\| `{option.name}` \| (.*?) \|", PAGE, re.MULTILINE)
-    assert row
+    rows = re.findall(rf"^\| `{option.name}` \| (.*?) \|", PAGE, re.MULTILINE)
     shown = "none" if option.default is None else str(option.default)
-    assert row[1].strip("`") == shown
+    assert shown in [row.strip("`") for row in rows]
 
 
 def test_table_3_stands_as_it_is() -> None:

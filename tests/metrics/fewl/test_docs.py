@@ -1,4 +1,4 @@
-"""docs/fewl.md says what the code does."""
+"""docs/methods/fewl.md says what the code does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trustassay.metric import Figure
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.fewl.metric import FIGURES
 
-PAGE = (ROOT / "docs" / "fewl.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "methods/fewl.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda f: f.key)

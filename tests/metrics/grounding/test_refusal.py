@@ -102,7 +102,7 @@ def test_precision_and_recall_on_labelled_responses(name: str, half: str) -> Non
 @pytest.mark.parametrize("name", ["phrases", "faithfulness"])
 def test_unusual_words_are_mostly_not_seen_as_the_documentation_says(name: str) -> None:
     precision, recall, _ = measured(name, "last")
-    page = (ROOT / "docs/figures/refusals.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks/results/refusals.md").read_text(encoding="utf-8")
     row = f"| `last` | `{name}` | {precision:.2f} (4 of 5) | {recall:.2f} (4 of 20) |"
     assert row in page
 

@@ -1,4 +1,4 @@
-"""docs/harmonicity.md says what the code does."""
+"""docs/methods/harmonicity.md says what the code does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.metric import FIGURES, SEMANTIC_FIGURES
 from trustassay.metrics.harmonicity.perturbations import FAMILIES
 
-PAGE = (ROOT / "docs" / "harmonicity.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "methods/harmonicity.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from trustassay.metrics import Reference
 from trustassay.metrics.reference.parts import PARTS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "reference.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "methods/reference.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("part", PARTS)

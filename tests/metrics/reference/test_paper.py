@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.reproductions import pearson_p
 
 from trustassay.data import Located, read_samples
 from trustassay.metrics.reference.measures import lexical_parts, missing
 from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
-from trustassay.statistics.correlation import pearson, pearson_p
+from trustassay.statistics.correlation import pearson
 
 pytest.importorskip("rouge_score", reason="pip install 'trustassay[reference]'")
 pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")

@@ -73,7 +73,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 
     Test splits come before dev splits. A stopped command goes on where it was. Layouts and filters:
-    docs/mixedqa.md.
+    docs/papers.md.
 
     \b
     trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\

@@ -206,9 +206,9 @@ async def load_models(
         UnknownNameError, BackendError: a model cannot be loaded.
     """
     named = named_models(list(references), "references", many=True)
-    wanted = {Place("chat", "references", name): ("chat", uri) for name, uri in named.items()}
+    wanted = {Place("chat", "references", name): uri for name, uri in named.items()}
     writes = Place("chat", "generator")
-    held = await load_all(wanted if generator is None else wanted | {writes: ("chat", generator)})
+    held = await load_all(wanted if generator is None else wanted | {writes: generator})
     return {name: held[Place("chat", "references", name)] for name in named}, held.get(writes)
 
 

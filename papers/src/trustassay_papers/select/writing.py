@@ -17,8 +17,7 @@ import numpy as np
 from trustassay.answering import OWN_PROMPT
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, check_keys, open_calls, shared_file
-from trustassay.calls.models import SampleModels
+from trustassay.calls.client import CallOptions, SampleModels, check_keys, open_calls, shared_file
 from trustassay.capabilities import Models
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere

@@ -26,7 +26,7 @@ class FewlOptions(Metric):
 
     Args:
         form: ``eq1`` (the paper's equation 1), ``theory`` (its section 3.1), ``agreement`` (ours;
-            see docs/fewl.md).
+            see docs/methods/fewl.md).
         divergence: ``tv``, ``js`` or ``kl``; the form ``agreement`` has none.
         weights: of the references. ``ours`` by their expertise, from wrong and corrected answers
             (the paper's name for it); ``uniform``; ``ideal``, by labelled right and wrong answers

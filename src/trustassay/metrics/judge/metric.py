@@ -29,7 +29,7 @@ async def by_entailer(name: str, sample: Sample, models: Models, passes_from: fl
     (1 + E - C) / 2, with E and C the mean probabilities, over both directions, that one entails
     and contradicts the other: 1 where each entails the other, 0 where they exclude each other.
     Both directions, and both texts without the question, agreed best with people on the answers
-    that it was chosen on (docs/judge.md).
+    that it was chosen on (docs/methods/judge.md).
     """
     aliases = (alias for group in sample.answers for alias in group)
     golds = list(dict.fromkeys(aliases)) or list(sample.claims)

@@ -18,8 +18,8 @@ from trustassay.calls.backends import MODEL
 from trustassay.data.recognising import ABSENT, reach
 from trustassay.errors import RunFolderError
 from trustassay.metric import Direction
+from trustassay.runs.counts import SHOWN
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
-from trustassay.runs.report import SHOWN
 from trustassay.sample import question_key
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.summaries import Mean, Quantile
