@@ -18,7 +18,7 @@ types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of commands.
-PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist loadgroup
+PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist loadfile
 
 unit: $(VENV)/test.stamp
 	$(PYTEST)

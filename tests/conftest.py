@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -28,19 +29,25 @@ settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("search" if FULL else "everywhere")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep each file in one worker, and all that needs torch or a browser: one import, one start.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep each file in one worker, and all files of torch or the browser: one import, one start.
 
-    This has an effect with ``--dist loadgroup``.
+    xdist's own groups (``--dist loadgroup``) have no effect with pytest 9.2, whose ids of tests
+    cannot be changed.
     """
-    shared = ("torch", "browser")
-    of_files = {
-        item.path: mark for item in items for mark in shared if item.get_closest_marker(mark)
-    }
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(of_files.get(item.path, file)))
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    @functools.cache
+    def group(file: str) -> str:
+        text = (config.rootpath / file).read_text("utf-8")
+        return next((mark for mark in ("torch", "browser") if f"mark.{mark}" in text), file)
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid.partition("::")[0])
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

@@ -83,8 +83,8 @@ def test_equal_models_are_rarely_told_apart_however_many_there_are() -> None:
         scores = (generator.random((4, 40)) < 0.7).astype(float)
         found = rank_models(scores, generator, bounds=(0.0, 1.0))
         alarms += any(one.apart for one in found.differences)
-    expected = 0.05 * draws  # at most; and more than this comes once in some hundred such tests
-    assert alarms <= expected + 3 * np.sqrt(expected)
+    expected = 0.05 * draws  # at most: without the correction 8 of 66 and 29 of 200 are found
+    assert alarms <= expected + np.sqrt(expected)
 
 
 def test_fifty_models_can_be_told_apart() -> None:
