@@ -205,7 +205,7 @@ def apply_calibrator(
         infos,
         domain_field=domain_field,
         here=drawing,
-        rating_of=rated and rated.mean_of,
+        rating_of=rated.mean_of if rated else None,
         steps=steps,
     )
     store_calibrator(folder, calibrator)
