@@ -24,7 +24,7 @@ from trustassay.workflows.agree import (
     figures_of_all,
     figures_of_two,
 )
-from trustassay.workflows.variance import RATERS, variances
+from trustassay.workflows.judges import RATERS, variances
 
 __all__ = ["AGREEING", "RATED", "agreement", "other_raters", "severity", "variance"]
 

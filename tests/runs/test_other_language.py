@@ -106,6 +106,6 @@ def test_a_plan_counts_no_calls_for_it() -> None:
 def test_cite_leaves_it_out(tmp_path: Path) -> None:
     backends = Backends.of(entail=English())
     done = cite(RECORDS, tmp_path / "cited.jsonl", backends)
-    assert (done.answers, done.citations) == (1, 1)
+    assert (done.written, done.counts["citations"]) == (1, 1)
     (words,) = done.failed.values()
     assert words.startswith("the answer is in another language (es) than the entailer reads (en);")

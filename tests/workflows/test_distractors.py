@@ -70,7 +70,7 @@ def test_the_file_holds_every_answer_in_order(tmp_path: Path) -> None:
     }
     assert rows[1]["model"] == "m" and {d["source"] for d in rows[1]["distractors"]} == {"date"}
     assert rows[3]["distractors"] == []
-    assert (done.answers, done.assessable, done.distractors) == (4, 3, 3 + 5 + 4)
+    assert (done.written, done.counts) == (4, {"assessable": 3, "distractors": 3 + 5 + 4})
 
 
 def test_answers_to_other_questions_of_the_file(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_what_failed_is_left_out_and_tried_again(tmp_path: Path) -> None:
     assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "d"]
     mended = Listed()
     again = write(tmp_path, mended)
-    assert (again.resumed, again.answers, again.failed) == (3, 4, {})
+    assert (again.resumed, again.written, again.failed) == (3, 4, {})
     assert mended.asked == ["Zoe"]
     assert [row["id"] for row in read(tmp_path / "out.jsonl")] == ["a", "b", "c", "d"]
 

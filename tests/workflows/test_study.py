@@ -19,7 +19,7 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.statistics.correlation import auroc
 from trustassay.workflows.study.command import accepted
-from trustassay.workflows.study.outputs import headline, write_page, write_table
+from trustassay.workflows.study.outputs import headline, write_figures, write_page
 
 RESAMPLES = 200
 
@@ -350,7 +350,7 @@ def test_parts_are_turned_by_their_own_direction_and_covariates_not_tested(
     assert "parted.pairs" not in label.figures
     assert set(label.covariates["parted.pairs"]) == {"kendall", "spearman", "pearson"}
     assert label.covariates["parted.pairs"]["kendall"].interval is not None
-    write_table(found, tmp_path / "all.csv")
+    write_figures(found, tmp_path / "all.csv")
     with (tmp_path / "all.csv").open() as file:
         rows = [row for row in csv.DictReader(file) if row["score"] == "parted.pairs"]
     assert {(row["kind"], row["figure"]) for row in rows} == {
@@ -417,18 +417,18 @@ def test_the_table_holds_every_figure_and_no_formula(tmp_path: Path) -> None:
         row["source"] = "=HYPERLINK(1)|<b>" if i % 2 else "plain"
     path = run(tmp_path / "run", rows)
     found = study(path, labels="said", by="source", resamples=RESAMPLES)
-    write_table(found, tmp_path / "t.csv")
+    write_figures(found, tmp_path / "t.csv")
     with (tmp_path / "t.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
     first = table[0]
     assert (first["label"], first["score"], first["figure"]) == ("said", "good", "AUROC")
     assert float(first["value"]) == found.labels[0].figures["good"]["auroc"].value
     assert "'=HYPERLINK(1)|<b>" in {row["group"] for row in table}
-    write_table(found, tmp_path / "t.md")
+    write_figures(found, tmp_path / "t.md")
     text = (tmp_path / "t.md").read_text()
     assert "=HYPERLINK(1)\\|&lt;b>" in text
-    with pytest.raises(InputError, match=r"ends with \.csv, \.tsv or \.md"):
-        write_table(found, tmp_path / "t.xls")
+    with pytest.raises(ValueError, match=r"ends with \.csv, \.tsv or \.md"):
+        write_figures(found, tmp_path / "t.xls")
 
 
 def test_the_page_escapes_what_is_hostile_and_draws_all_pictures(tmp_path: Path) -> None:

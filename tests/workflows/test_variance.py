@@ -16,8 +16,7 @@ from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError
 from trustassay.metrics import Judge
 from trustassay.workflows.agree import agreement
-from trustassay.workflows.variance import JUDGES, PEOPLE, RATERS, variances
-from trustassay.workflows.votes import joined, votes_of
+from trustassay.workflows.judges import JUDGES, PEOPLE, RATERS, joined, variances, votes_of
 
 ANSWERS = np.random.default_rng(7).normal(3, 1, 60)
 

@@ -154,7 +154,12 @@ def annotate(  # noqa: PLR0913 - one argument an option
             again,
             per_group,
             seed,
-            Reading(common.pairs(field, "--field"), limit, domain, skip_bad),
+            Reading(
+                fields=common.pairs(field, "--field"),
+                limit=limit,
+                domain=domain,
+                skip_bad=skip_bad,
+            ),
             read_plan(plan) if plan else None,
         )
         project = open_project(source, options, pairs)

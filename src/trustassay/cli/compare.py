@@ -14,13 +14,12 @@ from trustassay.cli.common import Json, Seed, errors_for_people
 from trustassay.cli.options import Records, Spending, given, with_options
 from trustassay.cli.results import show_plan, show_worse, tell
 from trustassay.errors import UsageError
-from trustassay.show.terminal import one_line, print_json, say, show_table
+from trustassay.show.terminal import one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
     from trustassay.show.document import Block, Row
     from trustassay.statistics.comparison import Difference
-    from trustassay.workflows.compare import Comparison, Side
-    from trustassay.workflows.winrate import WinRate
+    from trustassay.workflows.compare import Comparison, Side, WinRate
 
 
 @dataclass(frozen=True)
@@ -39,23 +38,23 @@ class Judged:
 def show_win_rate(
     asked: Judged, records: Records, spending: Spending, *, dry_run: bool, as_json: bool
 ) -> None:
-    """Compare and print; raises as :func:`~trustassay.workflows.winrate.win_rate`."""
+    """Compare and print; raises as :func:`~trustassay.workflows.compare.win_rate`."""
     from trustassay.api import Run
     from trustassay.metrics.pairwise import Pairwise
     from trustassay.runs.folder import RunFolder
-    from trustassay.workflows import winrate
+    from trustassay.workflows import compare
 
     read = records.read()
     metric = Pairwise(None if asked.prompt is None else str(asked.prompt))
-    options = winrate.WinRateOptions(
+    options = compare.WinRateOptions(
         metric, asked.seed, progress=True, calls=spending.read(), **read
     )
     out = asked.run or _default_folder(asked, metric.settings(), read)
     inputs = asked.first, asked.second, asked.judge
     if dry_run:
-        show_plan(winrate.plan_win_rate(*inputs, out, options), as_json=as_json)
+        show_plan(compare.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
-    found = winrate.win_rate(*inputs, out, options)
+    found = compare.win_rate(*inputs, out, options)
     run = Run(RunFolder(found.path), found.outcome)
     failed = tell(run, as_json=False, worst=False)
     for line in _left_out(found, asked):
@@ -228,6 +227,8 @@ def compare(  # noqa: PLR0913 - one argument an option
 
 def headline(found: Comparison) -> str:
     """Return a sentence on how the mean and the distribution changed."""
+    from trustassay.show.text import p_text
+
     change = found.paired or found.mean
     a, b = (float(side.scores.mean()) for side in (found.first, found.second))
     words = f"The mean went from {a:.3f} to {b:.3f}"
@@ -245,7 +246,7 @@ def headline(found: Comparison) -> str:
         words += ". The distributions are not tested: several answers belong to one question"
     else:
         differ = "differ" if p < 0.05 else "do not differ significantly"
-        words += f". The distributions {differ} (p = {_p(p)})"
+        words += f". The distributions {differ} (p = {p_text(p)})"
     return f"{words}.".replace("-", "−")
 
 
@@ -254,6 +255,7 @@ def rows(found: Comparison) -> list[Row]:
     import numpy as np
 
     from trustassay.show.document import Row
+    from trustassay.show.text import p_text
 
     def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
         cells = [f"{value:.{digits}f}" for value in of]
@@ -279,10 +281,10 @@ def rows(found: Comparison) -> list[Row]:
             f"mean difference over {found.pairs:,} samples that both runs scored; p from sign flips"
         )
         cells = [cell.replace("-", "−") for cell in cells]
-        table.append(Row("paired difference", [*cells, _p(found.paired_p)], why))
+        table.append(Row("paired difference", [*cells, p_text(found.paired_p)], why))
     far = found.distribution
     why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
-    p = "" if far.p is None else _p(far.p)
+    p = "" if far.p is None else p_text(far.p)
     table.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", p], why))
     return table
 
@@ -292,10 +294,6 @@ def _interval(change: Difference, digits: int) -> str:
         return "too few"
     low, high = change.interval
     return f"{low:+.{digits}f} to {high:+.{digits}f}"
-
-
-def _p(value: float) -> str:
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def figure_rows(found: Comparison) -> list[Row]:
@@ -316,13 +314,14 @@ def figure_rows(found: Comparison) -> list[Row]:
 def outcome_rows(found: Comparison) -> list[Row]:
     """Return the table of what became of the answers: scored, refused, failed, missing, ..."""
     from trustassay.show.document import Row
+    from trustassay.show.text import p_text
 
     table = []
     for one in found.outcomes:
         change = 100 * (one.second / one.of_second - one.first / one.of_first)
         cells = [f"{one.first:,}", f"{one.second:,}", f"{change:+.1f} %".replace("-", "−")]
         why = "" if one.p is None else f"more in {one.risen:,} of {one.questions:,} questions"
-        table.append(Row(one.name, [*cells, "" if one.p is None else _p(one.p)], why))
+        table.append(Row(one.name, [*cells, "" if one.p is None else p_text(one.p)], why))
     return table
 
 
@@ -337,17 +336,14 @@ def paired_in_words(found: Comparison) -> str:
 def _show(found: Comparison) -> None:
     say(one_line(f"{found.metric.title}: {found.first.path} and {found.second.path}"))
     say(paired_in_words(found))
-    outcomes = [(row.name, *row.cells) for row in outcome_rows(found)]
-    show_table(("answers", *OF_OUTCOMES), outcomes, ())
+    show_rows("answers", OF_OUTCOMES, outcome_rows(found))
     if found.figures:
-        shown = [(row.name, *row.cells) for row in figure_rows(found)]
-        show_table(("figure of the pairs", *OF_FIGURES), shown, ())
+        show_rows("figure of the pairs", OF_FIGURES, figure_rows(found))
     for key, why in found.not_compared.items():
         say(one_line(f"{key} is not compared: {why}"))
     if len(found.pairing.first):
         show_worse(found.metric.name, found.answers)
-    shown = [(row.name, *row.cells) for row in rows(found)]
-    show_table(("all scores", *COLUMNS), shown, ())
+    show_rows("all scores", COLUMNS, rows(found))
     sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
     say(f"{sizes[0]} and {sizes[1]} scores, {found.pairs:,} of them paired")
     say(headline(found))

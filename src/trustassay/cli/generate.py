@@ -153,7 +153,7 @@ def cite(  # noqa: PLR0913 - one argument an option
         if done.resumed:
             say(f"{done.resumed:,} answers were already done")
         common.end_if_stopped(done.stopped)
-        say(f"{done.answers:,} answers in {out}, {done.citations:,} citations added")
-        if done.unsupported:
-            say(f"{done.unsupported:,} sentences have no support and get no citation")
+        say(f"{done.written:,} answers in {out}, {done.counts['citations']:,} citations added")
+        if unsupported := done.counts["unsupported"]:
+            say(f"{unsupported:,} sentences have no support and get no citation")
         common.end_if_failed(done.failed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -12,7 +12,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.errors import UsageError
-from trustassay.show.terminal import one_line, print_json, say, show_table
+from trustassay.show.terminal import one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
     from trustassay.metrics.harmonicity.perturbations import Versions
@@ -295,22 +295,18 @@ def _show(found: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> 
     only = next(iter(found.values()))
     if len(found) == 1:
         say(one_line(f"{next(iter(found))} and {embedder}"))
-        _print("figure", FIGURE_COLUMNS, rows(only))
+        show_rows("figure", FIGURE_COLUMNS, rows(only))
         say(f"the cosine of {AUTHORS}")
         say(f"{only.texts:,} texts, {only.perturbations} perturbed versions of each")
         say(headline(only))
     else:
-        _print("perturbation", COLUMNS, overview(found))
+        show_rows("perturbation", COLUMNS, overview(found))
         most = max(one.texts for one in found.values())
         say(f"{most:,} texts, {only.perturbations} perturbed versions of each")
         say(one_line(seen(found, embedder)))
         say("--perturbation NAME shows one of them in full")
     for warning in warnings:
         say(one_line(f"note: {warning}"))
-
-
-def _print(first: str, columns: Sequence[str], table_rows: Sequence[Row]) -> None:
-    show_table((first, *columns), [(row.name, *row.cells) for row in table_rows], ())
 
 
 def _write(
@@ -331,7 +327,7 @@ def _write(
             parts: list[Block] = [Text(headline(one)), _angles(one), _directions(one), table]
             sections.append(Section(name, parts))
     Document(
-        "isotropy",
+        "probe isotropy",
         f"Isotropy of {', '.join(found)}, seen by {embedder}",
         {name: str(fact) for name, fact in facts.items()},
         f"{headline(next(iter(found.values()))) if alone else seen(found, embedder)} {PAPER}",

@@ -14,7 +14,6 @@ from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.statistics.intervals import Interval
     from trustassay.workflows.label import LabelFigure, Labelling, Need
 
 
@@ -221,16 +220,12 @@ def _show(found: Labelling, runs: list[Path], ratings: list[Path], repeated: lis
 
 
 def _row(figure: LabelFigure) -> tuple[str, ...]:
+    from trustassay.show.text import ends_text
+
     sign = "+" if figure.figure.signed else ""
     value = "–" if figure.value is None else f"{figure.value:{sign}.3f}"
-    ends = [_ends(one, sign) for one in (figure.interval, figure.beyond, figure.evenly)]
+    ends = [ends_text(one, sign) for one in (figure.interval, figure.beyond, figure.evenly)]
     return (figure.figure.title, value.replace("-", "−"), *ends)
-
-
-def _ends(interval: Interval | None, sign: str) -> str:
-    if interval is None:
-        return ""
-    return " to ".join(f"{end:{sign}.3f}" for end in interval).replace("-", "−")
 
 
 def _words(need: Need) -> str:

@@ -240,10 +240,10 @@ def distractors(  # noqa: PLR0913 - one argument an option
         if done.resumed:
             say(f"{amount(done.resumed, 'answer')} done already")
         say(
-            f"{amount(done.distractors, 'distractor')} of {amount(done.answers, 'answer')}"
-            + f" in {out}" * bool(out)
+            f"{amount(done.counts['distractors'], 'distractor')} of "
+            f"{amount(done.written, 'answer')}" + f" in {out}" * bool(out)
         )
-        if few := done.answers - done.assessable:
+        if few := done.written - done.counts["assessable"]:
             say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
         common.end_if_failed(done.failed)
 

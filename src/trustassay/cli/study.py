@@ -10,7 +10,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import errors_for_people
 from trustassay.errors import UsageError
-from trustassay.show.terminal import one_line, print_json, say, show_table
+from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.calibrate import Calibration
@@ -138,13 +138,13 @@ def _check_table(table: Path | None) -> None:
 
 
 def _write(found: Study, page: Path | None, table: Path | None) -> None:
-    from trustassay.workflows.study.outputs import write_page, write_table
+    from trustassay.workflows.study.outputs import write_figures, write_page
 
     if page:
         write_page(found, page)
         say(f"page: {page}")
     if table:
-        write_table(found, table)
+        write_figures(found, table)
         say(f"table: {table}")
 
 
@@ -170,53 +170,36 @@ def _show_label(one: LabelStudy) -> None:
         FIGURES,
         TEST_COLUMNS,
         covariate_rows,
-        figure_cells,
+        group_rows,
         headline,
         label_title,
         missing,
-        ranked,
+        score_rows,
         shown_figures,
-        test_row,
+        test_rows,
     )
 
     say("")
     say(one_line(f"label {label_title(one)}"))
     shown = shown_figures(one)
     first, second = shown[:4], shown[4:]
-    rows = [(name, *figure_cells(one.figures[name], first)) for name in ranked(one)]
     named = [FIGURES[name] for name in first]
-    show_table(("score", "n", named[0], "95 % interval", *named[1:]), rows, ())
+    show_rows("score", ("n", named[0], "95 % interval", *named[1:]), score_rows(one, first))
     if second:
-        rest = [
-            (name, *figure_cells(one.figures[name], [second[0], *second])[3:])
-            for name in ranked(one)
-        ]
+        rest = [(row.name, *row.cells[3:]) for row in score_rows(one, [second[0], *second])]
         show_table(("score", *(FIGURES[name] for name in second)), rest, ())
     for reason in missing(one):
         say(one_line(reason))
+    of = f"{named[0]} of"
     if one.tests:
-        tests = [(f"{test.first} – {test.second}", *test_row(test)) for test in one.tests]
-        show_table((f"{named[0]} of", *TEST_COLUMNS), tests, (f"{named[0]} of",))
+        show_rows(of, TEST_COLUMNS, test_rows(one), (of,))
     if one.covariates:
-        covariates = [(name, *cells) for name, cells in covariate_rows(one)]
-        show_table(("covariate (neither end is better)", *COVARIATE_COLUMNS), covariates, ())
+        what = "covariate (neither end is better)"
+        show_rows(what, COVARIATE_COLUMNS, covariate_rows(one))
     say(one_line(headline(one)))
-    for by, groups in one.groups.items():
-        _show_groups(one, by, [*groups])
+    for by in one.groups:
+        show_rows(by, ("n", named[0], "95 % interval"), group_rows(one, by, shown[:1]))
     _show_parting(one)
-
-
-def _show_groups(one: LabelStudy, by: str, values: list[str]) -> None:
-    from trustassay.workflows.study.outputs import FIGURES, figure_cells
-
-    kinds = {column.name: column.kind for column in one.columns}
-    rows = [
-        (f"{value or 'none'}: {name}", *figure_cells(figures, [one.headline]))
-        for value in values
-        for name, figures in one.groups[by][value].items()
-        if kinds.get(name) in ("metric", "judge", "baseline")
-    ]
-    show_table((by, "n", FIGURES[one.headline], "95 % interval"), rows, ())
 
 
 def _show_parting(one: LabelStudy) -> None:
@@ -384,7 +367,5 @@ def _show_calibration(found: Calibration) -> None:
     say(one_line(headline(found)))
     for note in found.notes:
         say(one_line(note))
-    rows = [(name, *cells) for name, cells in figure_rows(found)]
-    show_table(("probability", *FIGURES.values()), rows, ())
-    kept = [(name, *cells) for name, cells in promise_rows(found.calibrator)]
-    show_table(("accepted with", *PROMISES), kept, ("threshold",))
+    show_rows("probability", list(FIGURES.values()), figure_rows(found))
+    show_rows("accepted with", PROMISES, promise_rows(found.calibrator), ("threshold",))

@@ -1,10 +1,14 @@
-"""A page of results other than a run's answers: text, tables, drawings, lists, and their writer.
+"""Results other than a run's answers: text, tables, drawings, lists; written as a page, and tables
+also as CSV and Markdown. A terminal shows the same tables
+(:func:`~trustassay.show.terminal.show_rows`).
 
 A text is a plain string, which may be foreign, or markup of this package, as the sign of a legend.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
 
+from trustassay.files import whole
 from trustassay.show.charts import interval_svg, ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import Plot
@@ -20,6 +25,8 @@ from trustassay.views import Piece, word_differences
 
 MEAN = Markup('<span class="sign mean"></span> ')
 """The sign of a mean in a drawing."""
+FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+"""How a cell begins that a spreadsheet would compute."""
 
 
 class Row(NamedTuple):
@@ -221,6 +228,42 @@ def interval_bars(
         drawing = interval_svg(between, at(value), f"{name}: {text}")
         bars.append(Bar(name, figure(value) if figure else text, drawing))
     return Bars(bars, (f"{low:g}", f"{high:g}"), style)
+
+
+def defused(text: str) -> str:
+    """Return a text as a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.lstrip(" \n").startswith(FORMULAS) else text
+
+
+def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]], path: Path) -> None:
+    """Write a table of texts and numbers as ``.csv``, ``.tsv`` or ``.md``, whole or not at all.
+
+    Raises:
+        ValueError: the name of the file ends otherwise.
+        OSError: it cannot be written.
+    """
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",")
+        cells = ([defused(one) if isinstance(one, str) else one for one in row] for row in rows)
+        writer.writerows([columns, *cells])
+        content = text.getvalue()
+    elif suffix == ".md":
+        lines = [columns, ["---"] * len(columns), *rows]
+        content = "".join(f"| {' | '.join(map(_markdown, line))} |\n" for line in lines)
+    else:
+        raise ValueError(f"{path}: expected a name that ends with .csv, .tsv or .md")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as file:
+        file.write(content.encode())
+
+
+def _markdown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    text = "" if value is None else " ".join(str(value).split())
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
 
 
 def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 3) -> str:

@@ -14,11 +14,14 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typer import Exit
+
+if TYPE_CHECKING:
+    from trustassay.show.document import Row
 
 OUTPUT, ERRORS = 1, 2
 BAD_INPUT = 2
@@ -243,6 +246,20 @@ def show_table(
     for row in rows:
         table.add_row(*row)
     console.print(table)
+
+
+def show_rows(
+    first: str,
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    texts: Collection[str] = (),
+    *,
+    wide: bool = False,
+) -> None:
+    """Print rows of a document's table under ``columns``, as :func:`show_table`; ``first`` heads
+    their names."""
+    shown = [(row.name, *row.cells) for row in rows]
+    show_table((first, *columns), shown, texts, wide=wide)
 
 
 def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str]) -> int:

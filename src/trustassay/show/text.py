@@ -117,6 +117,20 @@ def score_text(score: float | None) -> str:
     return number(float(score), 2)
 
 
+def p_text(p: float) -> str:
+    """Write a p-value: two decimals, of small ones two digits, and none below 0.0001."""
+    if p < 0.0001:
+        return "<0.0001"
+    return f"{p:.2f}" if p >= 0.1 else f"{p:.2g}"
+
+
+def ends_text(interval: tuple[float, float] | None, sign: str = "") -> str:
+    """Write the ends of an interval, ``0.65 to 0.77``; empty where there is none."""
+    if interval is None:
+        return ""
+    return " to ".join(f"{end:{sign}.3f}" for end in interval).replace("-", "−")
+
+
 def with_error(value: float, error: float | None, digits: int = 3) -> str:
     """Write a mean with its standard error in its last digits: 0.063 and 0.004 as ``0.063(4)``.
 

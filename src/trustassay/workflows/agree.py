@@ -37,7 +37,7 @@ from trustassay.statistics.intervals import (
     bounded_interval,
     too_few_units,
 )
-from trustassay.workflows.variance import Variances, variances
+from trustassay.workflows.judges import Variances, variances
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.assess import unread_by
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Sample
-from trustassay.workflows.resumable import FileOptions, FileWork, write_each
+from trustassay.workflows.resumable import Done, FileOptions, FileWork, write_each
 
 _END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
 
@@ -167,29 +167,15 @@ class CiteOptions(FileOptions):
         return {"by": self.by, "threshold": self.lowest, "only_uncited": self.only_uncited}
 
 
-@dataclass(slots=True)
-class Cited:
-    """What was done: answers written, citations added, sentences that nothing supports.
-
-    ``resumed`` counts the answers done by an earlier call that was interrupted; ``stopped`` says
-    why this one was.
-    """
-
-    answers: int = 0
-    citations: int = 0
-    unsupported: int = 0
-    resumed: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    stopped: str | None = None
-
-
 def cite(
     source: Source,
     out: str | os.PathLike[str],
     backends: Backends,
     options: CiteOptions | None = None,
-) -> Cited:
+) -> Done:
     """Write the answers of ``source`` to ``out`` with citations, in full or not at all.
+
+    Counted are ``citations``, and the sentences that are ``unsupported``.
 
     ``backends`` holds the entailer or embedder that the options name. An answer whose support
     could not be judged is left out. The same call continues an interrupted one, and tries the
@@ -203,16 +189,13 @@ def cite(
     return run_anywhere(lambda: _cite(source, Path(out), backends, options or CiteOptions()))
 
 
-async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Cited:
+async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Done:
     async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
         answer, counts = await cited_answer(sample, models, options)
         return answer.to_dict(), counts
 
     citing = FileWork("citing", _METRIC.problems, options.settings(), lambda _: work)
-    done = await write_each(source, out, backends, options, citing)
-    return Cited(
-        done.written, **done.counts, resumed=done.resumed, failed=done.failed, stopped=done.stopped
-    )
+    return await write_each(source, out, backends, options, citing)
 
 
 async def cited_answer(

@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import cast
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
 from trustassay.calls.client import (
-    CallOptions,
     SampleModels,
     check_budget,
     check_keys,
@@ -29,28 +27,23 @@ from trustassay.files import named
 from trustassay.progress import Progress, tell
 from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, StageModels, filled, unanswered
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, checks_of, take_in
+from trustassay.runs.intake import Source, checks_of
 from trustassay.runs.needs import load_all
 from trustassay.sample import Sample
 from trustassay.workflows.choose_metric import some_unanswered
-from trustassay.workflows.resumable import locked
+from trustassay.workflows.resumable import InputOptions, locked, samples_of
 
 
 @dataclass(frozen=True)
-class GenerateOptions:
-    """How questions are answered; as :class:`~trustassay.runs.execute.RunOptions`, and:
+class GenerateOptions(InputOptions):
+    """How questions are answered; as :class:`~trustassay.workflows.resumable.InputOptions`, and:
 
     repeats: answers to each question. again: also where a question has an answer already.
     """
 
     answering: Answering = field(default_factory=Answering)
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
     repeats: int = 1
     again: bool = False
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
 
 
 @dataclass(slots=True)
@@ -106,17 +99,8 @@ async def _generate(
     ]
     done = Generated()
     async with AsyncExitStack() as stack:
-        place = stack.enter_context(TemporaryDirectory(prefix="trustassay-"))
-        folder = RunFolder(Path(place))
-        intake = await take_in(
-            source,
-            folder.samples_path,
-            checks_of([], stages[:1], asked=True),
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            shown=options.progress,
-        )
+        opened = samples_of(source, options, checks_of([], stages[:1], asked=True))
+        folder, intake = await stack.enter_async_context(opened)
         inventory = intake.inventory
         asked = inventory.samples if options.again else inventory.samples - inventory.responses
         if asked:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -40,6 +40,7 @@ from trustassay.statistics.isotropy import Isotropy, isotropy
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.resumable import (
     CountedModels,
+    Done,
     FileOptions,
     FileWork,
     SessionOptions,
@@ -332,22 +333,6 @@ class DistractorOptions(FileOptions):
     seed: int = 0
 
 
-@dataclass(slots=True)
-class Found:
-    """What was written: answers, how many of them have at least three distractors, and failures.
-
-    ``resumed`` of the answers were done already, by an earlier call that was interrupted;
-    ``stopped`` says why this one was.
-    """
-
-    answers: int = 0
-    assessable: int = 0
-    distractors: int = 0
-    resumed: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
-    stopped: str | None = None
-
-
 def loaded(
     sources: Any, linker: Any = None, generator: Any = None
 ) -> tuple[Backends, tuple[str, ...]]:
@@ -375,9 +360,10 @@ def find_in_file(
     out: str | os.PathLike[str],
     backends: Backends,
     options: DistractorOptions | None = None,
-) -> Found:
+) -> Done:
     """Write the distractors of every answer of ``source`` to ``out``, whole or not at all.
 
+    Counted are the ``distractors``, and the ``assessable`` answers, which have three or more.
     JSON Lines: id, question, response, model where it is known, and the distractors in the order of
     their rank. An answer whose sources failed is left out. The same call after an interruption
     goes on where it stopped.
@@ -395,7 +381,7 @@ def _problems(sample: Sample) -> list[Problem]:
     return [] if sample.answered else [Problem("response", "is missing; nothing can be replaced")]
 
 
-async def _find(source: Source, out: Path, backends: Backends, options: DistractorOptions) -> Found:
+async def _find(source: Source, out: Path, backends: Backends, options: DistractorOptions) -> Done:
     def begin(folder: RunFolder) -> Work:
         others = _drawn(folder, options.seed) if options.pool else []
 
@@ -413,10 +399,7 @@ async def _find(source: Source, out: Path, backends: Backends, options: Distract
         "seed": options.seed,
     }
     finding = FileWork("finding", _problems, settings, begin)
-    done = await write_each(source, out, backends, options, finding)
-    return Found(
-        done.written, **done.counts, resumed=done.resumed, failed=done.failed, stopped=done.stopped
-    )
+    return await write_each(source, out, backends, options, finding)
 
 
 def _drawn(folder: RunFolder, seed: int) -> list[Sample]:

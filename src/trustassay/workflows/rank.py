@@ -25,6 +25,7 @@ from trustassay.statistics.ranking import (
     truth_of,
 )
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
 AT_ONCE = 256
@@ -125,12 +126,7 @@ def rank(
         ValueError: the run has several metrics, and none is named; a similarity is given, and no
             sample has right and wrong answers.
     """
-    folder = RunFolder(path)
-    run = folder.read_run()
-    if run is None:
-        raise RunFolderError(f"{path}: holds no run")
-    if folder.read_summary() is None:
-        raise RunFolderError(f"{path}: the run is not finished (its command goes on with it)")
+    run, folder = finished_run(path), RunFolder(path)
     name = _metric(path, list(run["metrics"]), metric)
     info = metric_infos(folder, run)[name]
     answers = _Answers.read(folder, name)

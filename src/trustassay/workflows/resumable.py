@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.files import named, whole
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder, as_stored, check_settings
-from trustassay.runs.intake import Check, Source, take_in
+from trustassay.runs.intake import Check, Intake, Source, take_in
 from trustassay.sample import Sample
 from trustassay.tracebacks import words_of
 
@@ -320,19 +320,47 @@ Work: TypeAlias = Callable[[Sample, Models], Awaitable[Record]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileOptions:
+class InputOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad: of the input. samples_at_once: how many are in progress at once.
-    progress: show it. calls: as of a run.
+    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     skip_bad: bool = False
-    samples_at_once: int = 64
     progress: bool = False
     calls: CallOptions = field(default_factory=CallOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOptions(InputOptions):
+    """As :class:`InputOptions`, and ``samples_at_once``: how many are in progress at once."""
+
+    samples_at_once: int = 64
+
+
+@asynccontextmanager
+async def samples_of(
+    source: Source, options: InputOptions, check: Check = lambda _: []
+) -> AsyncIterator[tuple[RunFolder, Intake]]:
+    """Read and check an input, and yield a folder that holds its samples until the block ends.
+
+    Raises:
+        BadInputError, InputError: the input has faults.
+    """
+    with TemporaryDirectory(prefix="trustassay-") as place:
+        folder = RunFolder(Path(place))
+        intake = await take_in(
+            source,
+            folder.samples_path,
+            check,
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            shown=options.progress,
+        )
+        yield folder, intake
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,16 +407,8 @@ async def write_each(
         BackendError: a key is needed and not set.
     """
     async with AsyncExitStack() as stack:
-        folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        intake = await take_in(
-            source,
-            folder.samples_path,
-            work.check,
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            shown=options.progress,
-        )
+        opened = samples_of(source, options, work.check)
+        folder, intake = await stack.enter_async_context(opened)
         check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
         known = {**work.settings, "samples": intake.sha256, "backends": backends.names()}
         unfinished = stack.enter_context(UnfinishedFile(out, known))

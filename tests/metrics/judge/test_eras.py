@@ -15,8 +15,7 @@ import pytest
 from trustassay import Run, score
 from trustassay.data.ratings import read_ratings
 from trustassay.metrics import Judge
-from trustassay.workflows.variance import variances
-from trustassay.workflows.votes import joined, votes_of
+from trustassay.workflows.judges import joined, variances, votes_of
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 

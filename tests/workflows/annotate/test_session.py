@@ -446,7 +446,7 @@ def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
     assert {item.model for item in made.items} == {"asked"}
     assert {item.domain for item in made.items} == {"web", "code"}
     renamed = AnnotateOptions(
-        ["anna"], [read_rubric("answer")], reading=Reading({"response": "reply"})
+        ["anna"], [read_rubric("answer")], reading=Reading(fields={"response": "reply"})
     )
     with pytest.raises(ValueError, match="--field is for files"):
         open_project(run.path, renamed)

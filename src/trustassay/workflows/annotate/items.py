@@ -7,17 +7,16 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from trustassay.data.records import InputError
 from trustassay.runs.counts import domain_of
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import take_in
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Document, Sample
+from trustassay.workflows.resumable import InputOptions, samples_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +49,11 @@ class Material:
     remarks: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Reading:
+@dataclass(frozen=True, kw_only=True)
+class Reading(InputOptions):
     """How samples are read. domain: the field of a sample's domain."""
 
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
     domain: str = "domain"
-    skip_bad: bool = False
 
 
 def one_by_one(source: Path, reading: Reading) -> Material:
@@ -156,19 +152,12 @@ def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
         most = math.inf if reading.limit is None else reading.limit
         result = [one for number, one in enumerate(folder.samples()) if number < most]
         return result, asked if isinstance(asked, str) else "", 0
-    with TemporaryDirectory(prefix="trustassay-") as temporary:
-        folder = RunFolder(Path(temporary))
-        intake = asyncio.run(
-            take_in(
-                source,
-                folder.samples_path,
-                lambda _: [],
-                fields=reading.fields,
-                limit=reading.limit,
-                skip_bad=reading.skip_bad,
-            )
-        )
-        return list(folder.samples()), "", intake.faulty
+
+    async def read() -> tuple[list[Sample], str, int]:
+        async with samples_of(source, reading) as (folder, intake):
+            return list(folder.samples()), "", intake.faulty
+
+    return asyncio.run(read())
 
 
 def _digest(samples: Sequence[Sample]) -> str:

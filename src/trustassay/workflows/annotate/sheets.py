@@ -11,13 +11,12 @@ from pathlib import Path
 
 from trustassay.data.records import InputError
 from trustassay.files import whole
+from trustassay.show.document import defused
 from trustassay.workflows.annotate.project import Project, Scale, Step
 from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
 
 KEY, RATING, NOTE = "key", "rating", "note"
 """Columns; with several rubrics there is a column ``rating RUBRIC`` for each."""
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would compute."""
 LONGEST_CELL = 2**27
 FAULTS_TOLD = 20
 
@@ -63,11 +62,6 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
                 rows.writerow([project.row_key(rater, place), *empty, *cells])
             text.detach()
     return result
-
-
-def defused(text: str) -> str:
-    """Return a text as a cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.lstrip(" \n").startswith(FORMULAS) else text
 
 
 def _plain(cell: str) -> str:

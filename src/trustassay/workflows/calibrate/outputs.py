@@ -12,13 +12,12 @@ from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show.document import Document, Row, Section, Table, Text, curves
 from trustassay.show.plots import Line, Plot
-from trustassay.show.text import amount
+from trustassay.show.text import amount, ends_text
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (
     FEWEST_KEPT,
     cell,
-    interval_text,
     kept_points,
     reliability_points,
 )
@@ -37,10 +36,10 @@ def headline(result: Calibration) -> str:
     )
 
 
-def figure_rows(result: Calibration) -> list[tuple[str, list[str]]]:
+def figure_rows(result: Calibration) -> list[Row]:
     """Return the figures of each row as text, each with its interval."""
     return [
-        (
+        Row(
             f"{row}, out of fold" if row == CALIBRATED else row,
             [_with_interval(own[name]) for name in FIGURES],
         )
@@ -49,14 +48,14 @@ def figure_rows(result: Calibration) -> list[tuple[str, list[str]]]:
 
 
 def _with_interval(result: Estimate) -> str:
-    ends = interval_text(result.interval)
+    ends = ends_text(result.interval)
     return f"{cell(result)} ({ends})" if ends else cell(result)
 
 
-def promise_rows(made: Calibrator) -> list[tuple[str, list[str]]]:
+def promise_rows(made: Calibrator) -> list[Row]:
     """Return each promise with its threshold and the labelled answers that it accepts."""
     return [
-        (promise_in_words(one.kind, one.at_most, one.confidence), _promise_cells(made, one))
+        Row(promise_in_words(one.kind, one.at_most, one.confidence), _promise_cells(made, one))
         for one in made.promises
     ]
 
@@ -79,8 +78,7 @@ def write_page(result: Calibration, path: Path) -> None:
         "questions": f"{made.questions:,}",
         "seed": str(result.seed),
     }
-    rows = [Row(name, cells) for name, cells in figure_rows(result)]
-    kept = [Row(name, cells) for name, cells in promise_rows(made)]
+    rows, kept = figure_rows(result), promise_rows(made)
     note = (
         "95 % intervals over questions. Out of fold: of each answer the probability by a "
         "calibrator that was fitted without its question; such figures have no interval, since the "

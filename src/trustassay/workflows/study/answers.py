@@ -23,6 +23,7 @@ from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.sample import question_key
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.summaries import Mean, Quantile
+from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -173,19 +174,11 @@ class _Reading:
         self.notes: list[str] = []
 
     def read(self, path: Path) -> None:
-        folder, name = RunFolder(path), str(path)
-        if path.is_file():
-            raise RunFolderError(f"{path}: is a file; expected a run's folder")
-        run = folder.read_run()
-        if run is None:
-            raise RunFolderError(f"{path}: holds no run")
-        summary = folder.read_summary()
-        if summary is None:
-            raise RunFolderError(f"{path}: the run is not finished; run its command again")
+        folder, name, run = RunFolder(path), str(path), finished_run(path)
         if name in self.of_run:
             raise RunFolderError(f"{path}: is named twice")
         own = self._samples(folder, name)
-        self._assessments(folder, run, name, own, summary)
+        self._assessments(folder, run, name, own, folder.read_summary() or {})
 
     def _samples(self, folder: RunFolder, name: str) -> dict[str, int]:
         """Add the samples of a run and return their places by id."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +11,6 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from trustassay.data.records import InputError
-from trustassay.files import whole
 from trustassay.show.charts import box_svg
 from trustassay.show.document import (
     MEAN,
@@ -33,13 +29,13 @@ from trustassay.show.document import (
     Text,
     curves,
     interval_bars,
+    write_table,
 )
 from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
-from trustassay.show.text import amount, number
+from trustassay.show.text import amount, ends_text, number, p_text
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
-from trustassay.workflows.annotate.sheets import defused
 from trustassay.workflows.study.answers import Column, Cost
 from trustassay.workflows.study.command import CHANCE_ROW, Case, Figures, LabelStudy, Study
 from trustassay.workflows.study.figures import ASSOCIATIONS, HEADLINE, Test
@@ -86,25 +82,40 @@ def cell(result: Estimate) -> str:
     return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
-def interval_text(interval: tuple[float, float] | None, sign: str = "") -> str:
-    """Return an interval as text; empty where there is none."""
-    if interval is None:
-        return ""
-    return " to ".join(f"{end:{sign}.3f}" for end in interval).replace("-", "−")
+def score_rows(one: LabelStudy, names: Sequence[str]) -> list[Row]:
+    """Return the figures of each score, the best first: answers, the first one with its interval,
+    the others."""
+    about = {column.name: column.about for column in one.columns}
+    return [
+        Row(name, figure_cells(one.figures[name], names), about.get(name, ""))
+        for name in ranked(one)
+    ]
 
 
 def figure_cells(figures: Mapping[str, Estimate], names: Sequence[str]) -> list[str]:
     """Return the cells of a row: answers, the first figure with its interval, the others."""
     first = figures[names[0]]
     rest = [cell(figures[name]) for name in names[1:]]
-    return [f"{first.n:,}", cell(first), interval_text(first.interval), *rest]
+    return [f"{first.n:,}", cell(first), ends_text(first.interval), *rest]
 
 
-def covariate_rows(one: LabelStudy) -> list[tuple[str, list[str]]]:
+def covariate_rows(one: LabelStudy) -> list[Row]:
     """Return the correlations of the parts of which neither end is better."""
+    about = {column.name: column.about for column in one.columns}
     return [
-        (name, figure_cells(figures, list(ASSOCIATIONS)))
+        Row(name, figure_cells(figures, list(ASSOCIATIONS)), about.get(name, ""))
         for name, figures in one.covariates.items()
+    ]
+
+
+def group_rows(one: LabelStudy, by: str, names: Sequence[str]) -> list[Row]:
+    """Return the figures of scores and baselines within each value of a field."""
+    kinds = {column.name: column.kind for column in one.columns}
+    return [
+        Row(f"{value or 'none'}: {name}", figure_cells(figures, names))
+        for value, group in one.groups[by].items()
+        for name, figures in group.items()
+        if kinds.get(name) in ("metric", "judge", "baseline")
     ]
 
 
@@ -156,9 +167,7 @@ def headline(one: LabelStudy) -> str:
 
 def _with_interval(one: LabelStudy, row: str) -> str:
     result = one.figures[row][one.headline]
-    return f"{row} {cell(result)}" + (
-        f" ({interval_text(result.interval)})" if result.interval else ""
-    )
+    return f"{row} {cell(result)}" + (f" ({ends_text(result.interval)})" if result.interval else "")
 
 
 def _other(test: Test, name: str) -> str:
@@ -169,20 +178,18 @@ def _other(test: Test, name: str) -> str:
     return f"{other} (which is higher)" if below else other
 
 
-def test_row(test: Test) -> list[str]:
-    """Return the cells of a test after its name."""
+def test_rows(one: LabelStudy) -> list[Row]:
+    """Return the tests of a label."""
+    return [Row(f"{test.first} – {test.second}", _test_cells(test)) for test in one.tests]
+
+
+def _test_cells(test: Test) -> list[str]:
     if test.difference is None:
         return [ABSENT, "", "", ""]
     value = f"{test.difference:+.3f}".replace("-", "−")
     if test.p is None or test.corrected is None:
         return [value, "", "", ""]
-    return [value, interval_text(test.interval, "+"), _p(test.p), _p(test.corrected)]
-
-
-def _p(value: float) -> str:
-    if value < 0.0001:
-        return "<0.0001"
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+    return [value, ends_text(test.interval, "+"), p_text(test.p), p_text(test.corrected)]
 
 
 def cost_row(cost: Cost) -> list[str]:
@@ -227,28 +234,10 @@ MOST_LEVELS = 11
 THIRDS = ("lowest third", "middle third", "highest third")
 
 
-def write_table(study: Study, path: Path) -> None:
-    """Write all figures, a row a figure, as ``.csv``, ``.tsv`` or ``.md``.
-
-    Raises:
-        InputError: the name of the file ends otherwise.
-        OSError: it cannot be written.
-    """
-    rows = list(_table_rows(study))
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",")
-        writer.writerows([TABLE_COLUMNS, *([_cell(value) for value in row] for row in rows)])
-        content = text.getvalue()
-    elif suffix == ".md":
-        lines = [TABLE_COLUMNS, tuple("---" for _ in TABLE_COLUMNS), *rows]
-        content = "".join(f"| {' | '.join(map(_markdown, line))} |\n" for line in lines)
-    else:
-        raise InputError(f"{path}: expected a name that ends with .csv, .tsv or .md")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
-        file.write(content.encode())
+def write_figures(study: Study, path: Path) -> None:
+    """Write all figures, a row a figure; errors as of
+    :func:`~trustassay.show.document.write_table`."""
+    write_table(TABLE_COLUMNS, list(_table_rows(study)), path)
 
 
 def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
@@ -266,19 +255,6 @@ def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
                         one.label.name, by, value, score, kinds.get(score, score), FIGURES[name],
                         result.value, low, high, result.n, result.without,
                     )  # fmt: skip
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, str):
-        return defused(value)
-    return "" if value is None else value
-
-
-def _markdown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    text = "" if value is None else " ".join(str(value).split())
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
 
 
 def write_page(study: Study, path: Path) -> None:
@@ -367,30 +343,16 @@ def _example(case: Case, first: str, second: str, folder: Path) -> Item:
 def _tables(one: LabelStudy) -> Iterator[Table]:
     shown = shown_figures(one)
     columns = ["n", FIGURES[shown[0]], "95 % interval", *(FIGURES[name] for name in shown[1:])]
-    about = {column.name: column.about for column in one.columns}
-    kinds = {column.name: column.kind for column in one.columns}
-    rows = [
-        Row(name, figure_cells(one.figures[name], shown), about.get(name, ""))
-        for name in ranked(one)
-    ]
-    yield Table("Score", columns, rows, "In numbers")
+    yield Table("Score", columns, score_rows(one, shown), "In numbers")
     if one.tests:
-        rows = [Row(f"{test.first} – {test.second}", test_row(test)) for test in one.tests]
         title = f"Differences in {FIGURES[one.headline]}"
         note = "On the answers that both have; p-values corrected for their number (Holm)."
-        yield Table("Scores", TEST_COLUMNS, rows, title, note)
+        yield Table("Scores", TEST_COLUMNS, test_rows(one), title, note)
     if one.covariates:
-        rows = [Row(name, cells, about.get(name, "")) for name, cells in covariate_rows(one)]
         note = "Parts of which neither end is better; in no test, and in no correction."
-        yield Table("Part", COVARIATE_COLUMNS, rows, "Covariates", note)
-    for by, group in one.groups.items():
-        rows = [
-            Row(f"{value or 'none'}: {name}", figure_cells(own, shown))
-            for value, figures in group.items()
-            for name, own in figures.items()
-            if kinds.get(name) in ("metric", "judge", "baseline")
-        ]
-        yield Table("Group and score", columns, rows, f"By {by}")
+        yield Table("Part", COVARIATE_COLUMNS, covariate_rows(one), "Covariates", note)
+    for by in one.groups:
+        yield Table("Group and score", columns, group_rows(one, by, shown), f"By {by}")
 
 
 def _both(column: Column, label: Label) -> tuple[Floats, Floats]:
