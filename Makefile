@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit nightly golden docs integrations wheel lowest format clean
+.PHONY: demo test quick lint types unit nightly golden docs figures integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -34,6 +34,9 @@ nightly: golden  ## what takes too long for each change: new random examples, an
 
 docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+figures: $(VENV)/test.stamp  ## put today's measured figures into the pages
+	$(BIN)/python -m tests.docs.guide
 
 INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 

@@ -12,7 +12,7 @@ from trustassay.backends.registry import load
 from trustassay.calls.kinds import TOKEN_VECTORS
 from trustassay.errors import BackendError
 
-_HF = "needs torch and transformers: pip install 'trustassay[hf]'"
+_HF = "needs torch and transformers: pip install '.[hf]'"
 torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.tiny_chat import save_roberta  # noqa: E402
