@@ -18,7 +18,7 @@ types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of commands.
-PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist worksteal
+PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist loadfile
 
 unit: $(VENV)/test.stamp
 	$(PYTEST)
@@ -29,8 +29,8 @@ quick: $(VENV)/test.stamp  ## the tests without the slow ones
 golden: $(VENV)/test.stamp  ## compare commands, files and figures with stored hashes
 	$(BIN)/python -m benchmarks.golden_outputs --check
 
-nightly: golden  ## what takes too long for each change: new random examples, and stored outputs
-	HYPOTHESIS_PROFILE=search $(PYTEST)
+nightly: golden  ## what takes too long for each change: new random examples, long simulations, stored outputs
+	FULL_TESTS=1 $(PYTEST)
 
 docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
