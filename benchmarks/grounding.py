@@ -8,7 +8,7 @@ entail; two layers of width 64 unless told otherwise), writes generated answers,
 same file in a plain loop that asks the model for one pair after the other, as most evaluation code
 does, and through the engine with each of its measures switched on in turn. Then the engine alone,
 with a model that answers at once.
-Needs trustassay[hf].
+Needs pip install '.[hf]'.
 """
 
 from __future__ import annotations

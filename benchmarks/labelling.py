@@ -38,8 +38,13 @@ from trustassay.statistics.active import (
     explored_with,
     mean_target,
 )
-from trustassay.workflows.label.figures import Figure, interval_at
-from trustassay.workflows.label.population import LabelSource, read_labels, read_population
+from trustassay.workflows.label.population import (
+    Figure,
+    LabelSource,
+    interval_at,
+    read_labels,
+    read_population,
+)
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

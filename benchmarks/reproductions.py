@@ -6,7 +6,7 @@ The file is the authors' ``qa_human_check.json`` (github.com/dannalily/TrustScor
 the answers of three systems, and a human label for each. Prints Pearson's r with the label in the
 layout of the paper's table, beside the paper's value, and then for every part of ``reference`` that
 asks no model four measures of agreement with bootstrap intervals. Takes some minutes. Needs
-trustassay[reference]; METEOR is left out where WordNet is not installed.
+pip install '.[reference]'; METEOR is left out where WordNet is not installed.
 """
 
 from __future__ import annotations

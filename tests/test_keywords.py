@@ -83,7 +83,7 @@ def test_a_frame_without_pandas_says_what_to_install(monkeypatch: pytest.MonkeyP
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"pip install 'trustassay\[pandas\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[pandas\]'"):
         run.to_pandas()
 
 

@@ -20,7 +20,7 @@ from trustassay.backends.hf_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError, RunFolderError
 
-needed("trl", "needs TRL: pip install 'trustassay[papers]'")
+needed("trl", "needs TRL: pip install '.[papers]'")
 torch = needed("torch")
 
 from tests.tiny_chat import save_llama, save_t5  # noqa: E402
@@ -166,5 +166,5 @@ def test_without_the_extra_it_says_what_to_install(
     data: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "trl", None)
-    with pytest.raises(BackendError, match=r"trl is missing.*pip install 'trustassay\[papers\]'"):
+    with pytest.raises(BackendError, match=r"trl is missing.*pip install '\.\[papers\]'"):
         tune(data, str(model), tmp_path / "out")

@@ -12,7 +12,7 @@ from tests.lazily import needed
 from trustassay.data.records import InputError
 from trustassay_papers.tune import encode, read_conversations
 
-transformers = needed("transformers", "needs transformers: pip install 'trustassay[hf]'")
+transformers = needed("transformers", "needs transformers: pip install '.[hf]'")
 
 from tests.tiny_chat import TEMPLATE, tokenizer  # noqa: E402
 

@@ -187,3 +187,13 @@ def check_choices(options: object, **known: Any) -> None:
         value, names = getattr(options, name), get_args(choices) or choices
         if value is not None and value not in names:
             raise UnknownNameError(did_you_mean(f"value of {name}", str(value), names))
+
+
+def install(extra: str) -> str:
+    """Return how trustassay is installed with an optional part: from a clone of it."""
+    return f"pip install {requirement(extra)}"
+
+
+def requirement(extra: str) -> str:
+    """Return what to give to ``pip install`` for trustassay with an optional part."""
+    return f"'.[{extra}]' in a clone of trustassay"

@@ -19,7 +19,7 @@ from trustassay.backends.hf_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest, LocalChatModel, Message
 from trustassay.errors import BackendError
 
-_HF = "needs torch and transformers: pip install 'trustassay[hf]'"
+_HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5  # noqa: E402

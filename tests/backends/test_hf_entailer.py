@@ -23,7 +23,7 @@ from trustassay.backends.hf_entailer import HuggingFaceEntailer
 from trustassay.capabilities import Entailer
 from trustassay.errors import BackendError
 
-_HF = "needs torch and transformers: pip install 'trustassay[hf]'"
+_HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 safetensors = Lazily("safetensors.torch")
 

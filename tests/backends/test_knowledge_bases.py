@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from tests.knowledge_base import KnowledgeBase, knowledge_base
-from trustassay.backends import resolve
 from trustassay.backends.knowledge_bases import (
     DBpediaSource,
     SpotlightLinker,
@@ -16,6 +15,7 @@ from trustassay.backends.knowledge_bases import (
     query_of,
     spotlight_address,
 )
+from trustassay.backends.registry import load
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors
@@ -225,20 +225,20 @@ def test_places_may_be_counted_in_units_of_utf_16() -> None:
 
 
 def test_addresses_and_limits() -> None:
-    source = resolve.substitute_source("dbpedia")
+    source = load("distractors", "dbpedia")
     assert source.name == "dbpedia:https://dbpedia.org/sparql"
-    assert cast(DBpediaSource, source).endpoint_limits.concurrency == 4
-    slow = cast(DBpediaSource, resolve.substitute_source("dbpedia:http://h/s?rpm=60&concurrency=9"))
+    assert source.endpoint_limits.concurrency == 4
+    slow = load("distractors", "dbpedia:http://h/s?rpm=60&concurrency=9")
     assert slow.endpoint_limits.requests_per_minute == 60
     assert slow.endpoint_limits.concurrency == 9
-    linker = resolve.linker("spotlight?rpm=6")
+    linker = load("linker", "spotlight?rpm=6")
     assert linker.name == "spotlight:https://api.dbpedia-spotlight.org/en"
     with pytest.raises(UnknownNameError, match="did you mean"):
-        resolve.linker("spotlihgt:http://h")
+        load("linker", "spotlihgt:http://h")
     with pytest.raises(BackendError, match="expected http"):
-        resolve.substitute_source("dbpedia:nowhere")
+        load("distractors", "dbpedia:nowhere")
 
 
 def test_a_spacy_model_that_is_not_there() -> None:
     with pytest.raises(BackendError, match="spacy:no_such_model"):
-        resolve.linker("spacy:no_such_model")
+        load("linker", "spacy:no_such_model")

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import trustassay
 from trustassay.backends import inventory, registry
-from trustassay.backends.resolve import chat, embedder, entailer, retriever, similarity
+from trustassay.backends.resolve import chat, embedder, entailer, similarity
 from trustassay.capabilities import ChatModel, Entailer, Reply
 from trustassay.cli.main import app
 from trustassay.errors import BackendError, UnknownNameError
@@ -103,7 +103,7 @@ def test_a_scheme_of_another_package_is_a_scheme_like_others() -> None:
     model = chat("acme:m?region=us")
     assert isinstance(model, ChatModel) and model.name == "acme:m?region=us"
     assert embedder("acme:m").vectors(["a", "b"]).shape == (2, 2)  # type: ignore[union-attr]
-    assert retriever("acme:x").search(["q"], 1)[0][0].text == "Rome is in Italy."
+    assert registry.load("retriever", "acme:x").search(["q"], 1)[0][0].text == "Rome is in Italy."
     judge = entailer("acme:m?repeats=1&region=us")
     assert isinstance(judge, Entailer) and judge.name == "acme:m?region=us"
     assert entailer("chat:acme:m").name == "chat:acme:m?region=eu"

@@ -15,7 +15,7 @@ from trustassay.capabilities import Embedder
 from trustassay.errors import BackendError
 
 torch, transformers = needed("torch"), needed("transformers")
-library = needed("sentence_transformers", "pip install 'trustassay[sentence-transformers]'")
+library = needed("sentence_transformers", "pip install '.[sentence-transformers]'")
 
 from tests.tiny_models import FILLER, pickled, train_nli  # noqa: E402
 

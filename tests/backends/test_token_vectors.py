@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.lazily import needed
-from trustassay.backends import resolve
+from trustassay.backends.registry import load
 from trustassay.calls.kinds import TOKEN_VECTORS
 from trustassay.errors import BackendError
 
-_HF = "needs torch and transformers: pip install 'trustassay[hf]'"
+_HF = "needs torch and transformers: pip install '.[hf]'"
 torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.tiny_chat import save_roberta  # noqa: E402
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_special_tokens_are_told_and_neighbours_change_nothing(folder: Path) -> None:
-    embedder = resolve.token_embedder(f"hf:{folder}")
+    embedder = load("token embedder", f"hf:{folder}")
     texts = ["the cat", "the cat sat on the mat and the dog sat on the cat", ""]
     found = embedder.token_vectors(texts)
     assert found[0].tokens[0] == "<s>" and found[0].tokens[-1] == "</s>"
@@ -44,23 +44,23 @@ def test_special_tokens_are_told_and_neighbours_change_nothing(folder: Path) -> 
 
 def test_layers_are_counted_from_the_embeddings(folder: Path) -> None:
     last, third, none = (
-        resolve.token_embedder(f"hf:{folder}{layer}").token_vectors(["the cat"])[0].vectors
+        load("token embedder", f"hf:{folder}{layer}").token_vectors(["the cat"])[0].vectors
         for layer in ("", "?layer=3", "?layer=0")
     )
     np.testing.assert_array_equal(last, third)
     assert not np.allclose(last, none)
     with pytest.raises(BackendError, match="has 3 layers, but no layer 4"):
-        resolve.token_embedder(f"hf:{folder}?layer=4")
+        load("token embedder", f"hf:{folder}?layer=4")
 
 
 def test_a_text_longer_than_the_model_reads_is_refused(folder: Path) -> None:
-    embedder = resolve.token_embedder(f"hf:{folder}")
+    embedder = load("token embedder", f"hf:{folder}")
     with pytest.raises(BackendError, match="tokens is longer than the 1"):
         embedder.token_vectors(["x " * 300])
 
 
 def test_places_of_special_tokens_that_are_not_there_are_a_fault(folder: Path) -> None:
-    [sound] = resolve.token_embedder(f"hf:{folder}").token_vectors(["the cat"])
+    [sound] = load("token embedder", f"hf:{folder}").token_vectors(["the cat"])
 
     class Wrong:
         name = "wrong"

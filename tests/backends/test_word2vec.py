@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from trustassay.backends import resolve
+from trustassay.backends.registry import load
 from trustassay.backends.word2vec import read_word2vec
 from trustassay.capabilities import SubstitutesRequest
 from trustassay.errors import BackendError, UnknownNameError
@@ -97,15 +98,15 @@ def test_other_files_are_refused_in_words(tmp_path: Path, content: bytes, words:
 
 
 def test_the_source(tmp_path: Path) -> None:
-    source = resolve.substitute_source(f"embedding:{text_file(tmp_path / 'a.txt')}")
+    source = load("distractors", f"embedding:{text_file(tmp_path / 'a.txt')}")
     ask = [SubstitutesRequest(words, 5) for words in ("Paris", "PARIS", "New York", "Rome song")]
-    paris, shouted, york, mean = source.substitutes([*ask])  # type: ignore[union-attr]
+    paris, shouted, york, mean = source.substitutes([*ask])
     assert paris == ["Rome", "New York", "song"]  # "paris" is above the cap
     assert shouted == ["Rome", "New York", "song"]
     assert york == ["Paris", "paris", "song"] or york[0] in ("paris", "Paris")
     assert "Rome" not in york  # cosine 0.98 is above the cap
     assert mean
-    assert source.substitutes([SubstitutesRequest("xyz", 5)]) == [[]]  # type: ignore[union-attr]
+    assert source.substitutes([SubstitutesRequest("xyz", 5)]) == [[]]
     assert source.name.startswith("embedding:word2vec-")
 
 
@@ -121,7 +122,7 @@ def test_the_source(tmp_path: Path) -> None:
 )
 def test_wrong_uris_are_explained(uri: str, words: str) -> None:
     with pytest.raises((BackendError, UnknownNameError), match=words):
-        resolve.substitute_source(uri)
+        load("distractors", uri)
 
 
 def test_named_sources() -> None:

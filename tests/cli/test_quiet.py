@@ -180,7 +180,7 @@ def commands(model: str) -> list[list[str]]:
 
 
 def test_each_command_reaches_the_named_endpoint_alone(server: LlmServer, tmp_path: Path) -> None:
-    pytest.importorskip("tantivy", reason="pip install 'trustassay[retrieval]'")
+    pytest.importorskip("tantivy", reason="pip install '.[retrieval]'")
     inputs(tmp_path)
     work = commands(uri(server))
     (tmp_path / "commands.json").write_text(json.dumps(work))

@@ -42,7 +42,7 @@ def test_without_ray_it_is_said_what_to_install(
     jsonl(tmp_path / "a.jsonl", records(2))
     said = cli("score", "a.jsonl", "--metric", "grounding", "--engine", "ray", "--out", "run")
     assert said.status == 2
-    assert "--engine ray needs Ray: pip install 'trustassay[ray]'" in said.err
+    assert "--engine ray needs Ray: pip install '.[ray]'" in said.err
     assert not (tmp_path / "run").exists()
 
 

@@ -31,10 +31,8 @@ from tests.docs.pages import (
 from trustassay.cli.main import app
 
 PARSED_ONLY = {
-    r"dbpedia|vectors\.bin": "needs the network, or a file of vectors",
     r"--import|agree ratings\.jsonl --run runs/one$": "reads what people rated",
     r"qa_human_check|TruthfulQA|wikipedia/|asqa\.json|training/|mixed/": "reads other data",
-    r"^trustassay probe attack .*--steps 100": "a hundred steps take six seconds",
     r"profile=paper": "needs NLTK's data",
     r"hf:": "loads torch; the tests of backends do",
     r"^trustassay (annotate|serve)\b(?!.*--(export|import))|--follow": "waits for others",

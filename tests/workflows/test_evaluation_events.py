@@ -260,7 +260,7 @@ def test_without_the_package_the_scorer_says_what_to_install(
     for name in [one for one in sys.modules if one.startswith("opentelemetry")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(BackendError, match=r"pip install 'trustassay\[opentelemetry\]'"):
+    with pytest.raises(BackendError, match=r"pip install '\.\[opentelemetry\]'"):
         score(record(1))
 
 

@@ -27,7 +27,7 @@ from trustassay.backends.hf_loading import (
     uri,
 )
 from trustassay.capabilities import BatchLimits, TokenVectors, Vectors
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, install
 from trustassay.sample import clean
 
 
@@ -59,7 +59,7 @@ class SentenceTransformerEmbedder:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise BackendError(
-                f"{error.name} is missing: pip install 'trustassay[sentence-transformers]'"
+                f"{error.name} is missing: {install('sentence-transformers')}"
             ) from error
         folder, _ = config_of(name)
         where, options = dtype_options(device, dtype)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.telemetry import quiet_hub
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, install
 
 Features = dict[str, list[int]]
 
@@ -28,7 +28,7 @@ def libraries() -> tuple[Any, Any]:
         import torch
         import transformers
     except ImportError as error:
-        raise BackendError(f"{error.name} is missing: pip install 'trustassay[hf]'") from error
+        raise BackendError(f"{error.name} is missing: {install('hf')}") from error
     return torch, transformers
 
 

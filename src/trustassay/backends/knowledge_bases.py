@@ -47,8 +47,8 @@ class _Service:
         """Close the connections."""
         await self._http.close()
 
-    def _malformed(self, words: str) -> CallError:
-        return CallError(f"{self.name}: {words}", "malformed")
+    def _malformed(self, message: str) -> CallError:
+        return CallError(f"{self.name}: {message}", "malformed")
 
 
 class DBpediaSource(_Service):

@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean, requirement
 
 ENTRY_POINT_GROUP = "trustassay.backends"
 KINDS: Mapping[str, str] = {
@@ -370,8 +370,8 @@ for _kind in ("entailer", "embedder"):
 
 scheme("lexical", kind="entailer", form="lexical")(_lazy("backends.lexical:LexicalEntailer"))
 
-_HF = {"torch": "'trustassay[hf]'", "transformers": "'trustassay[hf]'"}
-_SENTENCES = {"sentence_transformers": "'trustassay[sentence-transformers]'"}
+_HF = {"torch": requirement("hf"), "transformers": requirement("hf")}
+_SENTENCES = {"sentence_transformers": requirement("sentence-transformers")}
 _HF_OPTIONS: dict[str, Callable[[str], Any]] = {"device": str, "dtype": str, "batch_tokens": int}
 HF_CHAT_OPTIONS = _HF_OPTIONS | {"template": str, "max_tokens": int}
 _HF_ENTAILER_OPTIONS = _HF_OPTIONS | {"check": _truth, "labels": lambda text: text.split(",")}

@@ -1,7 +1,7 @@
-"""From a URI, a function or an object to a backend, a function for each kind of backend.
+"""From a URI, a function or an object to a backend, for the kinds that may be functions.
 
-Which URIs there are: :mod:`trustassay.backends.registry`. A backend and its dependencies are
-imported when it is used.
+Which URIs there are of all kinds: :mod:`trustassay.backends.registry`. A backend and its
+dependencies are imported when it is used.
 """
 
 from __future__ import annotations
@@ -16,18 +16,13 @@ from trustassay.capabilities import (
     ChatModel,
     Embedder,
     Entailer,
-    EntityLinker,
     LocalChatModel,
     QuestionSimilarity,
-    Retriever,
     Similarity,
-    SubstituteSource,
-    TokenEmbedder,
 )
 from trustassay.errors import UsageError
 
 if TYPE_CHECKING:
-    from trustassay.backends.knowledge_bases import DBpediaSource, SpotlightLinker
     from trustassay.backends.openai import OpenAIEmbedder
 
 
@@ -98,7 +93,7 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
 
     ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
     reference entails the text; ``bertscore:TOKEN-EMBEDDER``, whose URI is that of
-    :func:`token_embedder`; ``lexical``, the words they share. Of two answers to a question:
+    a token embedder; ``lexical``, the words they share. Of two answers to a question:
     ``novel``, the words they share beside the question's; ``agreement[:ENTAILER]``, these and
     entailment in both directions; both are
     :class:`~trustassay.capabilities.QuestionSimilarity` and score triples. And
@@ -109,61 +104,6 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
         BackendError: the backend behind it cannot be loaded.
     """
     found: Similarity = load("similarity", choice)
-    return found
-
-
-def token_embedder(choice: str | TokenEmbedder) -> TokenEmbedder:
-    """Return the embedder of tokens that a URI names, or pass one through.
-
-    ``hf:ID-or-path[?layer=N&...]`` with the options of
-    :class:`~trustassay.backends.hf_embedders.HuggingFaceTokenEmbedder`; ``python:MODULE:OBJECT``.
-
-    Raises:
-        UnknownNameError: another scheme or option.
-        BackendError: it cannot be loaded.
-    """
-    found: TokenEmbedder = load("token embedder", choice)
-    return found
-
-
-def retriever(choice: str | Retriever) -> Retriever:
-    """Return the retriever that ``bm25:PATH[?index=FOLDER]`` or ``python:MODULE:OBJECT`` names,
-    or pass one through.
-
-    Raises:
-        UnknownNameError: no such scheme or option.
-        InputError, BackendError: the corpus or its index cannot be used.
-    """
-    found: Retriever = load("retriever", choice)
-    return found
-
-
-def linker(choice: str | EntityLinker) -> EntityLinker | SpotlightLinker:
-    """Return the linker that a URI names, or pass one through.
-
-    ``spotlight[:BASE_URL][?option=value&...]``; ``spacy[:MODEL]`` with an installed model;
-    ``python:MODULE:OBJECT``.
-
-    Raises:
-        UnknownNameError: another scheme or option.
-        BackendError: it cannot be loaded.
-    """
-    found: EntityLinker | SpotlightLinker = load("linker", choice)
-    return found
-
-
-def substitute_source(choice: str | SubstituteSource) -> SubstituteSource | DBpediaSource:
-    """Return the source of substitutes that a URI names, or pass one through.
-
-    ``embedding[:FILE]``, a file in word2vec's text or binary format, else the word list;
-    ``pos``; ``dbpedia[:URL][?option=value&...]``, a SPARQL endpoint with the limits of
-    :class:`~trustassay.backends.http.Address`; ``python:MODULE:OBJECT``.
-
-    Raises:
-        UnknownNameError: no such scheme or option.
-        BackendError: the source cannot be loaded.
-    """
-    found: SubstituteSource | DBpediaSource = load("distractors", choice)
     return found
 
 

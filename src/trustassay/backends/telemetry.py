@@ -19,7 +19,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, install
 
 ONNXRUNTIME = "ORT_DISABLE_TELEMETRY"
 RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
@@ -52,7 +52,7 @@ def import_training() -> None:
         for name in ("torch", "transformers", "datasets", "peft", "trl"):
             import_module(name)
     except ImportError as error:
-        words = "fine-tuning takes it: pip install 'trustassay[papers]'"
+        words = f"fine-tuning takes it: {install('papers')}"
         raise BackendError(f"{error.name or error} is missing, and {words}") from error
 
 
@@ -69,7 +69,7 @@ def import_ray(*, local: bool) -> Any:
     try:
         import ray
     except ImportError:
-        raise BackendError("--engine ray needs Ray: pip install 'trustassay[ray]'") from None
+        raise BackendError(f"--engine ray needs Ray: {install('ray')}") from None
     # It writes messages of dead workers to standard output, which is the results' alone.
     ray._private.worker._worker_logs_enabled = False
     return ray

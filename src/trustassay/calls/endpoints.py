@@ -180,8 +180,8 @@ class Caller:
                 self._closed = str(error)
                 self._closed_until = time.monotonic() + self._endpoint.again_after_s
             if error.kind == "timeout" and self._name not in str(error):
-                words = f"{self._name}: {error}"
-                raise CallError(words, error.kind, error.retry_after_s) from None
+                message = f"{self._name}: {error}"
+                raise CallError(message, error.kind, error.retry_after_s) from None
             raise
         finally:
             try:

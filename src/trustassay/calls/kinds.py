@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from trustassay.backends import (
     DEFAULT_SOURCES,
     resolve,
 )
-from trustassay.backends.registry import package_of
+from trustassay.backends.registry import load, package_of
 from trustassay.calls.batching import Codec, text_codec
 from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
 from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, LookupCaller, limits_of
@@ -274,7 +274,7 @@ SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
     stand_in=lambda query: tuple(
         Passage(f"stand-in-{i}", f"{STAND_IN_PASSAGE} {i}.") for i in range(query[1])
     ),
-    load=resolve.retriever,
+    load=partial(load, "retriever"),
     option="--retriever",
 )
 
@@ -319,7 +319,7 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
         lambda text: tuple(Entity(**one) for one in json.loads(text)),
     ),
     stand_in=lambda _: (),
-    load=resolve.linker,
+    load=partial(load, "linker"),
     option="--linker",
     remote=_linking_endpoint,
     remote_items=1,
@@ -411,7 +411,7 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
     compute=_token_vectors,
     codec=text_codec(_token_vectors_to_json, _token_vectors_from_json),
     stand_in=lambda _: TokenVectors(("token",), np.ones((1, 2), dtype=np.float32)),
-    load=resolve.token_embedder,
+    load=partial(load, "token embedder"),
     option="--token-embedder",
 )
 
@@ -458,7 +458,7 @@ SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
         reply_from_json=lambda text: tuple(json.loads(text)),
     ),
     stand_in=lambda one: tuple(f"Substitute{i}" for i in range(one.k)),
-    load=resolve.substitute_source,
+    load=partial(load, "distractors"),
     choices=resolve.named_sources,
     default=DEFAULT_SOURCES,
     option="--distractors",

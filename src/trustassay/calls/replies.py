@@ -92,16 +92,16 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
         return None
     read = as_read(reply)
     texts = (read.text, *read.others)
-    words = "the reply is empty"
+    message = "the reply is empty"
     if len(texts) > 1:
-        words = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
+        message = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
     if read.finish == "length":
         most = f" ({request.max_tokens:,})" if request.max_tokens else ""
-        words += f": it was cut before an answer began; raise max_tokens{most}"
+        message += f": it was cut before an answer began; raise max_tokens{most}"
     else:
-        words += " except for its reasoning" if read.reasoning else ""
-        words += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""
-    return CallError(f"{name}: {words}", "empty")
+        message += " except for its reasoning" if read.reasoning else ""
+        message += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""
+    return CallError(f"{name}: {message}", "empty")
 
 
 def keeper(name: str, calls: Calls) -> Keep:

@@ -145,8 +145,8 @@ class Endpoint:
             async with asyncio.timeout(self.limits.timeout_s):
                 result = await work()
         except TimeoutError:
-            words = f"{self._name}no reply within {self.limits.timeout_s:g} s"
-            error = CallError(words, "timeout")
+            message = f"{self._name}no reply within {self.limits.timeout_s:g} s"
+            error = CallError(message, "timeout")
         except CallError as failure:
             error = failure
         else:
@@ -273,23 +273,23 @@ class Endpoint:
             patience_s = self._outage.patience_s(error)
             self._lose_patience(f"{error}; no other reply came for {patience_s:g} s", error.kind)
 
-    def _lose_patience(self, words: str, kind: CallFault) -> None:
+    def _lose_patience(self, message: str, kind: CallFault) -> None:
         """Let all waiting calls fail; give the endpoint up if some of them were not tried yet.
 
         If all were tried, the fault may be theirs, and later calls may still be tried.
         """
         waiting = [turn for turn in self._waiting if not turn[1].done()]
         if self._outage.of_many and any(not call.tried for call, _ in waiting):
-            self._give_up(words, kind)
+            self._give_up(message, kind)
             return
         tried = [place for call, place in waiting if call.tried]
         for future in (*tried, *self._sleepers):
             if not future.done():
-                future.set_exception(CallError(words, kind))
+                future.set_exception(CallError(message, kind))
 
-    def _give_up(self, words: str, kind: CallFault) -> None:
+    def _give_up(self, message: str, kind: CallFault) -> None:
         """Let all calls fail that wait for their turn, or for another try."""
-        self._gone = (f"{words}, so no more requests are sent", kind)
+        self._gone = (f"{message}, so no more requests are sent", kind)
         self._gone_until = self._loop.time() + self.again_after_s
         while self._waiting:
             _, place = self._waiting.popleft()

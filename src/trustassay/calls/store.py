@@ -156,8 +156,8 @@ def _is_full(error: sqlite3.Error, path: Path) -> bool:
 
 
 def _no_store(path: Path, error: sqlite3.Error) -> OSError:
-    words = "remove it; its calls are then made again"
-    return OSError(f"{path}: not a store of model calls ({error}); {words}")
+    message = "remove it; its calls are then made again"
+    return OSError(f"{path}: not a store of model calls ({error}); {message}")
 
 
 class CallStore:
@@ -234,8 +234,8 @@ class CallStore:
                     raise  # of what was to be written
                 if _is_full(error, self.path):
                     raise DiskFullError(self.path) from None
-                words = f"{self.path}: the stored calls cannot be used ({error})"
-                raise CallStoreError(words) from None
+                message = f"{self.path}: the stored calls cannot be used ({error})"
+                raise CallStoreError(message) from None
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the stored replies among ``keys``."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.options import Argument, Flag, pairs
-from trustassay.show.terminal import one_line, print_json, say, show_table
+from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings
-    from trustassay.show.document import Block
+    from trustassay.show.document import Block, Row
     from trustassay.statistics.intervals import Estimate
     from trustassay.workflows.agree import Agreement, Dispute
     from trustassay.workflows.judges import Variances
@@ -220,18 +220,22 @@ def _listed(levels: Sequence[str]) -> str:
     return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"
 
 
-VARIANCE = ("variance of ratings", "variance", "standard deviation", "share, %", "95 % interval")
+VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
 
 
-def _variance_rows(found: Variances) -> list[tuple[str, str, str, str, str]]:
+def _variance_rows(found: Variances) -> list[Row]:
     """Return the table of all parts of all groups."""
+    from trustassay.show.document import Row
+
     return [
-        (
+        Row(
             f"{name}: {one.name}",
-            f"{one.variance:.3f}",
-            f"{one.sd:.3f}",
-            "undefined" if one.share is None else f"{one.share:.1f}",
-            "{:.1f} to {:.1f}".format(*one.share_interval) if one.share_interval else "",
+            [
+                f"{one.variance:.3f}",
+                f"{one.sd:.3f}",
+                "undefined" if one.share is None else f"{one.share:.1f}",
+                "{:.1f} to {:.1f}".format(*one.share_interval) if one.share_interval else "",
+            ],
         )
         for name, group in found.groups.items()
         for one in group.components
@@ -257,7 +261,7 @@ def _variance_notes(found: Variances) -> list[str]:
 
 def _show_variance(found: Variances) -> None:
     if rows := _variance_rows(found):
-        show_table(VARIANCE, rows, (), wide=True)
+        show_rows("variance of ratings", VARIANCE, rows, wide=True)
     for note in _variance_notes(found):
         say(one_line(note))
     say(one_line(found.in_words()))
@@ -301,7 +305,6 @@ def _variance_parts(found: Variances) -> list[Block]:
         Chart,
         Legend,
         Panels,
-        Row,
         Table,
         Text,
     )
@@ -338,8 +341,8 @@ def _variance_parts(found: Variances) -> list[Block]:
         ).format(MEAN)
         panels = [Chart(name, "", [Bars(own, percent)]) for name, own in intervals.items()]
         shown.append(Chart("Each share with its interval", note, [Panels(panels)]))
-    if rows := [Row(name, cells) for name, *cells in _variance_rows(found)]:
-        shown.append(Table("Part", VARIANCE[1:], rows, "In numbers"))
+    if rows := _variance_rows(found):
+        shown.append(Table("Part", VARIANCE, rows, "In numbers"))
     return shown
 
 

@@ -20,8 +20,7 @@ from trustassay.show.terminal import one_line, print_json, say, show_rows
 if TYPE_CHECKING:
     from trustassay.show.document import Block, Row
     from trustassay.statistics.comparison import Difference
-    from trustassay.workflows.compare import Comparison, Side
-    from trustassay.workflows.winrate import WinRate
+    from trustassay.workflows.compare import Comparison, Side, WinRate
 
 
 @dataclass(frozen=True)
@@ -40,23 +39,23 @@ class Judged:
 def show_win_rate(
     asked: Judged, records: Records, spending: Spending, *, dry_run: bool, as_json: bool
 ) -> None:
-    """Compare and print; raises as :func:`~trustassay.workflows.winrate.win_rate`."""
+    """Compare and print; raises as :func:`~trustassay.workflows.compare.win_rate`."""
     from trustassay.api import Run
     from trustassay.calls.client import CallOptions
     from trustassay.metrics.pairwise import Pairwise
     from trustassay.runs.folder import RunFolder
-    from trustassay.workflows import winrate
+    from trustassay.workflows import compare
 
     metric = Pairwise(None if asked.prompt is None else str(asked.prompt))
-    options = winrate.WinRateOptions(
+    options = compare.WinRateOptions(
         metric, asked.seed, progress=True, calls=CallOptions.of(**spending), **records
     )
     out = asked.run or _default_folder(asked, metric.settings(), records)
     inputs = asked.first, asked.second, asked.judge
     if dry_run:
-        show_plan(winrate.plan_win_rate(*inputs, out, options), as_json=as_json)
+        show_plan(compare.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
-    found = winrate.win_rate(*inputs, out, options)
+    found = compare.win_rate(*inputs, out, options)
     run = Run(RunFolder(found.path), found.outcome)
     failed = tell(run, as_json=False, worst=False)
     for line in _left_out(found, asked):

@@ -15,6 +15,7 @@ from trustassay.cli import (
     compare,
     gate,
     generate,
+    help_pages,
     label,
     models,
     probe,
@@ -79,11 +80,12 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     },
     OTHERS: {
         "probe": (probe.app, "Attack prompts, check perturbations, show distractors."),
+        "help": (help_pages.help_command, "Search the guide, or print a page of it."),
         "completion": (commands.completion, "Print a script for completion at the Tab key."),
     },
 }
 """By group: each command's function, or its own commands, and its line in ``--help``."""
-ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "completion"}
+ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "help", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO, cast
 
 from trustassay.data.records import InputError
+from trustassay.errors import install
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -96,7 +97,7 @@ def _zstd(name: str) -> Callable[[BufferedReader], AbstractContextManager[Any]]:
         with suppress(ImportError):
             return cast("Callable[[BufferedReader], Any]", import_module(module).ZstdFile)
     raise InputError(
-        f"{name}: is compressed with zstd; install what reads it (pip install 'trustassay[zstd]'), "
+        f"{name}: is compressed with zstd; install what reads it ({install('zstd')}), "
         "or decompress it first (zstd -d)"
     )
 

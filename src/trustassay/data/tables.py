@@ -28,6 +28,7 @@ from trustassay.data.layouts import (
 from trustassay.data.recognising import columns_of, tells_question
 from trustassay.data.records import InputError, Raw, Untold, UntoldError, missing_source, plain
 from trustassay.data.source_files import opened
+from trustassay.errors import install
 from trustassay.progress import tell
 from trustassay.sample import Problem
 
@@ -373,8 +374,7 @@ def workbook_records(path: Path, name: str, fields: Mapping[str, str]) -> Iterat
         import openpyxl
     except ImportError as error:
         raise InputError(
-            f"{name}: install what reads workbooks (pip install 'trustassay[excel]'), "
-            "or save it as CSV"
+            f"{name}: install what reads workbooks ({install('excel')}), or save it as CSV"
         ) from error
     _check_size(path, name)
     try:

@@ -113,13 +113,7 @@ def _send(
 
 
 def _evaluation(found: Finding) -> Evaluation:
-    about = {
-        "verdict": found.verdict,
-        "passed": found.passed,
-        "lower_is_better": found.lower_is_better,
-        "parts": dict(found.parts) or None,
-    }
-    metadata = {name: value for name, value in about.items() if value is not None}
+    metadata = {name: value for name, value in found.about.items() if value not in (None, {})}
     if found.score is not None:
         return Evaluation(
             name=found.metric,

@@ -75,11 +75,6 @@ def _one(found: Finding) -> Feedback:
         "key": found.metric,
         "score": found.score,
         "comment": found.comment,
-        "metadata": {
-            "verdict": found.verdict,
-            "passed": found.passed,
-            "lower_is_better": found.lower_is_better,
-            "parts": dict(found.parts),
-        },
+        "metadata": found.about,
     }
     return feedback if found.error is None else feedback | {"extra": {"error": True}}

@@ -110,6 +110,16 @@ class Finding:
             return words
         return f"{words} (low scores are good)" if words else "low scores are good"
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What other tools keep beside score and comment."""
+        return {
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "lower_is_better": self.lower_is_better,
+            "parts": dict(self.parts),
+        }
+
     def passes(self, threshold: float | None) -> bool | None:
         """Return whether the score is on the good side of ``threshold``, or ``passed`` without one.
 

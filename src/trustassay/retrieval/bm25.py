@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
 from trustassay.data.records import InputError
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, install
 from trustassay.files import DiskFullError, has_no_room
 from trustassay.progress import Progress
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
@@ -305,7 +305,7 @@ def _tantivy() -> Any:
     try:
         import tantivy
     except ImportError:
-        message = "bm25 needs tantivy: pip install 'trustassay[retrieval]'"
+        message = f"bm25 needs tantivy: {install('retrieval')}"
         raise BackendError(message) from None
     return tantivy
 

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -116,7 +116,7 @@ class Calibrator:
     @property
     def fingerprint(self) -> str:
         """The same for all calibrators of the same scores and settings."""
-        told = [_input_dict(one) for one in self.inputs]
+        told = [asdict(one) for one in self.inputs]
         text = json.dumps(told, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -159,40 +159,20 @@ class Calibrator:
             "questions": self.questions,
             "right": self.right,
             "fingerprint": self.fingerprint,
-            "inputs": [_input_dict(one) for one in self.inputs],
+            "inputs": [asdict(one) for one in self.inputs],
             "method": self.method,
             "model": _model_dict(self.model),
             "rank": self.rank,
-            "promises": [dict(vars(one)) for one in self.promises],
+            "promises": [asdict(one) for one in self.promises],
             "figures": dict(self.figures),
-            "spreads": {
-                name: {
-                    "size": one.size,
-                    "missing": one.missing,
-                    "points": list(one.points),
-                    "shares": list(one.shares),
-                }
-                for name, one in self.spreads.items()
-            },
+            "spreads": {name: asdict(one) for name, one in self.spreads.items()},
         }
-
-
-def _input_dict(one: Input) -> dict[str, Any]:
-    return {
-        "metric": one.metric,
-        "part": one.part,
-        "options": dict(one.options),
-        "backends": dict(one.backends),
-        "sign": one.sign,
-    }
 
 
 def _model_dict(model: Isotonic | Combination) -> dict[str, Any]:
     if isinstance(model, Isotonic):
         return {"knots": list(model.knots), "values": list(model.values)}
-    names = ("centre", "scale", "coefficient", "missing")
-    terms = [{name: getattr(term, name) for name in names} for term in model.terms]
-    return {"intercept": model.intercept, "terms": terms}
+    return {"intercept": model.intercept, "terms": [asdict(term) for term in model.terms]}
 
 
 T = TypeVar("T")

@@ -89,14 +89,15 @@ def count(
     *,
     domain_field: str = DOMAIN,
     here: Mapping[str, Metric],
-    rating_of: RatingOf = own_label,
+    rating_of: RatingOf | None = None,
     steps: Steps,
 ) -> Counted:
     """Count a folder whose assessments are sorted: once, for its summary, table and report.
 
     ``here`` are the metrics that are installed, by name: they say which answers need a look.
     A sample's model is the one it names, else the one that the run asked; its domain is in the
-    field ``domain_field``, as :func:`domain_of` reads it.
+    field ``domain_field``, as :func:`domain_of` reads it. ``rating_of`` gives its rating, else it
+    is its own label.
 
     Raises:
         RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
@@ -107,6 +108,7 @@ def count(
         Choice(SHOWN),
     )
     drawing = [here[metric.name] for metric in metrics if metric.name in here]
+    rating_of = rating_of or own_label
     asked = run["backends"].get("model")
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
         for place, sample, assessments, findings in judged(folder, metrics, drawing, found.looked):
@@ -384,11 +386,11 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
             if kind == "empty":
-                words = f"{count:,} of {samples:,} answers {_be(count)} empty"
-                found.append(f"{metric}: {words}")
+                message = f"{count:,} of {samples:,} answers {_be(count)} empty"
+                found.append(f"{metric}: {message}")
             else:
-                words = _WORDS.get(kind, kind)
-                found.append(f"{metric}: {count:,} of {samples:,} samples failed: {words}")
+                message = _WORDS.get(kind, kind)
+                found.append(f"{metric}: {count:,} of {samples:,} samples failed: {message}")
     for metric, options in summary.get("languages", {}).items():
         for option, languages in options.items():
             count = sum(languages.values())
@@ -409,14 +411,16 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             )
         count = int(values.get("no_passages") or 0)
         if count > FEW_WITHOUT_PASSAGES * samples:
-            words = f"{count:,} of {samples:,} answers brought no passages"
-            found.append(f"{metric}: {words} and count in no figure; does the file hold them all?")
+            message = f"{count:,} of {samples:,} answers brought no passages"
+            found.append(
+                f"{metric}: {message} and count in no figure; does the file hold them all?"
+            )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         cut = sum(used.get("cut", 0) for used in models.values())
         if cut:
             calls = sum(used["calls"] for used in models.values())
-            words = f"{cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens"
-            found.append(f"{metric}: {words}")
+            message = f"{cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens"
+            found.append(f"{metric}: {message}")
     return found
 
 

@@ -245,8 +245,8 @@ class Pairs(Stage):
             return Filled(sample, (Failure.of(error),))
         pairs = pairs_in(reply.text)
         if not pairs.wrong:
-            words = "the generator's reply has no pair of a wrong and a corrected answer"
-            return Filled(sample, (Failure(words),), asked=1)
+            message = "the generator's reply has no pair of a wrong and a corrected answer"
+            return Filled(sample, (Failure(message),), asked=1)
         found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
         return Filled(found, asked=1)
 
@@ -357,8 +357,8 @@ class Outcome:
         """Count a sample."""
         self.asked.update(found.asked)
         for name, failure in found.failures.items():
-            words = f"no {name}: {failure.error}"
-            self.failed[found.sample.id, name] = Failure(words, failure.fault)
+            message = f"no {name}: {failure.error}"
+            self.failed[found.sample.id, name] = Failure(message, failure.fault)
 
 
 @dataclass(slots=True)
@@ -427,8 +427,8 @@ async def _through(
         found.sample = result.sample
         found.asked[stage.field] += result.asked
         if result.failures:
-            words = "; ".join(one.error for one in result.failures)
-            found.failures[stage.field] = Failure(words, result.failures[0].fault)
+            message = "; ".join(one.error for one in result.failures)
+            found.failures[stage.field] = Failure(message, result.failures[0].fault)
     if lacking:
         step()
     return found

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trustassay.errors import install
 from trustassay.metric import Summary
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import StoredAssessments
@@ -131,9 +132,7 @@ class Run:
         try:
             import pandas
         except ImportError as error:
-            words = (
-                "to_pandas needs pandas, which is not installed: pip install 'trustassay[pandas]'"
-            )
+            words = f"to_pandas needs pandas, which is not installed: {install('pandas')}"
             raise ImportError(words) from error
         import arro3.io
 

@@ -114,8 +114,8 @@ class GrowingRun:
         if known in self._known:
             return
         if hash64(sample.id) in self.ids:
-            words = f"{sample.id!r} is already used by an earlier sample with other content"
-            raise SampleError([Problem("id", words)])
+            message = f"{sample.id!r} is already used by an earlier sample with other content"
+            raise SampleError([Problem("id", message)])
         if self._settled is None:
             inventory = Inventory()
             inventory.add(sample)
@@ -194,8 +194,8 @@ class GrowingRun:
         else:
             same, maker = self._place().keys() <= before.keys(), "watching"
         if not same:
-            words = f"holds a run that was not made by {maker}; choose another folder"
-            raise RunFolderError(f"{self.folder.path}: {words}")
+            message = f"holds a run that was not made by {maker}; choose another folder"
+            raise RunFolderError(f"{self.folder.path}: {message}")
 
     def _resolve(self, inventory: Inventory) -> None:
         self._settled = inventory
@@ -229,6 +229,6 @@ class GrowingRun:
             for sample in self.folder.samples():
                 for metric in self.metrics:
                     if hash64(sample.id, metric.name) not in noted:
-                        words = f"{ended} ended before it was scored"
-                        failed = Assessment.failed(sample.id, metric.name, words)
+                        message = f"{ended} ended before it was scored"
+                        failed = Assessment.failed(sample.id, metric.name, message)
                         writer.append(encoded(failed))

@@ -174,9 +174,9 @@ def _tallied(assessment: Assessment) -> str:
 def first_verdict(metric: Metric, sample: Sample, assessment: Assessment, total: int) -> str:
     """Return the line that a run shows when the first of its ``total`` answers is judged."""
     question = short(one_line(sample.question), LONGEST)
-    words = f"first of {total:,}: {question} – {one_line(verdict_of(assessment))}"
+    message = f"first of {total:,}: {question} – {one_line(verdict_of(assessment))}"
     reason = short(reason_of(metric, assessment), LONGEST)
-    return f"{words}: {reason}" if reason else words
+    return f"{message}: {reason}" if reason else message
 
 
 def one_line(text: str) -> str:

@@ -6,11 +6,12 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.backends.registry import fault_of, takes_time
+from trustassay.backends.registry import fault_of, load, takes_time
 from trustassay.calls.backends import MODEL, Backends, Place
 from trustassay.calls.capability import Capability
 from trustassay.calls.client import check_keys, has_replies
@@ -345,7 +346,7 @@ def recorded_backends(
             found[key] = _each(name, lambda one: _or_absent(resolve.chat, one, _AbsentChat))
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             found[key] = _each(
-                name, lambda one: _or_absent(resolve.substitute_source, one, _AbsentSource)
+                name, lambda one: _or_absent(partial(load, "distractors"), one, _AbsentSource)
             )
         else:
             found[key] = name

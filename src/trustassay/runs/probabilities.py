@@ -3,7 +3,6 @@ like the one that it was made from."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from trustassay.runs.calibrator import (
     write_calibrator,
 )
 from trustassay.runs.counts import rows
-from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.folder import RunFolder, as_stored, metric_infos
 from trustassay.runs.lines import Step, nothing
 from trustassay.sample import question_key
 from trustassay.show.answers import AnswerChance, ChancesTold
@@ -125,19 +124,16 @@ def check_calibrator(
             raise InputError(
                 f"{where}: the calibrator is of the metric {one.metric}; this run has {has}"
             )
-        here = json.loads(json.dumps(metrics[one.metric], default=str))
-        words = _differing(one.options, here)
-        if words:
-            raise InputError(
-                f"{where}: {one.metric} has other options than the calibrator was made with: "
-                f"{words}. Score with the same options, or calibrate on a run with these"
-            )
         named = {name: backends.get(name) for name in one.backends}
-        if words := _differing(one.backends, json.loads(json.dumps(named, default=str))):
-            raise InputError(
-                f"{where}: {one.metric} has other models than the calibrator was made with: "
-                f"{words}. Score with the same ones, or calibrate on a run with these"
-            )
+        for what, same, theirs, here in (
+            ("options", "options", one.options, metrics[one.metric]),
+            ("models", "ones", one.backends, named),
+        ):
+            if differing := _differing(theirs, as_stored(here)):
+                raise InputError(
+                    f"{where}: {one.metric} has other {what} than the calibrator was made with: "
+                    f"{differing}. Score with the same {same}, or calibrate on a run with these"
+                )
 
 
 def _differing(theirs: Mapping[str, Any], here: Mapping[str, Any]) -> str:

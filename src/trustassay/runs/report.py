@@ -101,7 +101,7 @@ def write_report(
         metrics,
         domain_field=domain_field,
         here=drawing,
-        rating_of=rated.mean_of if rated else own_label,
+        rating_of=rated.mean_of if rated else None,
         steps=steps,
     )
     if calibrated is None and CALIBRATED in summary:

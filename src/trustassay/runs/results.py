@@ -24,7 +24,6 @@ from trustassay.runs.counts import (
     UNIT,
     Counted,
     count,
-    own_label,
     read_units,
     silence,
     unread,
@@ -206,7 +205,7 @@ def apply_calibrator(
         infos,
         domain_field=domain_field,
         here=drawing,
-        rating_of=rated.mean_of if rated else own_label,
+        rating_of=rated.mean_of if rated else None,
         steps=steps,
     )
     store_calibrator(folder, calibrator)

@@ -22,7 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.errors import BackendError
+from trustassay.errors import BackendError, install
 from trustassay.sample import Problem, Sample, SampleError
 from trustassay.service.requests import (
     Guarded,
@@ -290,7 +290,7 @@ class Meter:
             import prometheus_client as prometheus
         except ImportError:
             words = "the service needs prometheus_client, which is not installed"
-            raise BackendError(f"{words}: pip install 'trustassay[serve]'") from None
+            raise BackendError(f"{words}: {install('serve')}") from None
         self._text = prometheus.generate_latest
         self._type = prometheus.CONTENT_TYPE_LATEST
         self._registry = prometheus.CollectorRegistry()

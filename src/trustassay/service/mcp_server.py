@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import version
 from typing import Annotated, Any
 
-from trustassay.errors import BackendError, did_you_mean
+from trustassay.errors import BackendError, did_you_mean, install
 from trustassay.event_loop import run_anywhere
 from trustassay.sample import SampleError
 from trustassay.service.app import Part
@@ -24,7 +24,7 @@ try:
     from pydantic import Field
 except ImportError:
     needed = "MCP needs the package mcp, version 2.3 or later"
-    raise BackendError(f"{needed}: pip install 'trustassay[mcp]'") from None
+    raise BackendError(f"{needed}: {install('mcp')}") from None
 
 __all__ = ["mcp_part", "mcp_server", "serve_stdio"]
 

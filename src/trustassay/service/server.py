@@ -122,8 +122,8 @@ async def _until_signalled(
 def _listening(at: socket.socket, waiting: int) -> str:
     host, port = at.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    words = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
-    return f"listening at http://{shown}:{port}{words}; Ctrl-C ends"
+    message = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
+    return f"listening at http://{shown}:{port}{message}; Ctrl-C ends"
 
 
 class _Server(uvicorn.Server):

@@ -10,7 +10,7 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
-from trustassay.errors import BackendError, UsageError
+from trustassay.errors import BackendError, UsageError, install
 from trustassay.metric import Assessment
 from trustassay.progress import tell
 from trustassay.sample import Sample
@@ -48,7 +48,7 @@ class EvaluationEvents:
             from opentelemetry.sdk import _logs as _  # noqa: F401 - the API alone sends nothing
         except ImportError:
             raise BackendError(
-                "events of OpenTelemetry need its SDK: pip install 'trustassay[opentelemetry]'"
+                f"events of OpenTelemetry need its SDK: {install('opentelemetry')}"
             ) from None
         provider = _logs.get_logger_provider()
         if type(provider).__module__.startswith("opentelemetry._logs"):  # its own send nothing

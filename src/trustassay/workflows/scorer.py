@@ -99,6 +99,16 @@ async def open_scorer(
             await run.finish()
 
 
+def problems_of(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
+    """Return what keeps metrics from scoring a sample with these backends."""
+    found: list[Problem] = []
+    asked = backends.find("chat", MODEL) is not None
+    for metric in metrics:
+        found += metric.problems(sample)
+        found += [] if asked else metric.problems_without_model(sample)
+    return found
+
+
 class Scorer:
     """Scores samples as they come; used inside the event loop in which it was opened.
 
@@ -258,11 +268,7 @@ class Scorer:
         return self._settled[key]
 
     def _problems(self, sample: Sample) -> list[Problem]:
-        found: list[Problem] = []
-        asked = self._backends.find("chat", MODEL) is not None
-        for metric in self._metrics:
-            found += metric.problems(sample)
-            found += [] if asked else metric.problems_without_model(sample)
+        found = problems_of(sample, self._metrics, self._backends)
         inventory = Inventory()
         inventory.add(sample)
         try:

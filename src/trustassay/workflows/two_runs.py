@@ -6,7 +6,7 @@ from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -250,9 +250,7 @@ def outcome_changes(
             p = share_rise_p(risen, fallen, questions, margin) if changed else None
             tested.append(Outcome(name, one, other, *totals, risen, fallen, questions, p))
     corrected = iter(holm([one.p for one in tested if one.p is not None]))
-    found += [
-        one if one.p is None else Outcome(**{**vars(one), "p": next(corrected)}) for one in tested
-    ]
+    found += [one if one.p is None else replace(one, p=next(corrected)) for one in tested]
     return [*found, Outcome(MISSING, pairing.only_second, pairing.only_first, *totals)]
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
 from trustassay.data.reading import Located, read_samples
@@ -34,6 +34,7 @@ from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
 from trustassay.texts import LONGEST_ANSWER
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
+from trustassay.workflows.scorer import problems_of
 
 POLL_S = 0.25
 
@@ -392,9 +393,7 @@ class _Watch:
         if taken and self._file.reads_again:
             return None
         self._file.reads_again = False
-        problems = self._metric.problems(sample)
-        if self._backends.find("chat", MODEL) is None:
-            problems += self._metric.problems_without_model(sample)
+        problems = problems_of(sample, [self._metric], self._backends)
         if taken and found.has_id:
             problems.append(Problem("id", f"{sample.id!r} is already used by an earlier record"))
         if problems:

@@ -13,7 +13,7 @@ from trustassay import score
 from trustassay.api import plan
 from trustassay.metrics import Consistency
 
-_HF = "needs torch and transformers: pip install 'trustassay[hf]'"
+_HF = "needs torch and transformers: pip install '.[hf]'"
 torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
 from tests.metrics.consistency.tiny_chooser import TEMPLATE, record, save  # noqa: E402

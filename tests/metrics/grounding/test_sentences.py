@@ -238,7 +238,7 @@ def test_punkt_without_nltk_says_what_to_do(
     no_punkt_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "nltk.tokenize.punkt", None)
-    with pytest.raises(BackendError, match=r"pip install 'trustassay\[punkt\]'"):
+    with pytest.raises(BackendError, match=r"pip install '\.\[punkt\]'"):
         Grounding(splitter="punkt")
 
 

@@ -14,9 +14,9 @@ from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.measures import Recipe, lexical_parts, missing
 from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
-sacrebleu = pytest.importorskip("sacrebleu", reason="pip install 'trustassay[reference]'")
-pytest.importorskip("rouge_score", reason="pip install 'trustassay[reference]'")
-pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
+sacrebleu = pytest.importorskip("sacrebleu", reason="pip install '.[reference]'")
+pytest.importorskip("rouge_score", reason="pip install '.[reference]'")
+pytest.importorskip("nltk", reason="pip install '.[reference]'")
 
 QUESTION = "Who built the first saxophone?"
 ANSWER = "The first saxophone was built by Adolphe Sax."
@@ -159,7 +159,7 @@ def test_what_is_missing_is_named_with_its_way_in(monkeypatch: pytest.MonkeyPatc
             assert words is None
         else:
             assert words is not None
-            assert "pip install 'trustassay[reference]'" in words
+            assert "pip install '.[reference]'" in words
     assert "sacrebleu" in str(missing("bleu_1", "default"))
     assert "nltk" in str(missing("bleu_1", "trustscore-paper"))
 
@@ -216,7 +216,7 @@ def test_meteor_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 # WordNet ------------------------------------------------------------------------------------------
 
 
-nltk = pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
+nltk = pytest.importorskip("nltk", reason="pip install '.[reference]'")
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_auto_takes_what_is_installed_and_the_summary_says_what_is_not(
     absent = [name for name in LEXICAL if name not in TOKENS]
     for name in absent:
         assert summary.values[name] is None
-        assert "pip install 'trustassay[reference]'" in summary.not_applicable[name]
+        assert "pip install '.[reference]'" in summary.not_applicable[name]
     assert summary.settings["parts"] == "lexical"
     assert summary.settings["without"].split("+") == absent
     assert summary.settings["score"] == "token_recall"
@@ -104,7 +104,7 @@ def test_a_part_asked_for_by_name_is_never_left_out_silently(
 ) -> None:
     monkeypatch.setattr(measures, "find_spec", lambda name: None)
     for metric in ("reference:parts=rouge_l", "reference:score=bleu_4", "reference:parts=lexical"):
-        with pytest.raises(BackendError, match=r"pip install 'trustassay\[reference\]'"):
+        with pytest.raises(BackendError, match=r"pip install '\.\[reference\]'"):
             score(SAMPLES, metrics=metric, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     score(SAMPLES, metrics="reference:parts=tokens", out=tmp_path / "run")
@@ -113,7 +113,7 @@ def test_a_part_asked_for_by_name_is_never_left_out_silently(
 def test_without_wordnet_meteor_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
+    pytest.importorskip("nltk", reason="pip install '.[reference]'")
     monkeypatch.setattr(measures, "wordnet_folder", lambda: None)
     with pytest.raises(BackendError, match=r"nltk.downloader wordnet.*wordnet-base"):
         score(SAMPLES, metrics="reference:parts=meteor")
@@ -293,7 +293,7 @@ def test_the_report_shows_each_gold_answer_and_escapes_it(tmp_path: Path) -> Non
 
 
 def test_evidence_of_any_form_is_drawn() -> None:
-    pytest.importorskip("sacrebleu", reason="pip install 'trustassay[reference]'")
+    pytest.importorskip("sacrebleu", reason="pip install '.[reference]'")
     metric = Reference(parts="bleu_1")
     [found] = score(SAMPLES[:1], metrics=metric).assessments
     sample = Sample.parse(SAMPLES[0])

@@ -16,8 +16,8 @@ from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson
 
-pytest.importorskip("rouge_score", reason="pip install 'trustassay[reference]'")
-pytest.importorskip("nltk", reason="pip install 'trustassay[reference]'")
+pytest.importorskip("rouge_score", reason="pip install '.[reference]'")
+pytest.importorskip("nltk", reason="pip install '.[reference]'")
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve()
 FILE = SHARED / "data" / "trustscore" / "qa_human_check.json"

@@ -313,7 +313,7 @@ def fewl_sft(  # noqa: PLR0913
 ) -> None:
     """Hold a model tuned on answers that FEWL chooses against the model as it was: Table 7.
 
-    Needs trustassay[papers].
+    Needs pip install '.[papers]'.
 
     \b
     trustassay papers experiment fewl-sft TruthfulQA.csv \\

@@ -49,7 +49,7 @@ def tune(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Fine-tune a local model on chosen answers, with TRL; needs trustassay[papers].
+    """Fine-tune a local model on chosen answers, with TRL; needs pip install '.[papers]'.
 
     Only the answers are learnt. The result is a whole model, which hf:FOLDER loads.
 

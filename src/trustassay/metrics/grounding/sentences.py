@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean, install
 from trustassay.metrics.grounding.text import (
     citation_markers,
     citations_as_in_paper,
@@ -209,7 +209,7 @@ def _punkt(language: str) -> Splitter:
         from nltk.tokenize.punkt import PunktTokenizer
     except ImportError:
         raise BackendError(
-            "splitter punkt needs nltk: pip install 'trustassay[punkt]' (or choose another, "
+            f"splitter punkt needs nltk: {install('punkt')} (or choose another, "
             "for instance splitter=sentencex)"
         ) from None
     try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError
+from trustassay.errors import AssessmentError, install
 from trustassay.metrics.grounding.text import normalise_squad
 from trustassay.metrics.reference import maths
 from trustassay.metrics.reference.maths import Aggregate
@@ -100,7 +100,7 @@ def missing(part: str, recipe: Recipe) -> str | None:
     paper_bleu = family == "bleu" and recipe == "trustscore-paper"
     needed = ("nltk", "nltk") if paper_bleu else _PACKAGES.get(family)
     if needed and find_spec(needed[0]) is None:
-        return f"{part} needs {needed[1]}: pip install 'trustassay[reference]'"
+        return f"{part} needs {needed[1]}: {install('reference')}"
     if family == "meteor" and wordnet_folder() is None:
         return f"{part}: {ADVICE}"
     return None

@@ -39,7 +39,7 @@ from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
 from trustassay.workflows.study.figures import Resampling, estimates
-from trustassay.workflows.study.labels import Label, LabelOptions, labelled
+from trustassay.workflows.study.labels import Label, label_options, labelled
 
 Floats = NDArray[np.float64]
 AT_MOST = (0.05, 0.1, 0.2)
@@ -137,12 +137,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     _check(risks, confidence, method, resamples)
     paths = [Path(one) for one in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
-    options = LabelOptions(
-        Path(ratings) if ratings is not None else None,
-        dict(fields or {}),
-        list(machines),
-        as_list(positive),
-    )
+    options = label_options(ratings, fields, machines, positive)
     result = _label(labelled(answers, [label] if label else [], options).labels)
     columns = _columns(answers, as_list(metrics))
     inputs = [_input(column, as_list(lower)) for column in columns]

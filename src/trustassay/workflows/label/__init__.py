@@ -7,7 +7,7 @@ from trustassay.workflows.label.command import (
     default_plan,
     label,
 )
-from trustassay.workflows.label.figures import Figure, LabelFigure, Need
+from trustassay.workflows.label.population import Figure, LabelFigure, Need
 
 __all__ = [
     "PROPOSED",

@@ -17,14 +17,6 @@ from trustassay.errors import UsageError, did_you_mean, door
 from trustassay.show.text import amount
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.label.figures import (
-    Figure,
-    LabelFigure,
-    Need,
-    measured,
-    told_apart,
-    wide_enough,
-)
 from trustassay.workflows.label.plan import (
     AnswerKey,
     Batch,
@@ -34,11 +26,17 @@ from trustassay.workflows.label.plan import (
     read_plan,
 )
 from trustassay.workflows.label.population import (
+    Figure,
+    LabelFigure,
     LabelSource,
+    Need,
     Population,
     Unit,
+    measured,
     read_labels,
     read_population,
+    told_apart,
+    wide_enough,
 )
 from trustassay.workflows.study.answers import as_list
 

@@ -33,7 +33,7 @@ from trustassay.workflows.study.figures import (
     paired_tests,
     source_column,
 )
-from trustassay.workflows.study.labels import Label, LabelOptions, labelled
+from trustassay.workflows.study.labels import Label, label_options, labelled
 
 Floats = NDArray[np.float64]
 EXAMPLES = 5
@@ -260,13 +260,7 @@ def study(  # noqa: PLR0913 - one argument an option
     names, groups = as_list(labels), as_list(by)
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
-    options = LabelOptions(
-        Path(ratings) if ratings is not None else None,
-        dict(fields or {}),
-        list(machines),
-        as_list(positive),
-        list(levels),
-    )
+    options = label_options(ratings, fields, machines, positive, levels)
     result = labelled(answers, names, options)
     _check_groups(answers, groups)
     columns = [*answers.columns, *result.judges]

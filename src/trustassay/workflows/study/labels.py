@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from trustassay.data.labels import Kind, LabelValues, label_values
 from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
-from trustassay.workflows.study.answers import Answers, Column
+from trustassay.workflows.study.answers import Answers, Column, as_list
 
 Floats = NDArray[np.float64]
 RATING = "rating"
@@ -41,6 +42,18 @@ class LabelOptions:
     positive: Sequence[str] = ()
     levels: Sequence[str] = ()
     weighted: bool = False
+
+
+def label_options(
+    ratings: str | os.PathLike[str] | None,
+    fields: Mapping[str, str] | None,
+    machines: Collection[str],
+    positive: str | Sequence[str],
+    levels: Sequence[str] = (),
+) -> LabelOptions:
+    """Return the options of ``study`` and ``calibrate`` as they are given in Python."""
+    path = Path(ratings) if ratings is not None else None
+    return LabelOptions(path, dict(fields or {}), list(machines), as_list(positive), list(levels))
 
 
 @dataclass(frozen=True)
@@ -163,10 +176,7 @@ class _Table:
             by_id.get((row.id, row.model), by_id.get((row.id, ""))) for row in self.answers.rows
         ]
         if not any(value not in (None, "") for value in given):
-            raise InputError(
-                f"{self.path}: its ids are none of the runs', e.g. "
-                f"{next(iter(by_id))[0][:40]!r} and {self.answers.rows[0].id[:40]!r}"
-            )
+            raise self._of_others(next(iter(by_id))[0])
         return _made(name, given, self.options)
 
     def ratings(self) -> tuple[Label, list[Column]]:
@@ -222,11 +232,14 @@ class _Table:
                 result[name][place] = fmean(said)
                 any_found = True
         if not any_found:
-            raise InputError(
-                f"{self.path}: its ids are none of the runs', e.g. {ratings[0].item[:40]!r} and "
-                f"{self.answers.rows[0].id[:40]!r}"
-            )
+            raise self._of_others(ratings[0].item)
         return result
+
+    def _of_others(self, identifier: str) -> InputError:
+        return InputError(
+            f"{self.path}: its ids are none of the runs', e.g. {identifier[:40]!r} and "
+            f"{self.answers.rows[0].id[:40]!r}"
+        )
 
     def _pooled(self, people: Mapping[str, Floats], read: LabelValues, given: int) -> Label:
         binary = read.kind == "binary"

@@ -1,0 +1,162 @@
+"""The guide is short, true to the version that ships, installs as printed, and is found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import trustassay
+from tests.docs.guide import BUDGETS, MEASURED, pages_of, value_of, with_figures, words_of
+from tests.docs.pages import DOCS, PAGES, ROOT
+from trustassay.cli.main import app
+from trustassay.workflows import guide
+
+SHIPPED = trustassay.entailer("embedded").name
+PLACES = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
+SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "papers/src").rglob("*.py")])
+
+
+@pytest.mark.parametrize("group", BUDGETS)
+def test_a_group_of_pages_keeps_its_number_of_words(group: str) -> None:
+    words = words_of(group)
+    assert words <= BUDGETS[group][0], "a page that needs more says less elsewhere"
+
+
+def test_every_page_is_in_one_group_and_the_guide_has_35_000_words() -> None:
+    of_groups = [page for group in BUDGETS for page in pages_of(group)]
+    others = {ROOT / "README.md", *(DOCS / "api").glob("*.md")}
+    assert sorted(of_groups) == sorted(page.resolve() for page in set(PAGES) - others)
+    assert sum(words for words, _ in BUDGETS.values()) == 35_000
+
+
+def test_the_places_of_the_architecture_are_there() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for place in re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py|\.json)?|[a-z_]+\.py)`", text):
+        assert (ROOT / "src/trustassay" / place).exists() or (ROOT / place).exists(), place
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_figures_are_those_of_the_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert with_figures(text) == text, "python -m tests.docs.guide puts in today's figures"
+
+
+def test_a_figure_that_no_file_holds_is_noticed() -> None:
+    marker = "<!-- figure: measured#{}/near_copies/{} -->.7<!-- /figure -->"
+    value = value_of("measured", f"{SHIPPED}/near_copies/auc")
+    right = marker.format(SHIPPED, "auc")
+    assert f"-->{value:.1f}<".replace("0.", ".") in with_figures(right)
+    with pytest.raises(KeyError):
+        with_figures(marker.format(SHIPPED, "precision"))
+    with pytest.raises(KeyError):
+        with_figures(marker.format("embedded:999", "auc"))
+
+
+@pytest.mark.parametrize("page", PLACES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_names_another_entailer_than_the_one_that_ships(page: Path) -> None:
+    named = set(re.findall(r"embedded:(\d+)", page.read_text(encoding="utf-8")))
+    assert named <= {SHIPPED.partition(":")[2]}
+
+
+def test_the_entailer_that_ships_has_figures() -> None:
+    assert SHIPPED in MEASURED.read_text(encoding="utf-8")
+
+
+def test_nothing_is_installed_by_a_name_that_the_index_does_not_have() -> None:
+    texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES)}
+    by_name = re.compile(r"pip install (?:-\S+ )*['\"]?trustassay\b(?!-)")
+    extras = set(re.findall(r"^(\S+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
+    for path, text in texts.items():
+        assert not by_name.search(text), path
+        for extra in re.findall(r"pip install '\.\[([\w,-]+)\]'", text):
+            assert set(extra.split(",")) <= extras, (path, extra)
+        for extra in re.findall(r"\b(?:install|requirement)\(['\"]([\w-]+)['\"]\)", text):
+            assert extra in extras, (path, extra)
+
+
+QUERIES = {
+    "fail ci faithfulness": "errands/ci",
+    "github actions": "errands/ci",
+    "compare two models": "errands/compare-models",
+    "csv file": "errands/chat-logs-and-csv",
+    "chat log": "errands/chat-logs-and-csv",
+    "notebook pandas": "errands/notebook",
+    "second judge": "errands/second-judge",
+    "which metric": "which-metric",
+    "which metric chat logs": "which-metric",
+    "low score why": "low-scores",
+    "get started": "start",
+    "trustscore": "methods/trustscore",
+    "fewl": "methods/fewl",
+    "harmonicity gamma": "methods/harmonicity",
+    "citation precision": "methods/grounding",
+    "faithfulness": "methods/faithfulness",
+    "rubric": "methods/judge",
+    "pairwise": "methods/judge",
+    "rouge bleu": "methods/reference",
+    "input format json": "input",
+    "ragas file": "input",
+    "german": "input",
+    "openai key": "models/chat-models",
+    "price budget": "models/chat-models",
+    "embedded entailer accuracy": "models/embedded",
+    "hf entailer": "models/entailers",
+    "own model python": "models/own",
+    "own metric": "models/own",
+    "resume killed run": "runs",
+    "confidence interval": "intervals",
+    "drift monitoring": "monitoring",
+    "privacy data sent": "privacy",
+    "ray cluster": "big-runs",
+    "slurm": "big-runs",
+    "http service": "live/serve",
+    "litellm proxy": "live/proxy",
+    "llamaindex": "live/llamaindex",
+    "langfuse": "live/tools",
+    "annotate answers": "people/annotate",
+    "which answers to rate next": "people/label",
+    "calibrate probability": "people/calibrate",
+    "kappa agreement raters": "people/agree",
+    "study correlation labels": "people/study",
+    "distractors": "data",
+    "reproduce paper": "papers",
+}
+"""What people type, and the page that must be among the first three."""
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_page_is_found(query: str) -> None:
+    found = [page.name for page in guide.search(query, guide.pages())]
+    assert QUERIES[query] in found[:3]
+
+
+def test_help_lists_searches_and_prints_pages() -> None:
+    run = CliRunner().invoke
+    assert "errands/ci " in run(app, ["help"]).output
+    found = run(app, ["help", "compare", "two", "models"]).output
+    assert found.startswith("errands/compare-models: ")
+    text = (DOCS / "errands/ci.md").read_text(encoding="utf-8")
+    assert run(app, ["help", "errands/ci"]).output.strip() == text.strip()
+    nothing = run(app, ["help", "xyzzyx"])
+    assert nothing.exit_code == 2 and "no page has 'xyzzyx'" in nothing.output
+
+
+def test_errands_and_methods_have_executed_parts() -> None:
+    for page in (*DOCS.glob("errands/*.md"), *DOCS.glob("methods/*.md")):
+        assert "<!-- executed -->" in page.read_text(encoding="utf-8") or page.stem in {
+            "ci",
+            "reference",
+        }, page.name
+
+
+def test_old_addresses_lead_to_pages_of_today() -> None:
+    moved = yaml.safe_load((DOCS / "_site/moved.json").read_text(encoding="utf-8"))
+    assert len(moved) > 40
+    for old, new in moved.items():
+        assert not (DOCS / old).exists()
+        place = ROOT / "benchmarks" if new.startswith("results/") else DOCS
+        assert (place / new).exists(), new
