@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit nightly golden docs figures integrations wheel lowest format clean
+.PHONY: demo test quick lint types unit nightly golden docs figures pictures integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -18,7 +18,7 @@ types: $(VENV)/test.stamp
 	$(BIN)/mypy
 
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of commands.
-PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist worksteal
+PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist loadfile
 
 unit: $(VENV)/test.stamp
 	$(PYTEST)
@@ -29,14 +29,17 @@ quick: $(VENV)/test.stamp  ## the tests without the slow ones
 golden: $(VENV)/test.stamp  ## compare commands, files and figures with stored hashes
 	$(BIN)/python -m benchmarks.golden_outputs --check
 
-nightly: golden  ## what takes too long for each change: new random examples, and stored outputs
-	HYPOTHESIS_PROFILE=search $(PYTEST)
+nightly: golden  ## what takes too long for each change: new random examples, long simulations, stored outputs
+	FULL_TESTS=1 $(PYTEST)
 
 docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 figures: $(VENV)/test.stamp  ## put today's measured figures into the pages
 	$(BIN)/python -m tests.docs.guide
+
+pictures: $(VENV)/test.stamp  ## take the pictures of the guide from today's program
+	$(BIN)/python -m benchmarks.pictures
 
 INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 

@@ -7,12 +7,14 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
 import typer.testing
 from hypothesis import settings
 
+from tests.support import FULL
 from trustassay import registry
 
 # Started in the background of a script, a process ignores interruptions, and so do its children;
@@ -21,10 +23,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure, and neither is an example found by chance: the same change passes
-# or fails each time. HYPOTHESIS_PROFILE=search looks at new examples (make nightly).
-settings.register_profile("everywhere", deadline=None, derandomize=True)
+# or fails each time. With FULL_TESTS=1 (make nightly) it looks at new examples, and more of them.
+settings.register_profile("everywhere", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("search", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everywhere"))
+settings.load_profile("search" if FULL else "everywhere")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep each file in one worker, and all files of torch or the browser: one import, one start.
+
+    xdist's own groups (``--dist loadgroup``) have no effect with pytest 9.2, whose ids of tests
+    cannot be changed.
+    """
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    @functools.cache
+    def group(file: str) -> str:
+        text = (config.rootpath / file).read_text("utf-8")
+        return next((mark for mark in ("torch", "browser") if f"mark.{mark}" in text), file)
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid.partition("::")[0])
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

@@ -2,26 +2,33 @@
 
 ``command(...)`` gives the arguments of a small program that hands its standard streams, folder,
 environment and limits to such a process, passes signals on, and ends as the command ends. A command
-runs as it would from a shell; what is saved is a second of imports. A test that kills a command or
-is about its start starts ``python -m trustassay`` (``tests.support.command``); so does the program
-where the environment has other settings of Python, or a standard stream is closed.
+runs as it would from a shell; what is saved is a second of imports. Where the program is killed
+(``SIGKILL``), so is the command, before the next one starts. Where the environment has other
+settings of Python than ``PYTHONPATH``, or a standard stream is closed, the program starts
+``python -m trustassay``, as does ``tests.support.fresh_command``.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
 import functools
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import select
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+PRELOADED = ("calls", "cli", "data", "metrics", "runs", "show", "statistics", "workflows")
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1)
 
 
@@ -60,8 +67,14 @@ def _server() -> str:
 
 
 def python_settings() -> str:
-    """Return the settings of Python in the environment."""
-    return json.dumps({name: one for name, one in os.environ.items() if name[:6] == "PYTHON"})
+    """Return the settings of Python in the environment that have their effect at the start."""
+    return json.dumps(
+        {
+            name: one
+            for name, one in os.environ.items()
+            if name.startswith("PYTHON") and name != "PYTHONPATH"
+        }
+    )
 
 
 # The process to fork from ------------------------------------------------------------------------
@@ -70,13 +83,21 @@ def python_settings() -> str:
 def serve(path: str) -> None:
     """Fork for each connection, until standard input is closed; return in commands alone."""
     import typer.main
+    from typer.testing import CliRunner
 
-    import trustassay.api  # noqa: F401
+    import trustassay
     from trustassay.cli.main import app
 
+    for package in PRELOADED:
+        folder = f"{trustassay.__path__[0]}/{package}"
+        for module in pkgutil.walk_packages([folder], f"trustassay.{package}."):
+            importlib.import_module(module.name)
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(app)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    CliRunner().invoke(app, ["score", "no.jsonl"])  # typer imports some of its parts then
+    CliRunner().invoke(app, ["score", "--help"])
+    gc.collect()
+    gc.freeze()  # or the collector of each command would write to, and so copy, all that is shared
+    signal.signal(signal.SIGCHLD, _reap)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(16)
@@ -84,11 +105,35 @@ def serve(path: str) -> None:
         print("ready", flush=True)
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
-            if not os.fork():
+            _end_what_was_killed()
+            process = os.fork()
+            if not process:
                 listener.close()
+                for other in running.values():
+                    other.close()
                 return _become(connection)
-            connection.close()
+            running[process] = connection
     os._exit(0)
+
+
+running: dict[int, socket.socket] = {}
+"""For each process that waits for a command: its connection."""
+
+
+def _reap(*_: object) -> None:
+    """Wait for processes that have ended, so that their CPU time counts with this one's."""
+    with contextlib.suppress(ChildProcessError):
+        while process := os.waitpid(-1, os.WNOHANG)[0]:
+            if process in running:
+                running.pop(process).close()
+
+
+def _end_what_was_killed() -> None:
+    """Wait for commands whose programs have been killed: they are killed as well."""
+    for connection in list(running.values()):
+        with contextlib.suppress(OSError):  # closed, or its program still waits
+            while not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                time.sleep(0.001)
 
 
 def _become(connection: socket.socket) -> None:
@@ -111,7 +156,8 @@ def _become(connection: socket.socket) -> None:
     os.umask(asked["umask"])
     for limit, (soft, hard) in zip(LIMITS, asked["limits"], strict=True):
         resource.setrlimit(limit, (soft, hard))
-    sys.path[0] = asked["folder"]
+    paths = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:1] = [asked["folder"], *filter(None, paths)]
     sys.argv = ["trustassay", *asked["arguments"]]
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)  # noqa: SIM115
 
@@ -145,12 +191,16 @@ def stand_for(path: str, arguments: list[str]) -> None:
         else:
             waiting.append(number)
 
+    fresh = [sys.executable, "-m", "trustassay", *arguments]
+    try:
+        for stream in range(3):
+            os.fstat(stream)
+    except OSError:  # seen before the socket takes its number
+        os.execv(sys.executable, fresh)
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             if Path(f"{path}.settings").read_text() != python_settings():
                 raise OSError
-            for stream in range(3):
-                os.fstat(stream)
             umask = os.umask(0)
             os.umask(umask)
             asked = {
@@ -162,7 +212,7 @@ def stand_for(path: str, arguments: list[str]) -> None:
             }
             connection.connect(path)
         except OSError:
-            os.execv(sys.executable, [sys.executable, "-m", "trustassay", *arguments])
+            os.execv(sys.executable, fresh)
         for number in PASSED_ON:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, pass_on)

@@ -26,6 +26,13 @@ Verdict = Callable[[str, str], Sequence[float]]
 
 YES = (1.0, 0.0, 0.0)
 ROOT = Path(__file__).parent.parent
+FULL = bool(os.environ.get("FULL_TESTS"))
+"""Whether simulations and random examples are as many as in ``make nightly``."""
+
+
+def repeats(full: int) -> int:
+    """Return how often a simulation is repeated: so often, or a third of it."""
+    return full if FULL else full // 3
 
 
 def record(i: int, **others: Any) -> dict[str, Any]:
@@ -120,6 +127,11 @@ def results(folder: Path) -> tuple[bytes, str]:
 
 
 def command(*arguments: str | Path) -> list[str]:
+    """Return what runs a command in a process whose imports are done already."""
+    return forking.command(*map(str, arguments))
+
+
+def fresh_command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "trustassay", *map(str, arguments)]
 
 
@@ -149,7 +161,7 @@ def run_command(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, in a process of its own whose imports are done already."""
     return subprocess.run(
-        forking.command(*map(str, arguments)),
+        command(*arguments),
         cwd=cwd,
         env=os.environ | environment,
         capture_output=True,

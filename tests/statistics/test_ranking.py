@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.lazily import needed
+from tests.support import repeats
 from trustassay.statistics.ranking import (
     ordered_alike,
     rank_models,
@@ -76,13 +77,14 @@ def test_few_questions_tell_no_models_apart(n: int, apart: bool) -> None:
 
 def test_equal_models_are_rarely_told_apart_however_many_there_are() -> None:
     """Of four equal models some pair was told apart in 17 to 38 of 100 sets without correction."""
-    alarms = 0
-    for draw in range(200):
+    alarms, draws = 0, repeats(200)
+    for draw in range(draws):
         generator = np.random.default_rng(draw)
         scores = (generator.random((4, 40)) < 0.7).astype(float)
         found = rank_models(scores, generator, bounds=(0.0, 1.0))
         alarms += any(one.apart for one in found.differences)
-    assert alarms <= 20  # 10 are expected at most; 20 or more come once in 300 such tests
+    expected = 0.05 * draws  # at most: without the correction 8 of 66 and 29 of 200 are found
+    assert alarms <= expected + np.sqrt(expected)
 
 
 def test_fifty_models_can_be_told_apart() -> None:
@@ -143,7 +145,7 @@ def test_a_lower_score_that_is_better_agrees_with_truth() -> None:
 def test_the_same_seed_gives_the_same_and_many_questions_take_little_memory() -> None:
     scores = rng().random((3, 50))
     assert rank_models(scores, rng()).intervals == rank_models(scores, rng()).intervals
-    many = rank_models(rng().random((2, 20_000)), rng())
+    many = rank_models(rng().random((2, 10_000)), rng())
     assert many.intervals[0] is not None
     assert many.intervals[0][1] - many.intervals[0][0] < 0.02
 
