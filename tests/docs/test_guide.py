@@ -122,7 +122,8 @@ QUERIES = {
     "calibrate probability": "people/calibrate",
     "kappa agreement raters": "people/agree",
     "study correlation labels": "people/study",
-    "distractors": "data",
+    "distractors": "methods/trustscore",
+    "add citations": "data",
     "reproduce paper": "papers",
 }
 """What people type, and the page that must be among the first three."""

@@ -13,7 +13,7 @@ from trustassay.options import Argument, Fields, Flag, Limit, Seed, SkipBad
 from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
-    from trustassay.workflows.annotate import Project
+    from trustassay.workflows.annotate.project import Project
     from trustassay.workflows.annotate.session import Session
 
 PORT = 8765
@@ -124,8 +124,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
     trustassay annotate answers.jsonl --rater anna --export sheet.csv
     """
     from trustassay.metrics.judge import read_rubric
-    from trustassay.workflows.annotate import AnnotateOptions, open_project
     from trustassay.workflows.annotate.items import Reading
+    from trustassay.workflows.annotate.project import AnnotateOptions, open_project
     from trustassay.workflows.label.plan import read_plan
 
     if export and sheets:

@@ -14,7 +14,8 @@ from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.workflows.label import LabelFigure, Labelling, Need
+    from trustassay.workflows.label.command import Labelling
+    from trustassay.workflows.label.population import LabelFigure, Need
 
 
 @with_options
@@ -115,7 +116,7 @@ def label(  # noqa: PLR0913 - one argument an option
     trustassay label runs/one --ratings ratings.jsonl --number 100
     trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
     """
-    from trustassay.workflows.label import label as find
+    from trustassay.workflows.label.command import label as find
 
     if unit not in ("question", "answer"):
         raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
@@ -238,7 +239,7 @@ def _has_golds(run: Path) -> bool:
 
 
 def _named(found: Labelling, runs: list[Path]) -> list[str]:
-    from trustassay.workflows.label import default_plan
+    from trustassay.workflows.label.command import default_plan
 
     return [] if found.plan == default_plan(runs[0]) else ["--plan", str(found.plan)]
 

@@ -12,8 +12,8 @@ from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
-    from trustassay.workflows.calibrate import Calibration
-    from trustassay.workflows.study import LabelStudy, Study
+    from trustassay.workflows.calibrate.command import Calibration
+    from trustassay.workflows.study.command import LabelStudy, Study
 
 CASES = 3
 PARTING = 8
@@ -96,7 +96,7 @@ def study(  # noqa: PLR0913 - one argument an option
     trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
     trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
     """
-    from trustassay.workflows.study import study as hold
+    from trustassay.workflows.study.command import study as hold
 
     _check_table(table)
     found = hold(
@@ -293,7 +293,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     trustassay calibrate runs/one --ratings ratings.jsonl --out good.json --page good.html
     trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     """
-    from trustassay.workflows.calibrate import calibrate as make
+    from trustassay.workflows.calibrate.command import calibrate as make
 
     found = make(
         runs,
