@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit nightly golden docs figures integrations wheel lowest format clean
+.PHONY: demo test quick lint types unit nightly golden docs figures pictures integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -37,6 +37,9 @@ docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
 
 figures: $(VENV)/test.stamp  ## put today's measured figures into the pages
 	$(BIN)/python -m tests.docs.guide
+
+pictures: $(VENV)/test.stamp  ## take the pictures of the guide from today's program
+	$(BIN)/python -m benchmarks.pictures
 
 INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from trustassay.runs.intake import BadInputError
     from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
-    from trustassay.workflows.calibrate import Calibration, calibrate
+    from trustassay.workflows.calibrate.command import Calibration, calibrate
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
-    from trustassay.workflows.label import Labelling, label
+    from trustassay.workflows.label.command import Labelling, label
     from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
-    from trustassay.workflows.study import Study, study
+    from trustassay.workflows.study.command import Study, study
     from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
@@ -96,11 +96,11 @@ _HOMES = {
         "trustassay.runs.intake": "BadInputError",
         "trustassay.runs.looks": "WorstAnswer",
         "trustassay.sample": "Document Sample SampleError",
-        "trustassay.workflows.calibrate": "Calibration calibrate",
+        "trustassay.workflows.calibrate.command": "Calibration calibrate",
         "trustassay.workflows.chat": "Unanswered UnansweredError chat",
-        "trustassay.workflows.label": "Labelling label",
+        "trustassay.workflows.label.command": "Labelling label",
         "trustassay.workflows.scorer": "Assay Scorer ScorerClosedError",
-        "trustassay.workflows.study": "Study study",
+        "trustassay.workflows.study.command": "Study study",
         "trustassay.workflows.watch": "WatchOptions",
     }.items()
     for name in names.split()

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 import trustassay
-from tests.docs.guide import MEASURED, value_of, with_figures
+from tests.docs.guide import BUDGETS, MEASURED, pages_of, value_of, with_figures, words_of
 from tests.docs.pages import DOCS, PAGES, ROOT
 from trustassay.cli.main import app
 from trustassay.workflows import guide
@@ -18,6 +18,25 @@ from trustassay.workflows import guide
 SHIPPED = trustassay.entailer("embedded").name
 PLACES = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
 SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "papers/src").rglob("*.py")])
+
+
+@pytest.mark.parametrize("group", BUDGETS)
+def test_a_group_of_pages_keeps_its_number_of_words(group: str) -> None:
+    words = words_of(group)
+    assert words <= BUDGETS[group][0], "a page that needs more says less elsewhere"
+
+
+def test_every_page_is_in_one_group_and_the_guide_has_35_000_words() -> None:
+    of_groups = [page for group in BUDGETS for page in pages_of(group)]
+    others = {ROOT / "README.md", *(DOCS / "api").glob("*.md")}
+    assert sorted(of_groups) == sorted(page.resolve() for page in set(PAGES) - others)
+    assert sum(words for words, _ in BUDGETS.values()) == 35_000
+
+
+def test_the_places_of_the_architecture_are_there() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for place in re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py|\.json)?|[a-z_]+\.py)`", text):
+        assert (ROOT / "src/trustassay" / place).exists() or (ROOT / place).exists(), place
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -103,7 +122,8 @@ QUERIES = {
     "calibrate probability": "people/calibrate",
     "kappa agreement raters": "people/agree",
     "study correlation labels": "people/study",
-    "distractors": "data",
+    "distractors": "methods/trustscore",
+    "add citations": "data",
     "reproduce paper": "papers",
 }
 """What people type, and the page that must be among the first three."""

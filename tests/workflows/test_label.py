@@ -14,7 +14,7 @@ from tests.support import jsonl
 from trustassay import Labelling, label, score, study
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
-from trustassay.workflows.label import default_plan
+from trustassay.workflows.label.command import default_plan
 from trustassay.workflows.label.plan import read_plan
 
 MODELS = ("good", "poor")

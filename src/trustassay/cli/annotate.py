@@ -15,7 +15,7 @@ from trustassay.errors import UsageError
 from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
-    from trustassay.workflows.annotate import Project
+    from trustassay.workflows.annotate.project import Project
     from trustassay.workflows.annotate.session import Session
 
 PORT = 8765
@@ -139,8 +139,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
     """
     with errors_for_people():
         from trustassay.metrics.judge import read_rubric
-        from trustassay.workflows.annotate import AnnotateOptions, open_project
         from trustassay.workflows.annotate.items import Reading
+        from trustassay.workflows.annotate.project import AnnotateOptions, open_project
         from trustassay.workflows.label.plan import read_plan
 
         if export and sheets:

@@ -14,7 +14,8 @@ from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.workflows.label import LabelFigure, Labelling, Need
+    from trustassay.workflows.label.command import Labelling
+    from trustassay.workflows.label.population import LabelFigure, Need
 
 
 def label(  # noqa: PLR0913 - one argument an option
@@ -135,7 +136,7 @@ def label(  # noqa: PLR0913 - one argument an option
     trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
     """
     with errors_for_people():
-        from trustassay.workflows.label import label as find
+        from trustassay.workflows.label.command import label as find
 
         if unit not in ("question", "answer"):
             raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
@@ -258,7 +259,7 @@ def _has_golds(run: Path) -> bool:
 
 
 def _named(found: Labelling, runs: list[Path]) -> list[str]:
-    from trustassay.workflows.label import default_plan
+    from trustassay.workflows.label.command import default_plan
 
     return [] if found.plan == default_plan(runs[0]) else ["--plan", str(found.plan)]
 

@@ -13,8 +13,8 @@ from trustassay.errors import UsageError
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
-    from trustassay.workflows.calibrate import Calibration
-    from trustassay.workflows.study import LabelStudy, Study
+    from trustassay.workflows.calibrate.command import Calibration
+    from trustassay.workflows.study.command import LabelStudy, Study
 
 CASES = 3
 PARTING = 8
@@ -110,7 +110,7 @@ def study(  # noqa: PLR0913 - one argument an option
     trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
     """
     with errors_for_people():
-        from trustassay.workflows.study import study as hold
+        from trustassay.workflows.study.command import study as hold
 
         _check_table(table)
         found = hold(
@@ -327,7 +327,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     """
     with errors_for_people():
-        from trustassay.workflows.calibrate import calibrate as make
+        from trustassay.workflows.calibrate.command import calibrate as make
 
         found = make(
             runs,

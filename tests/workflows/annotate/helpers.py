@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.support import jsonl
 from trustassay.metrics.judge import read_rubric
-from trustassay.workflows.annotate import AnnotateOptions, Project, open_project
 from trustassay.workflows.annotate.items import Reading
+from trustassay.workflows.annotate.project import AnnotateOptions, Project, open_project
 from trustassay.workflows.annotate.session import RatingsFile, Session
 
 MODELS = ("secret-model-a", "secret-model-b")

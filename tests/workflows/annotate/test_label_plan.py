@@ -14,8 +14,12 @@ from tests.support import jsonl
 from tests.workflows.annotate.helpers import MODELS, answers, session
 from trustassay.data.records import InputError
 from trustassay.metrics.judge import read_rubric
-from trustassay.workflows.annotate import AnnotateOptions, Project, open_project
-from trustassay.workflows.annotate.project import shares_in_order
+from trustassay.workflows.annotate.project import (
+    AnnotateOptions,
+    Project,
+    open_project,
+    shares_in_order,
+)
 from trustassay.workflows.label.plan import Batch, PlannedDraw, append_lines, read_plan
 
 QUESTIONS = 12

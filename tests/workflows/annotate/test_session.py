@@ -15,9 +15,8 @@ from trustassay import score
 from trustassay.data.ratings import read_ratings
 from trustassay.metrics.judge import read_rubric
 from trustassay.runs.folder import RunFolder
-from trustassay.workflows.annotate import AnnotateOptions, open_project
 from trustassay.workflows.annotate.items import Reading
-from trustassay.workflows.annotate.project import Project
+from trustassay.workflows.annotate.project import AnnotateOptions, Project, open_project
 from trustassay.workflows.annotate.server import Links
 from trustassay.workflows.annotate.session import NotOfferedError, RatingsFile, Session, State
 
