@@ -151,7 +151,8 @@ def test_the_site_finds_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     subprocess.run(build, cwd=ROOT, check=True)
     lunr = Path(mkdocs.__file__).parent / "contrib/search/templates/search/lunr.js"
     index = tmp_path / "search/search_index.json"
-    asks = [node, str(DOCS.parent / "tests/docs/search.js"), lunr, index, json.dumps([*QUERIES])]
+    script = ROOT / "tests/docs/search.js"
+    asks = [node, *map(str, (script, lunr, index)), json.dumps([*QUERIES])]
     found = json.loads(subprocess.run(asks, check=True, capture_output=True).stdout)
     missed = {q: found[q] for q, page in QUERIES.items() if f"{page}.html" not in found[q]}
     assert not missed
