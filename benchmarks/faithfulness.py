@@ -30,7 +30,7 @@ from sklearn.metrics import roc_auc_score
 from trustassay import score
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.statistics.resampling import generator
-from trustassay.words import content_words
+from trustassay.texts import content_words
 
 REPLICATES = 1000
 PASSAGE = 100

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trustassay.languages import language_of
+from trustassay.texts import language_of
 
 SENTENCES = {
     "ca": "La llum vermella és a la casa verda, al costat de la porta, des de fa dos anys.",

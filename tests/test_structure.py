@@ -14,7 +14,7 @@ PACKAGE = SOURCE / "trustassay"
 
 VALUES = {"errors", "sample", "capabilities", "prompts", "files", "progress", "event_loop"}
 VALUES |= {"tracebacks"}
-METRIC = {"metric", "registry", "summaries", "views", "statistics"}
+METRIC = {"assessment", "metric", "registry", "views", "statistics"}
 
 ALLOWED: dict[str, set[str]] = {
     # values and small helpers, the lowest first
@@ -32,18 +32,13 @@ ALLOWED: dict[str, set[str]] = {
     "token_matching": set(),
     "prose": set(),
     "verdicts": {"prose"},
-    "words": set(),
-    "languages": set(),
     "capabilities": {"errors", "sample"},
-    "summaries": {"statistics"},
-    "assessment": {"summaries"},
+    "assessment": {"statistics"},
     "metric": {
         "assessment",
         "capabilities",
         "errors",
-        "languages",
         "sample",
-        "summaries",
         "texts",
         "views",
     },
@@ -60,15 +55,15 @@ ALLOWED: dict[str, set[str]] = {
         "sample",
         "token_matching",
         "tracebacks",
+        "texts",
         "verdicts",
-        "words",
     },
     "answering": {"capabilities", "errors", "prompts", "prose", "sample"},
     "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "texts"}
     | {"event_loop"},
     "metrics": METRIC
-    | {"capabilities", "distractors", "errors", "languages", "prompts", "sample", "event_loop"}
-    | {"prose", "texts", "token_matching", "verdicts", "words"},
+    | {"capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
+    | {"prose", "texts", "token_matching", "verdicts"},
     "show": {"files", "entailer_quality", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "event_loop"},
@@ -78,7 +73,6 @@ ALLOWED: dict[str, set[str]] = {
         "backends",
         "calls",
         "data",
-        "languages",
         "entailer_quality",
         "metric",
         "registry",
@@ -88,11 +82,12 @@ ALLOWED: dict[str, set[str]] = {
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
-    | {"prose", "runs", "texts", "event_loop", "words"},
+    | {"prose", "runs", "texts", "event_loop"},
+    "keywords": {"errors", "metric", "options"},
     "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "texts"},
     "api": VALUES
     | METRIC
-    | {"backends", "calls", "cluster", "data", "options", "show"}
+    | {"backends", "calls", "cluster", "data", "keywords", "options", "show"}
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
@@ -182,7 +177,7 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 def test_what_reads_options_tells_users_by_an_error_of_their_own() -> None:
     """Any other ``ValueError`` is an internal error, with exit status 70."""
-    readers = {"answering", "api", "cli", "options", "registry"}
+    readers = {"answering", "api", "cli", "keywords", "options", "registry"}
     for module, path in modules():
         if room(module) in readers:
             assert "raise ValueError" not in path.read_text(encoding="utf-8"), module

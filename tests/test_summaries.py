@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trustassay.metric import Assessment
-from trustassay.summaries import (
+from trustassay.assessment import (
     Mean,
     Quantile,
     Share,
@@ -17,6 +16,7 @@ from trustassay.summaries import (
     WeightedColumns,
     summarised,
 )
+from trustassay.metric import Assessment
 
 STATISTICS: dict[str, Statistic] = {
     "mean": Mean(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trustassay.words import content_words, is_negation, plain_words
+from trustassay.texts import content_words, is_negation, plain_words
 
 
 def test_words_are_folded_and_numbers_are_digits() -> None:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
+from trustassay.assessment import Mean, Quantile, Share, Statistic, interval_of
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.metric import rates
 from trustassay.statistics.intervals import RowSums
 from trustassay.statistics.ranking import rank_models
-from trustassay.summaries import Mean, Quantile, Share, Statistic, interval_of
 
 __all__ = ["POPULATIONS", "declared", "ranked", "won"]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from trustassay.data.reading import Files
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
+from trustassay.keywords import check_keywords, shows_keywords
 from trustassay.metric import Metric
 from trustassay.options import (
     CLUSTER,
@@ -23,8 +24,6 @@ from trustassay.options import (
     RescoreOptions,
     ScoreOptions,
     ScorerOptions,
-    check_keywords,
-    shows_keywords,
 )
 from trustassay.progress import tell
 from trustassay.registry import metric_from_text, recorded_class

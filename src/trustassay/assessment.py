@@ -6,13 +6,26 @@ import csv
 import dataclasses
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, Self, cast
 
-from trustassay.summaries import Mean, Quantile, Share, Statistic, Summarised, Total
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.statistics.intervals import (
+    FEWEST,
+    FEWEST_FOR_MEANS,
+    bounded_interval,
+    fewest_for_quantile,
+    mean_interval,
+    too_few_units,
+    unit_mean,
+    unit_quantile_interval,
+)
 
 Direction = Literal["higher", "lower", ""]
 """Which end of a number is better; neither of a count, a length or a setting."""
@@ -199,3 +212,282 @@ class Summary:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
         named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {k: v for k, v in named.items() if v or k not in ("error", "details", "units")}
+
+
+Floats = NDArray[np.float64]
+Units = NDArray[np.int64]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of the scores, or of a part.
+
+    ``bounds`` are the smallest and largest possible value of a part; those of the score are the
+    metric's. Without bounds the interval is Student's.
+    """
+
+    of: str = "score"
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The percentage of a verdict among the scored answers."""
+
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The q-quantile of the scores, or of a part, 0 < q < 1."""
+
+    q: float
+    of: str = "score"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sum of a part over the answers; it has no interval."""
+
+    of: str
+
+
+Statistic = Mean | Share | Quantile | Total
+
+
+@dataclass(slots=True)
+class Summarised:
+    """Declared figures over a data set, by their keys."""
+
+    n: int = 0
+    failed: int = 0
+    values: dict[str, float | int | None] = field(default_factory=dict)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    support: dict[str, int] = field(default_factory=dict)
+    not_applicable: dict[str, str] = field(default_factory=dict)
+    without_interval: dict[str, str] = field(default_factory=dict)
+    units: dict[str, int] = field(default_factory=dict)
+
+    def put(
+        self,
+        key: str,
+        value: float | int | None,
+        n: int,
+        interval: Interval | str | None = None,
+        *,
+        units: int | None = None,
+        why: str = "",
+    ) -> None:
+        """Add a figure over ``n`` answers of so many ``units``, with its interval, or why it has
+        none; ``why`` says why it has no value.
+        """
+        self.values[key], self.support[key] = value, n
+        if units is not None and units < n:
+            self.units[key] = units
+        if value is None:
+            self.not_applicable[key] = why
+        elif isinstance(interval, str):
+            self.without_interval[key] = interval
+        elif interval is not None:
+            self.intervals[key] = interval
+
+
+def units_of(assessments: Iterable[Any]) -> Units | None:
+    """Return the unit of each assessment, -1 where it is one by itself; ``None`` if all are."""
+    units = np.array([-1 if one.unit is None else one.unit for one in assessments], np.int64)
+    return units if (units >= 0).any() else None
+
+
+def summarised(
+    statistics: Mapping[str, Statistic],
+    assessments: Iterable[Any],
+    score_range: tuple[float, float] = (0.0, 1.0),
+) -> Summarised:
+    """Return figures over assessments, which are read once.
+
+    A figure counts the assessments without an error that have its score, verdict or part; if
+    there are none, it does not apply. Assessments of one unit are not independent: intervals are
+    over units, and so is the least number that they need.
+    """
+    result = Summarised()
+    columns = {key: array("d") for key in statistics}
+    units = array("q")
+    for assessment in assessments:
+        result.n += 1
+        result.failed += assessment.error is not None
+        if assessment.error is not None:
+            continue
+        units.append(-1 if assessment.unit is None else assessment.unit)
+        for key, statistic in statistics.items():
+            value = _value(statistic, assessment)
+            columns[key].append(math.nan if value is None else value)
+    of_all = np.array(units, dtype=np.int64)
+    for key, statistic in statistics.items():
+        column = np.array(columns[key])
+        there = ~np.isnan(column)
+        numbers, own = column[there], of_all[there]
+        if not len(numbers):
+            result.put(key, None, 0, why="no sample has it" if result.n else "no sample was scored")
+            continue
+        interval = interval_of(statistic, numbers, own, score_range)
+        value = _value_of(statistic, numbers)
+        result.put(key, value, len(numbers), interval, units=_units_in(own))
+    return result
+
+
+def _value(statistic: Statistic, assessment: Any) -> float | None:
+    """Return what one assessment contributes, if anything."""
+    if isinstance(statistic, Share):
+        return (
+            None if assessment.verdict is None else float(assessment.verdict == statistic.verdict)
+        )
+    if statistic.of == "score":
+        score: float | None = assessment.score
+        return score
+    return assessment.parts.get(statistic.of)  # type: ignore[no-any-return]
+
+
+def _value_of(statistic: Statistic, numbers: Any) -> float:
+    if isinstance(statistic, Total):
+        return float(numbers.sum())
+    if isinstance(statistic, Quantile):
+        return float(np.quantile(numbers, statistic.q))
+    return float(numbers.mean()) * (100 if isinstance(statistic, Share) else 1)
+
+
+def _units_in(units: Units) -> int:
+    """Return the number of different units; each of -1 is one by itself."""
+    together = units[units >= 0]
+    return len(units) - len(together) + len(np.unique(together))
+
+
+def interval_of(
+    statistic: Statistic, numbers: Floats, units: Units, score_range: tuple[float, float]
+) -> Interval | str | None:
+    """Return the interval of a figure, why it has none, or ``None`` if it needs none.
+
+    Args:
+        numbers: what each answer contributes, shape (n,). units: the number of each one's unit, -1
+            for one by itself, shape (n,). score_range: the bounds of the score.
+    """
+    if isinstance(statistic, Total):
+        return None
+    mean = unit_mean(numbers, units)
+    fewest = FEWEST if isinstance(statistic, Share) else FEWEST_FOR_MEANS
+    if isinstance(statistic, Quantile):
+        fewest = max(FEWEST, fewest_for_quantile(statistic.q))
+    if reason := too_few_units(len(numbers), _units_in(units), mean.units, fewest):
+        return reason
+    if isinstance(statistic, Quantile):
+        if statistic.q != 0.5 and _units_in(units) < len(numbers):
+            return "samples of one unit are not independent; of them only a median has an interval"
+        result = unit_quantile_interval(numbers, units, statistic.q)
+        return result or "too few units for this quantile"
+    if isinstance(statistic, Share):
+        low, high = mean_interval(*mean)
+        return 100 * low, 100 * high
+    return bounded_interval(mean, score_range if statistic.of == "score" else statistic.bounds)
+
+
+class Weighted(Protocol):
+    """Figures over answers that count several times, or not at all: over resamples of a run.
+
+    It holds n answers, in some order.
+    """
+
+    def at(self, places: NDArray[np.int64], /) -> Self:
+        """Return the same of the answers at these places."""
+        ...
+
+    def figures(self, weights: Floats, /) -> Mapping[str, Floats]:
+        """Return the figures over data sets, shape (b,), in which each answer counts as often as
+        ``weights``, shape (b, n), say. NaN where a figure is undefined.
+        """
+        ...
+
+    def inputs(self, key: str, /) -> Floats:
+        """Return what a figure takes of each answer, shape (n, c); NaN where it does not count."""
+        ...
+
+    def keys(self) -> Set[str]:
+        """Return the keys of the figures."""
+        ...
+
+    def counted(self, key: str, /) -> NDArray[np.bool_]:
+        """Return whether each answer is among those that a figure is a mean of, shape (n,).
+
+        A figure that itself says how answers fall into such groups, as an F1 of refusals, counts
+        all that did not fail.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class WeightedColumns:
+    """Declared figures as :class:`Weighted`; ``columns`` has shape (n,) for each of them."""
+
+    statistics: Mapping[str, Statistic]
+    columns: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> WeightedColumns:
+        """Read the assessments once; those that failed count for nothing."""
+        columns = {key: array("d") for key in statistics}
+        for one in assessments:
+            for key, statistic in statistics.items():
+                value = None if one.error is not None else _value(statistic, one)
+                columns[key].append(math.nan if value is None else value)
+        return cls(statistics, {key: np.array(column) for key, column in columns.items()})
+
+    def at(self, places: NDArray[np.int64]) -> WeightedColumns:
+        """Return the same of the answers at these places."""
+        return WeightedColumns(
+            self.statistics, {key: column[places] for key, column in self.columns.items()}
+        )
+
+    def figures(self, weights: Floats) -> dict[str, Floats]:
+        """Return the figures over data sets of these weights, shape (b,) each."""
+        result = {}
+        for key, statistic in self.statistics.items():
+            column = self.columns[key]
+            there = ~np.isnan(column)
+            own, values = weights[:, there], column[there]
+            if isinstance(statistic, Quantile):
+                result[key] = _weighted_quantiles(values, own, statistic.q)
+                continue
+            total, size = own @ values, own.sum(axis=1)
+            if not isinstance(statistic, Total):
+                total = np.divide(total, size, out=np.full(len(size), np.nan), where=size > 0)
+            result[key] = total * (100 if isinstance(statistic, Share) else 1)
+        return result
+
+    def inputs(self, key: str) -> Floats:
+        """Return what a figure takes of each answer, shape (n, 1)."""
+        return self.columns[key][:, None]
+
+    def keys(self) -> Set[str]:
+        """Return the keys of the figures."""
+        return self.statistics.keys()
+
+    def counted(self, key: str) -> NDArray[np.bool_]:
+        """Return whether each answer has what the figure is made of, shape (n,)."""
+        return ~np.isnan(self.columns[key])
+
+
+def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
+    """Return the q-quantiles of values that stand there so often, as ``numpy.quantile`` has them.
+
+    Args:
+        values: shape (n,). weights: whole numbers, shape (b, n).
+    """
+    order = np.argsort(values)
+    ordered, reached = values[order], np.cumsum(weights[:, order], axis=1)
+    result = np.full(len(weights), np.nan)
+    for row, upto in enumerate(reached):
+        if len(upto) and upto[-1] > 0:
+            place = (upto[-1] - 1) * q
+            ends = np.searchsorted(upto, (math.floor(place), math.ceil(place)), side="right")
+            low, high = ordered[ends]
+            result[row] = low + (high - low) * (place - math.floor(place))
+    return result

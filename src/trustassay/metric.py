@@ -10,22 +10,25 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 from numpy.typing import NDArray
 
-from trustassay.assessment import Assessment, Direction, Figure, Summary, read_figures
-from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError
-from trustassay.languages import OTHER_LANGUAGE
-from trustassay.sample import Problem, Sample
-from trustassay.summaries import (
+from trustassay.assessment import (
+    Assessment,
+    Direction,
+    Figure,
     Mean,
     Quantile,
     Share,
     Statistic,
+    Summary,
     Total,
     Weighted,
     WeightedColumns,
+    read_figures,
     summarised,
 )
-from trustassay.texts import USUAL_LIMITS, TextLimits
+from trustassay.capabilities import Models
+from trustassay.errors import AssessmentError
+from trustassay.sample import Problem, Sample
+from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits
 from trustassay.views import View
 
 __all__ = [

@@ -1,17 +1,31 @@
-"""How much text of a sample is assessed, and where the work on a long text is done."""
+"""Texts: how long one may be, its language, its words, and where work on a long one is done."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from functools import cache, lru_cache
+from typing import Any, ParamSpec, TypeVar
 
 from trustassay.errors import AssessmentError
 from trustassay.sample import Sample
 
-__all__ = ["LONGEST_ANSWER", "SHORT_ANSWER", "SHORT_PASSAGES", "TOO_LONG", "USUAL_LIMITS"]
+__all__ = [
+    "ENGLISH",
+    "LONGEST_ANSWER",
+    "OTHER_LANGUAGE",
+    "SHORT_ANSWER",
+    "SHORT_PASSAGES",
+    "TOO_LONG",
+    "USUAL_LIMITS",
+    "language_of",
+]
+
 __all__ += ["TextLimits", "TextWork"]
 
 T = TypeVar("T")
@@ -121,3 +135,147 @@ class TextWork:
             return function(*given, **options)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(_thread, lambda: function(*given, **options))
+
+
+REMEMBERED = 10_000
+"""Characters of the longest text whose words are kept in memory."""
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_NEGATIONS = frozenset(
+    "no not none never neither nor nobody nothing nowhere cannot without hardly fails".split()
+)
+_EMPTY_WORDS = frozenset(
+    "a an the this that these those it its he she they them his her their i you we who whom which "
+    "what where when how is are was were be been being am do does did has have had having will "
+    "would can could may might must shall should of in on at by for with from to into onto as and "
+    "or but if then than so such there here also very more most some any each both all about "
+    "between during after before over under up down out off again just only own same too s".split()
+)
+_NUMERALS = {
+    word: str(value)
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+}
+
+
+def plain_words(text: str) -> Iterator[str]:
+    """Yield the words of a text in order, folded; numerals and numbers as digits: ``1,000`` and
+    ``1000`` are the same word, and so are ``two`` and ``2``.
+    """
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
+        word = match.group()
+        bare = _NUMERALS.get(word, word).replace("’", "'")
+        yield bare.replace(",", "").rstrip(".") if bare[0].isdigit() else bare
+
+
+def is_negation(word: str) -> bool:
+    """Whether a word as :func:`plain_words` gives it negates."""
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def is_empty_word(word: str) -> bool:
+    """Whether a word as :func:`plain_words` gives it says nothing by itself, as "the" and "is"."""
+    return word in _EMPTY_WORDS
+
+
+def content_words(text: str) -> tuple[str, ...]:
+    """Return the different content words of a text in order, without common English endings:
+    "elephants" is "elephant" and "lived" is "liv". Negations and words that say nothing by
+    themselves are left out.
+    """
+    return _content_words(text) if len(text) <= REMEMBERED else _content_words.__wrapped__(text)
+
+
+@lru_cache(maxsize=8192)
+def _content_words(text: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for word in plain_words(text):
+        if word[0].isdigit():
+            found[word] = None
+        elif not is_negation(word) and word not in _EMPTY_WORDS:
+            found[_stem(word)] = None
+    return tuple(found)
+
+
+def _stem(word: str) -> str:
+    word = word.removesuffix("'s")
+    for ending in ("ingly", "edly", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def amount(n: int, one: str, several: str = "") -> str:
+    """Return ``1 reply``, ``2 replies``: by default the plural ends in an s."""
+    return f"{n:.0f} {one if n == 1 else several or one + 's'}"
+
+
+ENGLISH = "en"
+OTHER_LANGUAGE = "other_language"
+"""The only part of the assessment of an answer that a metric's models do not read."""
+LATIN = "la"
+"""Left out: names of species and elements, markup and filler text are taken for it."""
+SHORT = 5
+"""Words up to which an answer's language is told with what it answers."""
+ALONE, IN_CONTEXT = -2.0, -1.0
+"""Log-odds of English below which a text is in another language, alone and with its context."""
+CERTAIN = 0.7
+"""Log-odds of English from which a longer text is English without a look at its context."""
+_ENGLISH_WORD = re.compile(r"[^\W\d_]{2,}")
+READ = 1000
+"""Characters that are read of a text, and of a text with its context."""
+
+
+def language_of(text: str, context: Sequence[str] = ()) -> str | None:
+    """Return the language of an answer as an ISO 639 code, or ``None`` where it is not certain.
+
+    An answer of up to five words, and one whose words leave it open, has the language of what
+    stands around it: names and numbers have none of their own. A text of which most letters are
+    of another script than the Latin one needs no context.
+
+    Args:
+        text: the answer. context: what it answers: the question, then the passages.
+    """
+    text = text[:READ]
+    if _other_script(text):
+        return _odds(text)[1]
+    if len(_ENGLISH_WORD.findall(text)) > SHORT:
+        odds, other = _odds(text)
+        if odds <= ALONE or odds >= CERTAIN:
+            return other if odds <= ALONE else ENGLISH
+    if not any(map(_ENGLISH_WORD.search, context)):
+        return None
+    odds, other = _odds("\n".join((text, *context)))
+    return other if odds < IN_CONTEXT else ENGLISH
+
+
+def _odds(text: str) -> tuple[float, str]:
+    """Return the log-odds of English against the likeliest other language, and which that is."""
+    chances = dict(_identifier().rank(text[:READ]))
+    english = chances.pop(ENGLISH)
+    other = max(chances, key=chances.__getitem__)
+    return math.log((english + 1e-9) / (chances[other] + 1e-9)), other
+
+
+def _other_script(text: str) -> bool:
+    """Whether most letters of a text are not Latin (nor Greek letters of formulas)."""
+    letters = [letter for letter in text if letter.isalpha()]
+    others = [letter for letter in letters if letter > "\u036f" and not _latin_or_greek(letter)]
+    return 2 * len(others) > len(letters)
+
+
+def _latin_or_greek(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "FULLWIDTH LATIN"))
+
+
+@cache
+def _identifier() -> Any:
+    """Return the identifier for the languages of ISO 639-1: with those that have a code of three
+    letters, English is often taken for a Creole, and Chinese for Wu.
+    """
+    from py3langid import langid
+
+    found = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    found.set_languages([code for code in found.labels if len(code) == 2 and code != LATIN])
+    return found

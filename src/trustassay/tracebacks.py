@@ -67,7 +67,7 @@ def _without_folders(found: re.Match[str]) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Return file and line of the last frame outside of libraries: ``trustassay/words.py:12``."""
+    """Return file and line of the last frame outside of libraries: ``trustassay/texts.py:12``."""
     places = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]

@@ -27,8 +27,8 @@ from trustassay.capabilities import (
     Vectors,
 )
 from trustassay.errors import BackendError
+from trustassay.texts import content_words, plain_words
 from trustassay.token_matching import greedy_match
-from trustassay.words import content_words, plain_words
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]

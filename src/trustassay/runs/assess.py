@@ -14,11 +14,10 @@ from trustassay.calls.kinds import capability
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.files import DiskFullError
-from trustassay.languages import OTHER_LANGUAGE, language_of
 from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.lines import encoded
 from trustassay.sample import Sample, is_blank
-from trustassay.texts import USUAL_LIMITS, TextLimits
+from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits, language_of
 from trustassay.tracebacks import keep_failure, words_of
 
 

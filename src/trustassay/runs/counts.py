@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from trustassay.data.records import InputError
 from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
-from trustassay.languages import OTHER_LANGUAGE
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.runs.assess import language_in
 from trustassay.runs.fill import CUT
@@ -29,7 +28,7 @@ from trustassay.sample import is_blank, question_key
 from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram
 from trustassay.show.first_card import Looked, problem_of
-from trustassay.texts import TOO_LONG
+from trustassay.texts import OTHER_LANGUAGE, TOO_LONG
 
 DOMAIN = "domain"
 SHOWN = 500

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.assessment import Weighted
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import RunFolder
 from trustassay.show.text import amount
@@ -21,7 +22,6 @@ from trustassay.statistics.comparison import (
 )
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
-from trustassay.summaries import Weighted
 from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 
 Floats = NDArray[np.float64]

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.assessment import Weighted, WeightedColumns
 from trustassay.calls.backends import MODEL
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import (
@@ -31,7 +32,6 @@ from trustassay.sample import question_key
 from trustassay.show.text import amount
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.resampling import holm
-from trustassay.summaries import Weighted, WeightedColumns
 
 Places = NDArray[np.int64]
 

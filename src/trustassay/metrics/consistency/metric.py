@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from trustassay.assessment import summarised, units_of
 from trustassay.capabilities import Models
 from trustassay.metric import (
     Assessment,
@@ -40,9 +41,8 @@ from trustassay.statistics.intervals import (
     mean_interval,
     too_few_units,
 )
-from trustassay.summaries import summarised, units_of
+from trustassay.texts import amount
 from trustassay.views import View
-from trustassay.words import amount
 
 _PLACES = LETTERS[:PLACES]
 FIGURES: Mapping[str, Figure] = read_figures(__package__)

@@ -31,10 +31,9 @@ from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document, Problem, Sample, is_blank, missing
-from trustassay.texts import TextWork
+from trustassay.texts import TextWork, amount
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
 from trustassay.views import EvidenceRow, View
-from trustassay.words import amount
 
 By = Literal["entailer", "model"]
 

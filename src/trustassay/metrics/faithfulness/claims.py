@@ -16,7 +16,7 @@ from trustassay.metrics.grounding.refusal import Detector, answers_apart, belong
 from trustassay.metrics.grounding.sentences import Splitter, claims_nothing, statements
 from trustassay.metrics.grounding.text import without_references
 from trustassay.prose import numbered
-from trustassay.words import content_words, is_empty_word, plain_words
+from trustassay.texts import content_words, is_empty_word, plain_words
 
 LONGEST = 6
 """Words of a reply that may be a part of a sentence: "at the end of each quarter"."""

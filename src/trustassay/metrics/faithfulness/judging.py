@@ -28,8 +28,7 @@ from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document
-from trustassay.texts import TextWork
-from trustassay.words import content_words
+from trustassay.texts import TextWork, content_words
 
 Claims = Literal["sentences", "model"]
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.assessment import summarised
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import (
@@ -40,7 +41,6 @@ from trustassay.metrics.fewl.references import (
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
-from trustassay.summaries import summarised
 from trustassay.views import View
 
 CHANCE = 50.0

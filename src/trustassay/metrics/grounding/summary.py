@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.languages import OTHER_LANGUAGE
+from trustassay.assessment import units_of
 from trustassay.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
@@ -29,7 +29,7 @@ from trustassay.statistics.intervals import (
     t_interval,
     too_few,
 )
-from trustassay.summaries import units_of
+from trustassay.texts import OTHER_LANGUAGE
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
 """Every key in the order in which it is shown."""

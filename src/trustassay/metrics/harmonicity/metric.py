@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.assessment import Summarised, interval_of, units_of
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import (
@@ -39,7 +40,6 @@ from trustassay.statistics.intervals import (
     too_few_units,
 )
 from trustassay.statistics.resampling import generator
-from trustassay.summaries import Summarised, interval_of, units_of
 from trustassay.views import View
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.assessment import Summarised, summarised
 from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total, read_figures
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics.agreement import (
@@ -27,7 +28,6 @@ from trustassay.statistics.intervals import (
     too_few_units,
     unit_mean,
 )
-from trustassay.summaries import Summarised, summarised
 
 Floats = NDArray[np.float64]
 Units = NDArray[np.int64]

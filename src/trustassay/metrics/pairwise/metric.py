@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from trustassay.assessment import Summarised, units_of
 from trustassay.capabilities import Message, Models, Unread, asked_twice, unless_empty
 from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
@@ -28,7 +29,6 @@ from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
-from trustassay.summaries import Summarised, units_of
 from trustassay.views import EvidenceRow, Rows, View
 
 OPTIONS = ("reply a", "reply b", "not sure")

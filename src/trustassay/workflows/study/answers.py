@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.assessment import Mean, Quantile
 from trustassay.calls.backends import MODEL
 from trustassay.data.recognising import ABSENT, reach
 from trustassay.errors import RunFolderError
@@ -22,7 +23,6 @@ from trustassay.runs.counts import SHOWN
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.sample import question_key
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.summaries import Mean, Quantile
 from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
