@@ -70,9 +70,10 @@ def main() -> None:
             "refusal": "" if answerable else REFUSAL,
             **{name: known[name][n] for name in KNOWN},
         }
-        small = reply["right"] if reply["small"] else reply["wrong"]
-        refuses = not answerable and reply["small"]
-        label = int(reply["small"])
+        is_right = known["small"][n]
+        small = reply["right"] if is_right else reply["wrong"]
+        refuses = not answerable and is_right
+        label = int(is_right)
         answers.append(
             {
                 **question,

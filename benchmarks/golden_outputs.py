@@ -6,9 +6,10 @@
 
 Models are functions and an endpoint of this machine (``benchmarks.golden.models``); what is run
 stands in ``benchmarks.golden.scenarios``. A name says what changed, as
-``score/judge/runs/0/summary.json`` does. Times, paths and versions are left out; numbers are
-compared to ten digits. ``golden-calls`` has the stored calls of an earlier run, which must go on to
-serve: its models refuse to answer.
+``score/judge/runs/0/summary.json`` does. Times, paths and versions are left out. Figures of the
+statistics are compared to ten digits, numbers in other outputs to four: the embedded models add up
+in another order on another processor. ``golden-calls`` has the stored calls of an earlier run,
+which must go on to serve: its models refuse to answer.
 """
 
 from __future__ import annotations
@@ -86,13 +87,13 @@ _NUMBER = re.compile(r"-?\d+\.\d{6,}(?:e[+-]?\d+)?")
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
 
-def normalised(text: str, folder: Path) -> str:
+def normalised(text: str, folder: Path, digits: int = 4) -> str:
     """Return text without what depends on the time, the place and the machine."""
     for place, name in ((folder, "WORK"), (ROOT, "REPO"), (Path.home(), "HOME")):
         text = text.replace(str(place), name)
     for pattern, put in _CHANGING:
         text = pattern.sub(put, text)
-    return _NUMBER.sub(lambda found: f"{float(found[0]):.10g}", text)
+    return _NUMBER.sub(lambda match: f"{float(match[0]):.{digits}g}", text)
 
 
 def stored_calls(path: Path) -> str:
@@ -344,7 +345,7 @@ def _figure(functions: Sequence[Any], given: Sequence[Any]) -> str:
             said.append(f"{type(error).__name__}: {error}")
         else:
             if not callable(figure):
-                return normalised(repr(figure), ROOT)
+                return normalised(repr(figure), ROOT, digits=10)
     return said[-1]
 
 

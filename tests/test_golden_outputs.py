@@ -17,7 +17,7 @@ def test_time_and_place_do_not_count(tmp_path: Path) -> None:
     assert normalised(first, tmp_path) == normalised(second, Path("/elsewhere"))
 
 
-@pytest.mark.parametrize("changed", ["mean 0.1234567", "mean 0.123457 %", "means 0.123456"])
+@pytest.mark.parametrize("changed", ["mean 0.123556", "mean 0.123456 %", "means 0.123456"])
 def test_a_change_counts(changed: str, tmp_path: Path) -> None:
     was = hashed(normalised("mean 0.123456", tmp_path))
     assert hashed(normalised(changed, tmp_path)) != was

@@ -183,6 +183,11 @@ def test_what_reads_options_tells_users_by_an_error_of_their_own() -> None:
             assert "raise ValueError" not in path.read_text(encoding="utf-8"), module
 
 
+def test_no_module_has_more_than_500_lines() -> None:
+    lengths = {name: len(path.read_text("utf-8").splitlines()) for name, path in modules()}
+    assert not {name: length for name, length in lengths.items() if length > 500}
+
+
 def test_nothing_heavy_is_imported_for_help() -> None:
     """``trustassay --help`` is to answer at once."""
     program = "import sys, trustassay.cli.main; print(*sorted(sys.modules))"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.lazily import needed
-from tests.support import ROOT, command, jsonl, lines
+from tests.support import ROOT, fresh_command, jsonl, lines
 
 from trustassay.backends.hf_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest
@@ -100,7 +100,9 @@ def test_killed_it_goes_on_and_ends_with_the_same_weights(
 ) -> None:
     given = ["--steps", "40", "--batch", "2", "--learning-rate", "0.01"]
     process = subprocess.Popen(
-        command("papers", "tune", data, "--model", model, *given, "--out", tmp_path / "killed"),
+        fresh_command(
+            "papers", "tune", data, "--model", model, *given, "--out", tmp_path / "killed"
+        ),
         stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )

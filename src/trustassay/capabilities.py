@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.errors import CallError, UsageError
+from trustassay.errors import UsageError
 
 T = TypeVar("T")
 Vectors = NDArray[np.float32]
@@ -53,41 +53,6 @@ def repair_turns(prompt: str, said: str, words: str) -> tuple[Message, ...]:
     if not echoed.strip():
         return (Message("user", f"{prompt}\n\n{words}"),)
     return Message("user", prompt), Message("assistant", echoed), Message("user", words)
-
-
-class Unread(NamedTuple):
-    """A reply that cannot be read: its text, what asks once more, and the name of that prompt."""
-
-    said: str
-    words: str
-    prompt: str
-
-
-async def asked_twice(
-    ask: Callable[[Sequence[Message], str], Awaitable[T]],
-    prompt: str,
-    name: str,
-    unread: Callable[[T], Unread | None],
-) -> tuple[T, T | None]:
-    """Return a reply, and after one that cannot be read a second one, else ``None``.
-
-    Args:
-        ask: sends turns under a prompt's name. unread: ``None`` for a reply that can be read.
-    """
-    first = await ask((Message("user", prompt),), name)
-    if (wrong := unread(first)) is None:
-        return first, None
-    return first, await ask(repair_turns(prompt, wrong.said, wrong.words), wrong.prompt)
-
-
-async def unless_empty(reply: Awaitable[T]) -> T | None:
-    """Return a reply; ``None`` for a call that failed since the reply is empty."""
-    try:
-        return await reply
-    except CallError as error:
-        if error.kind != "empty":
-            raise
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from numpy.typing import NDArray
 
@@ -25,8 +25,8 @@ from trustassay.assessment import (
     read_figures,
     summarised,
 )
-from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError
+from trustassay.capabilities import Message, Models, repair_turns
+from trustassay.errors import AssessmentError, CallError
 from trustassay.sample import Problem, Sample
 from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits
 from trustassay.views import View
@@ -46,11 +46,16 @@ __all__ = [
     "Share",
     "Summary",
     "Total",
+    "Unread",
     "Weighted",
+    "asked_twice",
     "badness_of",
     "directions",
     "read_figures",
+    "unless_empty",
 ]
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -443,3 +448,38 @@ def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
 def _qualified_name(function: Callable[..., Any]) -> str:
     named = function if hasattr(function, "__qualname__") else type(function)
     return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
+
+
+class Unread(NamedTuple):
+    """A reply that cannot be read: its text, what asks once more, and the name of that prompt."""
+
+    said: str
+    words: str
+    prompt: str
+
+
+async def asked_twice(
+    ask: Callable[[Sequence[Message], str], Awaitable[T]],
+    prompt: str,
+    name: str,
+    unread: Callable[[T], Unread | None],
+) -> tuple[T, T | None]:
+    """Return a reply, and after one that cannot be read a second one, else ``None``.
+
+    Args:
+        ask: sends turns under a prompt's name. unread: ``None`` for a reply that can be read.
+    """
+    first = await ask((Message("user", prompt),), name)
+    if (wrong := unread(first)) is None:
+        return first, None
+    return first, await ask(repair_turns(prompt, wrong.said, wrong.words), wrong.prompt)
+
+
+async def unless_empty(reply: Awaitable[T]) -> T | None:
+    """Return a reply; ``None`` for a call that failed since the reply is empty."""
+    try:
+        return await reply
+    except CallError as error:
+        if error.kind != "empty":
+            raise
+        return None

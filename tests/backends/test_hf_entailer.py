@@ -114,7 +114,7 @@ def test_import_is_light() -> None:
 @pytest.mark.parametrize("library", ["torch", "transformers"])
 def test_missing_library(library: str, nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(BackendError, match=rf"{library} is missing: pip install 'trustassay\[hf\]"):
+    with pytest.raises(BackendError, match=rf"{library} is missing: pip install '\.\[hf\]'"):
         HuggingFaceEntailer(str(nli))
 
 

@@ -85,7 +85,7 @@ def test_what_is_not_loaded(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(BackendError, match="dtype=int3 is unknown"):
         SentenceTransformerEmbedder(str(folder), dtype="int3")
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(BackendError, match=r"pip install 'trustassay\[sentence-transformers\]'"):
+    with pytest.raises(BackendError, match=r"pip install '\.\[sentence-transformers\]'"):
         SentenceTransformerEmbedder(str(folder))
 
 

@@ -110,6 +110,9 @@ def plain(text: str) -> str:
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
     """Work in a folder whose modules can be imported, and forget these modules afterwards."""
+    for name, module in list(sys.modules.items()):  # of the same name, in another test's folder
+        if str(getattr(module, "__file__", None)).startswith(f"{folder.parent}{os.sep}"):
+            del sys.modules[name]
     before, columns = set(sys.modules), os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = COLUMNS
     sys.path.insert(0, str(folder))

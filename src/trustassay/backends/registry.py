@@ -361,11 +361,7 @@ def _count(text: str) -> int:
 
 for _kind in ("entailer", "embedder"):
     scheme(
-        "embedded",
-        kind=_kind,
-        form="embedded[?threads=N]",
-        options={"threads": _count},
-        slow=True,
+        "embedded", kind=_kind, form="embedded[?threads=N]", options={"threads": _count}, slow=True
     )(_lazy(f"backends.embedded:embedded_{_kind}"))
 
 scheme("lexical", kind="entailer", form="lexical")(_lazy("backends.lexical:LexicalEntailer"))
@@ -437,11 +433,7 @@ for _name, _inner, _default, _path in (
     ("agreement", "entailer", DEFAULT_ENTAILER, "AgreementSimilarity"),
 ):
     scheme(
-        _name,
-        kind="similarity",
-        form=f"{_name}[:{_inner.upper()}]",
-        wraps=_inner,
-        default=_default,
+        _name, kind="similarity", form=f"{_name}[:{_inner.upper()}]", wraps=_inner, default=_default
     )(_lazy(f"backends.similarity:{_path}"))
 
 scheme(
@@ -470,13 +462,9 @@ scheme(
     form="spotlight[:URL]",
     address=_lazy("backends.knowledge_bases:spotlight_address"),
 )(_lazy("backends.knowledge_bases:SpotlightLinker"))
-scheme(
-    "spacy",
-    kind="linker",
-    form="spacy[:MODEL]",
-    needs={"spacy": "spacy"},
-    slow=True,
-)(_lazy("backends.knowledge_bases:SpacyLinker"))
+scheme("spacy", kind="linker", form="spacy[:MODEL]", needs={"spacy": "spacy"}, slow=True)(
+    _lazy("backends.knowledge_bases:SpacyLinker")
+)
 
 scheme(
     "embedding",

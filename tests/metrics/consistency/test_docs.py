@@ -9,17 +9,10 @@ import pytest
 from benchmarks.results import read_result
 
 from tests.support import ROOT
-from trustassay.metric import Figure
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.metric import FIGURES
 
 PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")
-PAGE = PAGE[PAGE.index("## consistency") :]
-
-
-@pytest.mark.parametrize("figure", FIGURES.values(), ids=lambda f: f.key)
-def test_every_key_is_explained_as_in_the_code(figure: Figure) -> None:
-    assert f"| `{figure.key}` | {figure.unit} | {figure.explanation} |" in PAGE
+PAGE = PAGE[PAGE.index("## Options") :]
 
 
 @pytest.mark.parametrize("option", dataclasses.fields(Consistency), ids=lambda f: f.name)
@@ -30,28 +23,9 @@ def test_every_option_stands_with_its_default(option: dataclasses.Field[object])
     assert row[1].strip("`") == str(default)
 
 
-def test_the_example_gives_what_it_says() -> None:
-    (code,) = re.findall(r"```python\n((?:(?!```).)*consistency(?:(?!```).)*)```", PAGE, re.DOTALL)
-    *lines, last = code.strip().splitlines()
-    names: dict[str, object] = {}
-    exec("\n".join(lines), names)
-    expression, _, said = last.partition("  # ")
-    assert repr(eval(expression, names)) == said
-
-
-def test_the_table_of_unreadable_replies_is_what_was_measured() -> None:
-    rows = {
-        (row["unreadable"], row["share"], row["unparsed"]): row
-        for row in read_result("unreadable")["rows"]
-    }
-    for share in (0.02, 0.05, 0.1):
-        apart, again = (rows["choice", share, rule] for rule in ("apart", "again"))
-        cells = [
-            cell
-            for row in (apart, again)
-            for own in [row["consistency"]["samples"]["250"]]
-            for cell in (f"{own['mean']:.3f}", f"{own['held']:.1f} %")
-        ]
-        assert f"| {100 * share:g} % | {' | '.join(cells)} | {again['calls']:.1f} |" in PAGE
-        for own in again["consistency"]["samples"].values():
+def test_intervals_hold_where_replies_cannot_be_read() -> None:
+    rows = [row for row in read_result("unreadable")["rows"] if row["unparsed"] == "again"]
+    assert {0.02, 0.05, 0.1} <= {row["share"] for row in rows}
+    for row in rows:
+        for own in row["consistency"]["samples"].values():
             assert own["held"] >= 93

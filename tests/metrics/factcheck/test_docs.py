@@ -8,23 +8,11 @@ import re
 import pytest
 
 from tests.support import ROOT
-from trustassay.metric import Figure
-from trustassay.metrics import FactCheck, TrustScore
+from trustassay.metrics import FactCheck
 from trustassay.metrics.trustscore.maths import TABLE
 from trustassay.verdicts import VERDICTS
 
 PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")
-CLAIMS = TrustScore(claims=True).figures
-FIGURES = [
-    *FactCheck.figures.values(),
-    *TrustScore().figures.values(),
-    *(CLAIMS[key] for key in ("weakest", "claims", "claims_assessable")),
-]
-
-
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.key)
-def test_every_key_is_explained_as_in_the_code(figure: Figure) -> None:
-    assert f"| `{figure.key}` | {figure.unit} | {figure.explanation} |" in PAGE
 
 
 @pytest.mark.parametrize("option", dataclasses.fields(FactCheck), ids=lambda option: option.name)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
 from trustassay.data.ratings import read_ratings
 from trustassay.data.records import InputError
+from trustassay.show.document import defused
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.sheets import (
     _plain,
-    defused,
     read_sheet,
     store_rows,
     write_sheets,

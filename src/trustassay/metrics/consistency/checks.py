@@ -10,12 +10,12 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any, Literal
 
-from trustassay.capabilities import Choice, Models, Unread, asked_twice
+from trustassay.capabilities import Choice, Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
 from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
-from trustassay.metric import Context, Metric, Pool
+from trustassay.metric import Context, Metric, Pool, Unread, asked_twice
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.evidence import NONE_OF_THEM, Option, Row
 from trustassay.metrics.consistency.maths import LETTERS, Check

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
-from trustassay.capabilities import Entailment, Message, Models, Unread, asked_twice
+from trustassay.capabilities import Entailment, Message, Models
 from trustassay.errors import (
     AssessmentError,
     UnparsedError,
@@ -22,6 +22,8 @@ from trustassay.metric import (
     Figure,
     Metric,
     Need,
+    Unread,
+    asked_twice,
     directions,
     read_figures,
 )

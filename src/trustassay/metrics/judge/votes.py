@@ -14,16 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.capabilities import (
-    Message,
-    Models,
-    Reply,
-    TokenLogprob,
-    Unread,
-    asked_twice,
-    unless_empty,
-)
+from trustassay.capabilities import Message, Models, Reply, TokenLogprob
 from trustassay.event_loop import all_of
+from trustassay.metric import Unread, asked_twice, unless_empty
 from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.maths import expected_value

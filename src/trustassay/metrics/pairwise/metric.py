@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from trustassay.assessment import Summarised, units_of
-from trustassay.capabilities import Message, Models, Unread, asked_twice, unless_empty
+from trustassay.capabilities import Message, Models
 from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import (
@@ -21,8 +21,11 @@ from trustassay.metric import (
     Metric,
     Need,
     Summary,
+    Unread,
+    asked_twice,
     directions,
     read_figures,
+    unless_empty,
 )
 from trustassay.metrics.pairwise import maths
 from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
