@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Argument, Fields, Flag, Limit, Seed, SkipBad
@@ -85,9 +86,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag("Rate the answers of a plan of `label` alone, in its order. The plan may grow."),
     ] = None,
-    domain: Annotated[
-        str, Flag("The field that holds a sample's domain; dots descend into objects.")
-    ] = "domain",
+    domain: common.Domain,
     fields: Fields,
     limit: Limit,
     skip_bad: SkipBad,

@@ -24,9 +24,7 @@ def report(
             "A run's folder; several are shown together, by model and domain.", metavar="RUN..."
         ),
     ],
-    domain: Annotated[
-        str, Flag("The field that holds a sample's domain; dots descend into objects.")
-    ] = "domain",
+    domain: common.Domain,
     ratings: Annotated[
         Path | None,
         Flag(
@@ -43,7 +41,7 @@ def report(
             "The page of several runs. Default: pooled.html beside the first one.", metavar="FILE"
         ),
     ] = None,
-    open_report: Annotated[bool, Flag("Open the report in a browser.", name="--open")] = False,
+    open_report: common.OpenReport,
 ) -> None:
     """Write the report page of a finished run again, or one page of several runs.
 
