@@ -65,7 +65,8 @@ def _compared(text: str) -> list[str]:
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_measured_figures_of_three_digits_are_taken_from_files(page: Path) -> None:
-    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"<!-- executed -->.*?<!-- /executed -->", "", text, flags=re.DOTALL)
     text = re.sub(r"<!-- figure: .*?<!-- /figure -->", "", text)
     assert not re.findall(r"(?<![\w.])\.\d{3}\b", text), "a marker names the file (make figures)"
