@@ -5,13 +5,15 @@ environment and limits to such a process, passes signals on, and ends as the com
 runs as it would from a shell; what is saved is a second of imports. Where the program is killed
 (``SIGKILL``), so is the command, before the next one starts. Where the environment has other
 settings of Python than ``PYTHONPATH``, or a standard stream is closed, the program starts
-``python -m trustassay``, as does ``tests.support.fresh_command``.
+``python -m trustassay``, as does ``tests.support.fresh_command``. In a mount namespace of its own
+(``unshare -rm``) the program is joined there by the command, which sees the same disks.
 """
 
 from __future__ import annotations
 
 import array
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib
@@ -150,6 +152,8 @@ def _become(connection: socket.socket) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    if asked["mounts"] != _mounts():
+        _join(asked["program"])
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
@@ -159,7 +163,29 @@ def _become(connection: socket.socket) -> None:
     paths = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:1] = [asked["folder"], *filter(None, paths)]
     sys.argv = ["trustassay", *asked["arguments"]]
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)  # noqa: SIM115
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(  # noqa: SIM115
+        2, "w", buffering=1, errors="backslashreplace", closefd=False
+    )
+
+
+def _mounts() -> str:
+    """Return what tells the mount namespace of this process from others, ``""`` without any."""
+    try:
+        return str(Path("/proc/self/ns/mnt").readlink())
+    except OSError:
+        return ""
+
+
+def _join(program: int) -> None:
+    """Enter the user and the mount namespace of a process (``os.setns`` is new in Python 3.12)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    opened = [os.open(f"/proc/{program}/ns/{kind}", os.O_RDONLY) for kind in ("user", "mnt")]
+    for namespace in opened:
+        if libc.setns(namespace, 0):
+            raise OSError(ctypes.get_errno(), "the namespace of the program cannot be entered")
+        os.close(namespace)
 
 
 def _wait(process: int, connection: socket.socket, streams: array.array[int]) -> None:
@@ -208,6 +234,8 @@ def stand_for(path: str, arguments: list[str]) -> None:
                 "folder": str(Path.cwd()),
                 "environment": dict(os.environ),
                 "umask": umask,
+                "program": os.getpid(),
+                "mounts": _mounts(),
                 "limits": [resource.getrlimit(limit) for limit in LIMITS],
             }
             connection.connect(path)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support import repeats
 from trustassay.answering.styles import answers_in
 from trustassay.calls.multiple_choice import letter_of
 from trustassay.metrics.faithfulness.claims import listed
@@ -79,7 +80,7 @@ AROUND = st.sampled_from(
 
 
 @given(st.sampled_from(PLAIN), AROUND)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=repeats(300), deadline=None)
 def test_white_space_and_emphasis_around_a_reply_change_nothing(
     row: dict[str, Any], around: str
 ) -> None:
@@ -107,7 +108,7 @@ TWO = [
 
 
 @given(LABELS, st.sampled_from(TWO), st.permutations("12345"))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=repeats(200), deadline=None)
 def test_of_two_values_none_is_taken(label: str, two: str, values: list[str]) -> None:
     reply = label + two.format(values[0], values[1])
     assert read_reply(reply, RUBRICS["truthfulness"]).label is None
@@ -122,7 +123,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=14).map(" ".join)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=repeats(300), deadline=None)
 def test_every_reader_gives_a_value_on_offer_or_none(text: str) -> None:
     on_offer = {
         **{name: set(rubric.values) for name, rubric in RUBRICS.items()},

@@ -18,6 +18,7 @@ __all__ = [
     "is_full",
     "named",
     "whole",
+    "write_whole",
 ]
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -79,6 +80,13 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
         except BaseException:
             part.unlink(missing_ok=True)
             raise
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all; its folder is made if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as file:
+        file.write(content)
 
 
 def _alone(part: Path) -> IO[bytes]:

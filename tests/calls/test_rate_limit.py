@@ -19,6 +19,7 @@ from tests.calls.simulated import (
     sliding_window,
     usual_noise,
 )
+from tests.support import repeats
 from tests.virtual_time import now, run
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.slow
 OK = "ok"
 AFTER = [None, 1.0]
 """With a ``Retry-After`` and without."""
+SEEDS = range(1, 1 + repeats(3))
 
 
 def asked(
@@ -61,7 +63,7 @@ def loop_seconds(server: Server, sizes: Sequence[int], concurrency: int = 50) ->
 
 
 @pytest.mark.parametrize("after_s", AFTER)
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("latency_s", "concurrency"), [(0.1, 50), (0.02, 10), (2.0, 50)])
 def test_noise_costs_no_more_than_in_a_plain_loop(
     after_s: float | None, seed: int, latency_s: float, concurrency: int
@@ -76,7 +78,7 @@ def test_noise_costs_no_more_than_in_a_plain_loop(
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.3])
 def test_much_noise_is_no_limit_either(share: float) -> None:
     """Slowing down in vain is found out, and not gone on with. A plain loop would take as long."""
-    for seed in range(1, 4):
+    for seed in SEEDS:
         found, took = asked(Server([noise(seed, 1.0, limited=share)]), [0] * 2000, 50, seed)
         assert found.count(OK) >= 1998  # in 2,000 calls, 0.13 fail eight times at 0.3
         loop = loop_seconds(Server([noise(seed, 1.0, limited=share)]), [0] * 2000)
@@ -167,7 +169,7 @@ def test_a_quota_that_changes_midway_is_followed(
 
 
 @pytest.mark.parametrize("after_s", AFTER)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_limit_of_tokens_is_reached_with_calls_of_many_sizes(
     after_s: float | None, seed: int
 ) -> None:
@@ -195,7 +197,7 @@ def test_a_limit_of_calls_at_once_is_kept(
 
 
 def test_a_limit_among_noise() -> None:
-    for seed in (1, 2, 3):
+    for seed in SEEDS:
         server = Server([bucket(100, 10), usual_noise(seed, None)])
         took = seconds(server, [0] * 2000, seed=seed)
         assert took <= 1.15 * 20 / 0.91  # nine calls in a hundred come to nothing

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.serving import one_server, questions, server, uri
 from tests.llm_server import LlmServer
-from tests.support import command, fresh_command, jsonl, quick_embedder, records, results
+from tests.support import command, jsonl, quick_embedder, records, results
 
 __all__ = ["one_server", "server"]
 
@@ -55,7 +55,7 @@ def on_small_disk(kib: int, arguments: list[str], cwd: Path) -> OnSmallDisk:
     if mount_refused():
         pytest.skip(mount_refused())
     (cwd / "disk").mkdir(exist_ok=True)
-    line = shlex.join(fresh_command(*arguments))  # another process does not see the disk
+    line = shlex.join(command(*arguments))
     script = f"""
         mount -t tmpfs -o size={kib}k tmpfs disk || exit 99
         {line} 2> first.txt; echo $? > status.txt

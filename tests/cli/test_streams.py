@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import fresh_command, jsonl, records
+from tests.support import command, jsonl, records
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def sound(tmp_path: Path) -> Path:
 
 
 def shell(cwd: Path, arguments: str, streams: str) -> subprocess.CompletedProcess[str]:
-    line = f"{shlex.join(fresh_command(*arguments.split()))} {streams}"
+    line = f"{shlex.join(command(*arguments.split()))} {streams}"
     return subprocess.run(
         ["bash", "-c", line], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
     )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.service.running import LEXICAL, Reply, Running, serving
-from tests.support import record, records
+from tests.support import record, records, repeats
 
 TOKEN = "token-for-the-openapi-document"
 
@@ -89,7 +89,7 @@ def test_schemathesis_finds_nothing(service: Running, tmp_path: Path) -> None:
     if program is None:
         pytest.skip("schemathesis is not installed (pip install -r requirements/test.txt)")
     url = f"http://{service.host}:{service.port}/openapi.json"
-    options = ("--checks", "all", "--max-examples", "50", "--no-color", "--seed", "1")
+    options = ("--checks", "all", "--max-examples", str(repeats(50)), "--no-color", "--seed", "1")
     done = subprocess.run(
         [program, "run", url, "-H", f"Authorization: Bearer {TOKEN}", *options],
         cwd=tmp_path,

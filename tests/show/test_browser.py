@@ -13,7 +13,6 @@ import pytest
 from tests.many import HashedWords, many
 from tests.show.conftest import HOSTILE, sentence
 from trustassay import score
-from trustassay.cli.compare import write_comparison
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.runs.folder import RunFolder
@@ -42,6 +41,7 @@ from trustassay.show.document import (
 from trustassay.show.page import ReportRun, ReportSample, write_page
 from trustassay.show.plots import Line, Parting, Plot, heat_svg
 from trustassay.workflows.compare import compare
+from trustassay.workflows.compare_outputs import document_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -655,7 +655,7 @@ def test_many_groups_and_the_pages_beside_the_report(opened: Opened, tmp_path: P
     for name in ("one", "<b>two"):
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name, report=True)
     found = compare(tmp_path / "one", tmp_path / "<b>two")
-    write_comparison(found, tmp_path / "compare.html")
+    document_of(found).write(tmp_path / "compare.html")
     for path in (tmp_path / "one" / "report.html", tmp_path / "compare.html"):
         for width in (1280, 360):
             page = opened(path, width=width)

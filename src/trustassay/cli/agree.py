@@ -4,40 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.options import Argument, Flag, pairs
-from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
+from trustassay.show.terminal import one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings
-    from trustassay.show.document import Block, Row
-    from trustassay.statistics.intervals import Estimate
     from trustassay.workflows.agree import Agreement, Dispute
-    from trustassay.workflows.judges import Variances
 
 MOST_LISTED = 12
 """Levels that are listed one by one."""
-NAMES = {
-    "percent": "agree, %",
-    "kappa": "kappa",
-    "mean_kappa": "Cohen's kappa, mean of pairs",
-    "mean_kappa_quadratic": "quadratic, mean of pairs",
-    "ac1": "Gwet's AC1",
-    "ac2": "AC2, quadratic",
-    "icc_single": "ICC(A,1)",
-    "icc_mean": "ICC(A,k)",
-    "kappa_linear": "kappa, linear",
-    "kappa_quadratic": "kappa, quadratic",
-    "fleiss_kappa": "Fleiss's kappa",
-    "alpha_nominal": "alpha, nominal",
-    "alpha_ordinal": "alpha, ordinal",
-    "alpha_interval": "alpha, interval",
-    "mean_absolute_difference": "mean difference",
-    "sd": "mean deviation",
-}
 
 
 @with_options
@@ -119,6 +98,7 @@ def agree(  # noqa: PLR0913 - one argument an option
     trustassay agree --run runs/judged --page variance.html
     """
     from trustassay.workflows.agree import agreement, links_into, units_of_items
+    from trustassay.workflows.agree_outputs import document_of
 
     ratings, judges = _gathered(source, run, fields, rater, levels, machine)
     units = units_of_items(run) if run else None
@@ -126,7 +106,11 @@ def agree(  # noqa: PLR0913 - one argument an option
     disputes = links_into(run, found.disputes) if run else found.disputes
     _show(found, disputes, top)
     if page:
-        _write_page(found, source, run, page)
+        if document := document_of(found, source, run):
+            document.write(page)
+            say(f"page: {page}")
+        else:
+            say("no page: categories without an order have no variance")
     if as_json:
         print_json(found.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
 
@@ -179,6 +163,8 @@ def _gathered(
 
 
 def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
+    from trustassay.workflows import agree_outputs as outputs
+
     given = ", ".join(f"{name} {count:,}" for name, count in found.raters.items())
     say(one_line(f"{found.items:,} items; ratings of each rater: {given}"))
     if found.missing:
@@ -195,16 +181,18 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
             )
         )
     if found.overall:
-        rows = [(NAMES[name], *_cells(name, one)) for name, one in found.overall.items()]
-        show_table(("all raters", "value", "95 % interval", "items"), rows, ())
+        table = outputs.overall(found)
+        show_rows(table.first, table.columns, table.rows)
         for words in sorted({one.without for one in found.overall.values() if one.without}):
             say(f"no interval: {words}")
-    _show_groups("pair", {f"{a} – {b}": group for (a, b), group in found.pairs.items()})
-    _show_groups("judge with people", found.judges)
-    _show_groups("model", found.models)
-    _show_groups("rater with themselves", found.intra)
+    for table in outputs.groups(found):
+        show_rows(table.first, table.columns, table.rows, wide=True)
     if found.variance:
-        _show_variance(found.variance)
+        if rows := outputs.variance(found.variance).rows:
+            show_rows("variance of ratings", outputs.VARIANCE, rows, wide=True)
+        for note in outputs.variance_notes(found.variance):
+            say(one_line(note))
+        say(one_line(found.variance.in_words()))
     if disputes and top:
         say(f"raters part on {len(disputes):,} of {found.items:,} items; the farthest apart:")
         for dispute in disputes[:top]:
@@ -218,157 +206,3 @@ def _listed(levels: Sequence[str]) -> str:
     if len(levels) <= MOST_LISTED:
         return ", ".join(levels)
     return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"
-
-
-VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
-
-
-def _variance_rows(found: Variances) -> list[Row]:
-    """Return the table of all parts of all groups."""
-    from trustassay.show.document import Row
-
-    return [
-        Row(
-            f"{name}: {one.name}",
-            [
-                f"{one.variance:.3f}",
-                f"{one.sd:.3f}",
-                "undefined" if one.share is None else f"{one.share:.1f}",
-                "{:.1f} to {:.1f}".format(*one.share_interval) if one.share_interval else "",
-            ],
-        )
-        for name, group in found.groups.items()
-        for one in group.components
-    ]
-
-
-def _variance_notes(found: Variances) -> list[str]:
-    """Say what the table does not: what could not be told, and what lies below 0."""
-    notes = []
-    for name, group in found.groups.items():
-        if group.why:
-            notes.append(f"{name}: the variance cannot be taken apart: {group.why}")
-        if group.without:
-            notes.append(f"{name}: no intervals: {group.without}")
-        if group.raters == 1 and group.components:
-            notes.append(
-                f"{name}: a single rater, whose own level and tastes count as the answer's"
-            )
-        if below := [one.name for one in group.components if one.estimate < 0]:
-            notes.append(f"{name}: estimated below 0 and taken as 0: {', '.join(below)}")
-    return notes
-
-
-def _show_variance(found: Variances) -> None:
-    if rows := _variance_rows(found):
-        show_rows("variance of ratings", VARIANCE, rows, wide=True)
-    for note in _variance_notes(found):
-        say(one_line(note))
-    say(one_line(found.in_words()))
-
-
-def _write_page(found: Agreement, source: Path | None, run: Path | None, page: Path) -> None:
-    """Write the page with the variance drawn, where there is one."""
-    from trustassay.show.document import Document, Section
-
-    if found.variance is None:
-        say("no page: categories without an order have no variance")
-        return
-    facts = {"ratings": str(source)} if source else {}
-    facts |= {"run": str(run)} if run else {}
-    facts |= {"answers": f"{found.items:,}"}
-    facts |= {
-        name: f"{group.raters:,} raters, {group.ratings:,} ratings, {group.repeated:,} answers "
-        "rated again"
-        for name, group in found.variance.groups.items()
-    }
-    Document(
-        "agree",
-        f"{(source or run or page).name}: variance of ratings",
-        facts,
-        found.variance.in_words(),
-        _variance_notes(found.variance),
-        [Section("Where the variance of the ratings comes from", _variance_parts(found.variance))],
-    ).write(page)
-    say(f"page: {page}")
-
-
-def _variance_parts(found: Variances) -> list[Block]:
-    """Return what the page draws: each group's shares in one bar, and each with its interval."""
-    from markupsafe import Markup
-
-    from trustassay.show.charts import interval_svg, stacked_svg
-    from trustassay.show.document import (
-        MEAN,
-        Bar,
-        Bars,
-        Chart,
-        Legend,
-        Panels,
-        Table,
-        Text,
-    )
-    from trustassay.show.text import number
-
-    percent = ("0 %", "50 %", "100 %")
-    names = list(dict.fromkeys(one.name for g in found.groups.values() for one in g.components))
-    stacked, intervals = [], dict[str, list[Bar]]()
-    for group, parts in found.groups.items():
-        shares = [(one.name, one.share or 0.0) for one in parts.components]
-        if any(one.share is not None for one in parts.components):
-            stacked.append(Bar(group, "", stacked_svg(shares, names, group)))
-        for one in parts.components:
-            if one.share is not None and one.share_interval is not None:
-                low, high = one.share_interval
-                text = f"{number(one.share)} % ({number(low)} to {number(high)})"
-                label = f"{group}, {one.name}: {text}"
-                drawing = interval_svg((low / 100, high / 100), one.share / 100, label)
-                intervals.setdefault(one.name, []).append(Bar(group, text, drawing))
-    bars = Bars(stacked, percent if stacked else ())
-    shown: list[Block] = [
-        Text(
-            "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
-            "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
-            "the same rater gives the same answer another level.",
-            "note",
-        ),
-        Chart("Shares of the variance", "", [bars, Legend(names)]),
-    ]
-    if intervals:
-        note = Markup(
-            "Bar: 95 % interval from resampled answers; {}the share. The raters stay the same: "
-            "what other raters would give, the intervals do not say."
-        ).format(MEAN)
-        panels = [Chart(name, "", [Bars(own, percent)]) for name, own in intervals.items()]
-        shown.append(Chart("Each share with its interval", note, [Panels(panels)]))
-    if rows := _variance_rows(found):
-        shown.append(Table("Part", VARIANCE, rows, "In numbers"))
-    return shown
-
-
-def _show_groups(what: str, groups: Mapping[str, Mapping[str, Estimate]]) -> None:
-    if not groups:
-        return
-    names = list(next(iter(groups.values())))
-    rows = [
-        (title, *(_with_interval(name, group[name]) for name in names), str(group[names[0]].n))
-        for title, group in groups.items()
-    ]
-    headings = [what, *(NAMES[name] for name in names), "items"]
-    show_table(headings, rows, (), wide=True)
-
-
-def _cells(name: str, one: Estimate) -> tuple[str, str, str]:
-    interval = " to ".join(_number(name, end) for end in one.interval) if one.interval else ""
-    return _number(name, one.value), interval, str(one.n)
-
-
-def _with_interval(name: str, one: Estimate) -> str:
-    value, interval, _ = _cells(name, one)
-    return f"{value} ({interval})" if interval else value
-
-
-def _number(name: str, value: float | None) -> Any:
-    if value is None:
-        return "undefined"
-    return f"{value:.1f}" if name == "percent" else f"{value:.3f}"

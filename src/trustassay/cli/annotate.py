@@ -1,4 +1,4 @@
-"""``trustassay annotate``."""
+"""``trustassay annotate`` and ``rubric``: what people and judges rate by."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Argument, Fields, Flag, Limit, Seed, SkipBad
-from trustassay.show.terminal import say
+from trustassay.show.terminal import say, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.annotate.project import Project
@@ -83,9 +86,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         Path | None,
         Flag("Rate the answers of a plan of `label` alone, in its order. The plan may grow."),
     ] = None,
-    domain: Annotated[
-        str, Flag("The field that holds a sample's domain; dots descend into objects.")
-    ] = "domain",
+    domain: common.Domain,
     fields: Fields,
     limit: Limit,
     skip_bad: SkipBad,
@@ -203,3 +204,63 @@ def _serve(project: Project, out: Path, host: str, port: int) -> None:
             say(f"{rater}: http://{shown}:{at.getsockname()[1]}/{links.tokens[rater]} ({done})")
         say(f"ratings: {out}; Ctrl-C ends, and the same command goes on")
         serve(application(session, links, say), at, session)
+
+
+rubric = typer.Typer(no_args_is_help=True)
+
+EXAMPLE = {
+    "question": "The question.",
+    "answers": [["The gold answer."]],
+    "response": "The answer to rate.",
+    "documents": [{"title": "A title", "text": "A passage."}],
+}
+
+
+@rubric.callback()
+def group() -> None:
+    """Look at the rubrics of the metric judge.
+
+    \b
+    trustassay rubric check mine.yaml
+    """
+
+
+@rubric.command("check")
+@with_options
+def check(
+    *,
+    file: Annotated[
+        str,
+        Argument("A rubric's file, or the name of one that ships.", "FILE"),
+    ],
+) -> None:
+    """Name all faults of a rubric's file, or show its levels and the prompt that it makes.
+
+    \b
+    trustassay rubric check mine.yaml
+    trustassay rubric check truthfulness
+    """
+    from trustassay.metrics.judge import read_rubric
+    from trustassay.metrics.judge.replies import read_reply
+    from trustassay.metrics.judge.votes import filled_prompt
+    from trustassay.sample import Sample
+
+    found = read_rubric(file)
+    rows = []
+    for level in found.levels:
+        words = ", ".join(word for word in level.words if word != level.label)
+        passes = level.value >= found.passes
+        rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", words))
+    say(f"{found.title} ({found.name}/{found.version})")
+    show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
+    for level in found.levels:
+        for words in (f"{found.label}: {level.label}", *level.words):
+            read = read_reply(words, found)
+            if read.label != level.label:
+                what = read.fault or read.label
+                raise UsageError(
+                    f"{file}: the reply {words!r} is read as {what!r} and not as "
+                    f"{level.label!r}; take another word for it"
+                )
+    say("the prompt, filled in with a sample:\n")
+    say(filled_prompt(found, Sample.parse(EXAMPLE)))

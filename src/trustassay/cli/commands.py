@@ -1,8 +1,10 @@
-"""Which commands there are: the project's own, those of other packages, and earlier names."""
+"""Which commands there are: the project's own, those of other packages, and earlier names; help and
+completion."""
 
 from __future__ import annotations
 
 import os
+import textwrap
 from enum import StrEnum
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -11,7 +13,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from trustassay.cli.common import errors_for_people
+from trustassay.errors import UsageError
 from trustassay.show.terminal import complain
+from trustassay.workflows import guide
 
 ENTRY_POINTS = "trustassay.commands"
 """The group of entry points by which a package adds a command: a :class:`typer.Typer`."""
@@ -147,3 +152,41 @@ def prepare() -> None:
     from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
+
+
+SHOWN = 5
+"""Pages that a search lists."""
+
+
+def help_command(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="What to look for, or the name of a page, which is then printed."),
+    ] = None,
+) -> None:
+    """Search the guide, which is installed with the program; without words, list its pages.
+
+    \b
+    trustassay help compare two models
+    trustassay help errands/ci
+    """
+    with errors_for_people():
+        pages = guide.pages()
+        if not words:
+            for one in pages:
+                typer.echo(f"{one.name:<28} {one.title}")
+        elif len(words) == 1 and words[0] in {one.name for one in pages}:
+            typer.echo(guide.page(words[0], pages).text)
+        else:
+            _show(" ".join(words), pages)
+
+
+def _show(query: str, pages: list[guide.GuidePage]) -> None:
+    result = guide.search(query, pages)[:SHOWN]
+    if not result:
+        raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
+    for one in result:
+        typer.echo(f"{one.name}: {one.title}")
+        for line in textwrap.wrap(guide.excerpt(one, query), 92)[:2]:
+            typer.echo(f"    {line}")
+    typer.echo(f"\nto read one: trustassay help {result[0].name}")

@@ -70,6 +70,11 @@ RatingFields = Annotated[
         read=lambda given: pairs(given, "--field"),
     ),
 ]
+Domain = Annotated[
+    str,
+    Flag("The field that holds a sample's domain; dots descend into objects.", default="domain"),
+]
+OpenReport = Annotated[bool, Flag("Open the report in a browser.", name="--open", default=False)]
 Length = Annotated[
     int,
     Flag(

@@ -11,6 +11,7 @@ from trustassay.cli.common import Json
 from trustassay.cli.options import with_options
 from trustassay.cli.results import show_worse
 from trustassay.errors import UsageError
+from trustassay.files import write_whole
 from trustassay.options import Argument, Flag, Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
@@ -154,11 +155,7 @@ def gate(  # noqa: PLR0913 - one argument an option
 
 
 def _write(path: Path, content: bytes) -> None:
-    from trustassay.files import whole
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
-        file.write(content)
+    write_whole(path, content)
     say(f"written: {path}")
 
 

@@ -15,16 +15,12 @@ from trustassay.cli import (
     compare,
     gate,
     generate,
-    help_pages,
     label,
     models,
     probe,
-    rank,
     report,
-    rubric,
     score,
     serve,
-    shard,
     study,
 )
 from trustassay.cli.commands import OTHERS, Commands
@@ -51,7 +47,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "report": (report.report, "Write the report of a run again, or one page of several runs."),
         "gate": (gate.gate, "Pass or fail a run, for continuous integration."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
-        "rank": (rank.rank, "Rank models by their mean score over the same questions."),
+        "rank": (compare.rank, "Rank models by their mean score over the same questions."),
         "rescore": (score.rescore, "Score the samples of a run with other settings."),
         "demo": (score.demo, "Score the bundled example."),
     },
@@ -67,7 +63,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "study": (study.study, "Say how far each score of a run agrees with labels."),
         "calibrate": (study.calibrate, "Turn scores into probabilities of being right."),
         "agree": (agree.agree, "Say how far raters agree."),
-        "rubric": (rubric.app, "Look at the rubrics of the metric judge."),
+        "rubric": (annotate.rubric, "Look at the rubrics of the metric judge."),
         "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
     },
     "For other programs": {
@@ -75,12 +71,12 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "mcp": (serve.mcp, "Serve a tool that checks answers to an MCP client."),
     },
     "Several machines": {
-        "shard": (shard.shard, "Divide an input into shards."),
-        "merge": (shard.merge, "Put the runs of all shards together."),
+        "shard": (report.shard, "Divide an input into shards."),
+        "merge": (report.merge, "Put the runs of all shards together."),
     },
     OTHERS: {
         "probe": (probe.app, "Attack prompts, check perturbations, show distractors."),
-        "help": (help_pages.help_command, "Search the guide, or print a page of it."),
+        "help": (commands.help_command, "Search the guide, or print a page of it."),
         "completion": (commands.completion, "Print a script for completion at the Tab key."),
     },
 }

@@ -174,7 +174,7 @@ def score(  # noqa: PLR0913 - one argument an option
         Flag("Show the calls that would be made; make none (see plan).", name="--dry-run"),
     ] = False,
     as_json: common.Json,
-    open_report: Annotated[bool, Flag("Open the report in a browser.", name="--open")] = False,
+    open_report: common.OpenReport,
 ) -> None:
     """Score files of answers; the report and all results go into the run's folder.
 
@@ -398,7 +398,7 @@ def demo(
     ] = None,
     entailer: Entailer,
     as_json: Json,
-    open_report: Annotated[bool, Flag("Open the report in a browser.", name="--open")] = False,
+    open_report: common.OpenReport,
     example_files: Annotated[
         Path | None,
         Flag(

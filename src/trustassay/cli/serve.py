@@ -135,16 +135,20 @@ class Integrations:
         return Blocking(thresholds, self.block_unscored, **said)
 
 
+Metrics = Annotated[
+    list[str],
+    Flag(
+        "A metric and its options. May be given more than once.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        default=["faithfulness"],
+    ),
+]
+
+
 @with_options
 def serve(  # noqa: PLR0913 - one argument an option
     *,
-    metric: Annotated[
-        list[str],
-        Flag(
-            "A metric and its options. May be given more than once.",
-            metavar="NAME[:OPTION=VALUE,...]",
-        ),
-    ] = ["faithfulness"],  # noqa: B006 - typer copies it
+    metric: Metrics,
     backends: BackendChoices,
     out: Annotated[
         Path | None,
@@ -230,13 +234,7 @@ def serve(  # noqa: PLR0913 - one argument an option
 @with_options
 def mcp(
     *,
-    metric: Annotated[
-        list[str],
-        Flag(
-            "A metric and its options. May be given more than once.",
-            metavar="NAME[:OPTION=VALUE,...]",
-        ),
-    ] = ["faithfulness"],  # noqa: B006 - typer copies it
+    metric: Metrics,
     backends: BackendChoices,
     seed: Seed,
     samples_at_once: SamplesAtOnce,

@@ -96,9 +96,11 @@ def study(  # noqa: PLR0913 - one argument an option
     trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
     trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
     """
+    from trustassay.workflows.study import outputs
     from trustassay.workflows.study.command import study as hold
 
-    _check_table(table)
+    if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
+        raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
     found = hold(
         runs,
         labels=label,
@@ -112,26 +114,14 @@ def study(  # noqa: PLR0913 - one argument an option
         resamples=resamples,
     )
     _show(found)
-    _write(found, page, table)
-    if as_json:
-        print_json(found.to_dict())
-
-
-def _check_table(table: Path | None) -> None:
-    """Refuse a name that would be refused after minutes of work."""
-    if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
-        raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
-
-
-def _write(found: Study, page: Path | None, table: Path | None) -> None:
-    from trustassay.workflows.study.outputs import write_figures, write_page
-
     if page:
-        write_page(found, page)
+        outputs.write_page(found, page)
         say(f"page: {page}")
     if table:
-        write_figures(found, table)
+        outputs.write_figures(found, table)
         say(f"table: {table}")
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _show(found: Study) -> None:
@@ -151,40 +141,29 @@ def _show(found: Study) -> None:
 
 
 def _show_label(one: LabelStudy) -> None:
-    from trustassay.workflows.study.outputs import (
-        COVARIATE_COLUMNS,
-        FIGURES,
-        TEST_COLUMNS,
-        covariate_rows,
-        group_rows,
-        headline,
-        label_title,
-        missing,
-        score_rows,
-        shown_figures,
-        test_rows,
-    )
+    from trustassay.workflows.study import outputs
 
     say("")
-    say(one_line(f"label {label_title(one)}"))
-    shown = shown_figures(one)
+    say(one_line(f"label {outputs.label_title(one)}"))
+    shown = outputs.shown_figures(one)
     first, second = shown[:4], shown[4:]
-    named = [FIGURES[name] for name in first]
-    show_rows("score", ("n", named[0], "95 % interval", *named[1:]), score_rows(one, first))
+    headline, *named = [outputs.FIGURES[name] for name in first]
+    with_interval = ("n", headline, "95 % interval")
+    show_rows("score", (*with_interval, *named), outputs.score_rows(one, first))
     if second:
-        rest = [(row.name, *row.cells[3:]) for row in score_rows(one, [second[0], *second])]
-        show_table(("score", *(FIGURES[name] for name in second)), rest, ())
-    for reason in missing(one):
+        rest = [(row.name, *row.cells[3:]) for row in outputs.score_rows(one, [first[0], *second])]
+        show_table(("score", *(outputs.FIGURES[name] for name in second)), rest, ())
+    for reason in outputs.missing(one):
         say(one_line(reason))
-    of = f"{named[0]} of"
+    of = f"{headline} of"
     if one.tests:
-        show_rows(of, TEST_COLUMNS, test_rows(one), (of,))
+        show_rows(of, outputs.TEST_COLUMNS, outputs.test_rows(one), (of,))
     if one.covariates:
         what = "covariate (neither end is better)"
-        show_rows(what, COVARIATE_COLUMNS, covariate_rows(one))
-    say(one_line(headline(one)))
+        show_rows(what, outputs.COVARIATE_COLUMNS, outputs.covariate_rows(one))
+    say(one_line(outputs.headline(one)))
     for by in one.groups:
-        show_rows(by, ("n", named[0], "95 % interval"), group_rows(one, by, shown[:1]))
+        show_rows(by, with_interval, outputs.group_rows(one, by, shown[:1]))
     _show_parting(one)
 
 
@@ -293,6 +272,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     trustassay calibrate runs/one --ratings ratings.jsonl --out good.json --page good.html
     trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     """
+    from trustassay.workflows.calibrate import outputs
     from trustassay.workflows.calibrate.command import calibrate as make
 
     found = make(
@@ -312,9 +292,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     )
     _show_calibration(found)
     if page:
-        from trustassay.workflows.calibrate.outputs import write_page
-
-        write_page(found, page)
+        outputs.write_page(found, page)
         say(f"page: {page}")
     say(f"calibrator: {found.write(out)}")
     if as_json:
@@ -322,16 +300,12 @@ def calibrate(  # noqa: PLR0913 - one argument an option
 
 
 def _show_calibration(found: Calibration) -> None:
+    from trustassay.workflows.calibrate import outputs
     from trustassay.workflows.calibrate.command import FIGURES
-    from trustassay.workflows.calibrate.outputs import (
-        PROMISES,
-        figure_rows,
-        headline,
-        promise_rows,
-    )
 
-    say(one_line(headline(found)))
+    say(one_line(outputs.headline(found)))
     for note in found.notes:
         say(one_line(note))
-    show_rows("probability", list(FIGURES.values()), figure_rows(found))
-    show_rows("accepted with", PROMISES, promise_rows(found.calibrator), ("threshold",))
+    show_rows("probability", list(FIGURES.values()), outputs.figure_rows(found))
+    promises = outputs.promise_rows(found.calibrator)
+    show_rows("accepted with", outputs.PROMISES, promises, ("threshold",))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay.data.records import InputError
-from trustassay.files import whole
+from trustassay.files import write_whole
 from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import Spread
 from trustassay.statistics.regression import Isotonic
@@ -184,9 +184,7 @@ MOST = 5000
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:
     """Write the file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
-        file.write(_text(calibrator.to_dict()).encode())
+    write_whole(path, _text(calibrator.to_dict()).encode())
 
 
 def _text(content: Mapping[str, Any]) -> str:

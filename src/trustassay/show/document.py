@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 
 from markupsafe import Markup
 
-from trustassay.files import whole
+from trustassay.files import write_whole
 from trustassay.show.charts import interval_svg, ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import Plot
@@ -254,9 +254,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]], path: 
         content = "".join(f"| {' | '.join(map(_markdown, line))} |\n" for line in lines)
     else:
         raise ValueError(f"{path}: expected a name that ends with .csv, .tsv or .md")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
-        file.write(content.encode())
+    write_whole(path, content.encode())
 
 
 def _markdown(value: object) -> str:

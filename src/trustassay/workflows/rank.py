@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from numpy.typing import NDArray
 
 from trustassay.capabilities import QuestionSimilarity, Similarity
@@ -18,7 +19,22 @@ from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import Sample
+from trustassay.show.document import (
+    MEAN,
+    Block,
+    Chart,
+    Document,
+    Row,
+    Section,
+    Table,
+    Text,
+    interval_bars,
+)
+from trustassay.show.text import number
+from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.ranking import (
+    Agreement,
+    PairDifference,
     RankedModels,
     ordered_alike,
     rank_models,
@@ -28,6 +44,8 @@ from trustassay.statistics.resampling import generator
 from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
+MOST = 20
+"""Pairs of models that cannot be told apart which are listed."""
 AT_ONCE = 256
 """Samples whose similarities are computed together."""
 
@@ -291,3 +309,119 @@ def _chunks(folder: RunFolder, answers: _Answers) -> Iterator[list[tuple[Place, 
             chunk = []
     if chunk:
         yield chunk
+
+
+def statements(found: Ranking) -> list[str]:
+    """Say in sentences which models cannot be told apart, and how far the order is the true one."""
+    differences = found.found.differences
+    unclear = [one for one in differences if not one.apart]
+    corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
+    if reason := too_few("questions that all models answered", found.questions, FEWEST):
+        lines = [f"No models can be told apart: {reason}."]
+    elif not unclear:
+        largest = _p(max(one.p for one in differences))
+        lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
+    else:
+        lines = [_unclear(found, one, corrected) for one in unclear[:MOST]]
+        if len(unclear) > MOST:
+            lines.append(f"Nor can {len(unclear) - MOST} more pairs; --json lists them.")
+    if found.found.without:
+        lines.append(f"No intervals: {found.found.without}.")
+    for name, why in zip(found.models, found.unscored, strict=True):
+        if why:
+            counts = ", ".join(f"{count:,} {word}" for word, count in sorted(why.items()))
+            lines.append(f"Answers of {name} without a score, in no mean: {counts}.")
+    if found.found.agreement is not None:
+        lines.append(_agreement(found, found.found.agreement))
+    for pairs in found.pairs:
+        if pairs.pairs:
+            share = 100 * pairs.alike / pairs.pairs
+            lines.append(
+                f"Of {pairs.pairs:,} pairs of answers to a question that differ by "
+                f"{pairs.truth}, the score orders {share:.1f} % alike; chance is 50 %."
+            )
+    return lines
+
+
+def _unclear(found: Ranking, one: PairDifference, corrected: str) -> str:
+    within = ""
+    if one.interval:
+        low, high = (f"{end:+.3f}".replace("-", "−") for end in one.interval)
+        within = f" (95 % interval {low} to {high})"
+    return (
+        f"{found.models[one.better]} and {found.models[one.worse]} cannot be told apart: they "
+        f"differ by {abs(one.value):.3f}{within}, p = {_p(one.p)}{corrected}."
+    )
+
+
+def _p(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
+
+
+def _agreement(found: Ranking, agreement: Agreement) -> str:
+    figures = {"Kendall's tau": agreement.kendall, "Spearman's rho": agreement.spearman}
+    parts = [
+        f"{name} is not defined" if value is None else f"{name} {value:.2f}"
+        for name, value in figures.items()
+    ]
+    m = len(found.models)
+    return (
+        f"With true accuracy: {', '.join(parts)}. {m} models stand in the true order by chance "
+        f"once in {math.factorial(m):,} times."
+    )
+
+
+def table_of(found: Ranking) -> Table:
+    """Return the table of the models: mean, interval, ranks, and true accuracy where it is
+    known."""
+    ranked = found.found
+    columns, table = ["mean", "95 % interval"], []
+    if ranked.probabilities is not None:
+        columns += [f"rank {place}" for place in range(1, len(found.models) + 1)]
+    if ranked.truth is not None:
+        columns.append("true, %")
+    for place, name in enumerate(found.models):
+        interval = ranked.intervals[place]
+        within = f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "too few"
+        cells = [f"{ranked.means[place]:.3f}", within]
+        if ranked.probabilities is not None:
+            cells += [_percent(value) for value in ranked.probabilities[place].tolist()]
+        if ranked.truth is not None:
+            cells.append(f"{100 * ranked.truth[place]:.1f}")
+        table.append(Row(name, cells))
+    return Table("Model", columns, table, "In numbers")
+
+
+def _percent(value: float) -> str:
+    if 0 < value < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
+
+
+def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
+    """Return the page of a ranking."""
+    ranked = found.found
+    first, *lines = statements(found)
+    means = [
+        (name, float(mean), interval)
+        for name, mean, interval in zip(found.models, ranked.means, ranked.intervals, strict=True)
+    ]
+    note = Markup("Bar: 95 % interval over questions; {}mean.").format(MEAN)
+    bars = interval_bars(means, lambda mean: number(mean, 3))
+    parts: list[Block] = [
+        *map(Text, lines),
+        Chart("Mean score of each model", note, [bars]),
+        table_of(found),
+    ]
+    return Document(
+        "rank",
+        f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
+        {
+            "input": ", ".join(map(str, sources)),
+            "questions": f"{found.questions:,}",
+            "left out": f"{found.left_out:,}",
+        },
+        first.replace("95 %", "95\xa0%"),
+        [],
+        [Section(found.metric.title, parts)],
+    )

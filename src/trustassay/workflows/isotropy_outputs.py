@@ -1,22 +1,31 @@
-"""``trustassay probe isotropy``."""
+"""What a check of isotropy found: sentences, tables, a page, and JSON."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
-from trustassay.errors import UsageError
-from trustassay.options import Fields, Flag, Limit, Seed, SkipBad, Spending
-from trustassay.show.terminal import one_line, print_json, say, show_rows
+import numpy as np
+from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.perturbations import Versions
-    from trustassay.show.document import Block, Chart, Row
-    from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
+from trustassay.metrics.harmonicity.perturbations import Versions
+from trustassay.show.charts import Curve, Mark, bars_svg, curves_svg
+from trustassay.show.document import (
+    MEAN,
+    Bar,
+    Bars,
+    Block,
+    Chart,
+    Document,
+    Drawing,
+    Row,
+    Section,
+    Table,
+    Text,
+)
+from trustassay.show.text import amount, number
+from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
 
 PAPER = "In the paper the mean of ten perturbed sentences lay within 11 degrees of each original."
 AUTHORS = "the authors: .9824 ± .0005, with control characters and ada-002 on TruthfulQA"
@@ -31,98 +40,7 @@ PAPERS_CONE = 11.0
 COLUMNS = ("seen", "unchanged, %", "angle, °", "cone, °", "cosine", "dimensions, %")
 
 
-@with_options
-def isotropy(  # noqa: PLR0913 - one argument an option
-    *,
-    source: common.Source,
-    perturbation: Annotated[
-        list[str],
-        Flag(
-            "control (the paper's), codes (with a space before, the authors' program), "
-            "unicode, whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than "
-            "once. Default: all but functions.",
-            metavar="NAME",
-        ),
-    ],
-    embedder: common.Embedder,
-    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
-    length: common.Length,
-    last: common.LastCode,
-    draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,
-    limit: Limit,
-    seed: Seed,
-    fields: Fields,
-    skip_bad: SkipBad,
-    spending: Annotated[Spending, Only("cache")],
-    out: Annotated[
-        Path | None,
-        Flag("Write a page with charts."),
-    ] = None,
-    as_json: common.Json,
-) -> None:
-    """Check that a perturbation moves the vectors of questions equally in all directions.
-
-    Harmonic robustness assumes it: see docs/monitoring.md. By default all perturbations are tried,
-    with one row each that says how far the embedder sees the change; a single one is shown in
-    full. The last command is the paper's check.
-
-    \b
-    trustassay probe isotropy questions.jsonl
-    trustassay probe isotropy questions.jsonl --perturbation typo --length 1 \\
-        --draw 300 --out even.html
-    trustassay probe isotropy questions.jsonl --perturbation codes --range 4095 \\
-        --embedder hf:MODEL
-    trustassay probe isotropy TruthfulQA.csv --field question=Question \\
-        --perturbation control \\
-        --perturbations 10 --draw 100 --embedder openai:text-embedding-ada-002
-    """
-    from trustassay.backends import resolve
-    from trustassay.calls.backends import Backends
-    from trustassay.calls.client import CallOptions
-    from trustassay.metrics.harmonicity.perturbations import FAMILIES, families, versions
-    from trustassay.workflows.probe import drawn_samples, measure_isotropy
-
-    if "paraphrase" in perturbation:
-        raise UsageError("paraphrases need a model; choose another --perturbation")
-    chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
-    samples = drawn_samples(
-        source,
-        draw,
-        seed=seed,
-        fields=dict(fields),
-        limit=limit,
-        skip_bad=skip_bad,
-    )
-    made = {family.name: versions(samples, family, perturbations, seed) for family in chosen}
-    unfit = [name for name, one in made.items() if not one.texts] if len(made) > 1 else []
-    made = {name: one for name, one in made.items() if name not in unfit}
-    figures = measure_isotropy(
-        [(one.texts, one.perturbed) for one in made.values()],
-        Backends.of(embed=resolve.embedder(embedder)),
-        seed=seed,
-        options=CallOptions.of(**spending),
-    )
-    found = dict(zip(made, figures, strict=True))
-    warnings = _warnings(found, made, embedder)
-    warnings += [f"{name}: cannot be applied to any of the questions" for name in unfit]
-    _show(found, embedder, warnings)
-    facts = {
-        "embedder": embedder,
-        "seed": seed,
-        "drawn": len(samples),
-        "perturbations": perturbations,
-        "length": length,
-        "range": last,
-    }
-    if out:
-        _write(found, out, {"input": source.name, **facts}, warnings)
-        say(f"page: {out}")
-    if as_json:
-        families_found = [{"perturbation": name, **_json(one)} for name, one in found.items()]
-        print_json({**facts, "families": families_found, "warnings": warnings})
-
-
-def _warnings(
+def warnings_of(
     found: Mapping[str, Isotropy], made: Mapping[str, Versions], embedder: str
 ) -> list[str]:
     """Return the warnings, one for all perturbations that it applies to."""
@@ -167,11 +85,9 @@ def seen(found: Mapping[str, Isotropy], embedder: str) -> str:
     return f"{embedder} {'; '.join(parts)}."
 
 
-def overview(found: Mapping[str, Isotropy]) -> list[Row]:
-    """Return one row for each perturbation, its cells under ``COLUMNS``."""
-    from trustassay.show.document import Row
-
-    table = []
+def overview(found: Mapping[str, Isotropy]) -> Table:
+    """Return one row for each perturbation: how far the embedder sees it."""
+    rows = []
     for name, one in found.items():
         ratio = "–"
         if one.shape and one.expected:
@@ -184,8 +100,8 @@ def overview(found: Mapping[str, Isotropy]) -> list[Row]:
             f"{one.cosines.mean.value:.4f}",
             ratio,
         ]
-        table.append(Row(name, cells))
-    return table
+        rows.append(Row(name, cells))
+    return Table("Perturbation", COLUMNS, rows)
 
 
 def blindness(found: Isotropy, perturbation: str, embedder: str) -> list[str]:
@@ -232,36 +148,25 @@ def headline(found: Isotropy) -> str:
     return words
 
 
-def rows(found: Isotropy) -> list[Row]:
+def figures(found: Isotropy) -> Table:
     """Return the table of figures: found, interval, and the value of an isotropic cloud."""
-    from trustassay.show.document import Row
 
     def row(
         name: str, one: Estimate | None, digits: int, why: str, cloud: Estimate | None = None
     ) -> Row:
         if one is None:
             return Row(name, ["–", "", ""], why)
-        low, high = one.interval or (None, None)
-        interval = "" if low is None else f"{low:.{digits}f} to {high:.{digits}f}"
+        interval = " to ".join(f"{end:.{digits}f}" for end in one.interval or ())
         expected = "" if cloud is None else f"{cloud.value:.{digits}f}"
         return Row(name, [f"{one.value:.{digits}f}", interval, expected], why)
 
-    def of(shape: Shape | None, name: str) -> Estimate | None:
-        return None if shape is None else getattr(shape, name)
-
-    def share(one: Estimate) -> Estimate:
-        interval = one.interval and (100 * one.interval[0], 100 * one.interval[1])
-        return type(one)(100 * one.value, interval)
-
-    shape, cloud, cosines = found.shape, found.expected, found.cosines
-    error = cosines.error
-    table = [
-        row(
-            "unchanged, %",
-            share(found.unchanged),
-            1,
-            "perturbed texts with the same vector as the original",
-        ),
+    share, cosines = found.unchanged, found.cosines
+    percent = Estimate(
+        100 * share.value, share.interval and (100 * share.interval[0], 100 * share.interval[1])
+    )
+    error = "" if cosines.error is None else f"{cosines.error:.4f}"
+    rows = [
+        row("unchanged, %", percent, 1, "perturbed texts with the same vector as the original"),
         row("angle, °", found.angle, 2, "between a perturbed text and its original, on average"),
         row(
             "cone, °",
@@ -273,7 +178,7 @@ def rows(found: Isotropy) -> list[Row]:
         row(
             "cosine", cosines.mean, 4, f"to the original, mean over each text’s versions; {AUTHORS}"
         ),
-        Row("± standard error", ["" if error is None else f"{error:.4f}", "", ""], "of that mean"),
+        Row("± standard error", [error, "", ""], "of that mean"),
         row("its deviation", cosines.deviation, 4, "among the versions of a text, on average"),
         row("cosine of the mean", cosines.of_mean, 4, "of a text’s versions to the original"),
         row("difference", cosines.below, 4, "cosine of the mean less the mean cosine"),
@@ -285,64 +190,38 @@ def rows(found: Isotropy) -> list[Row]:
         ("largest eigenvalue", "largest", 3, "share of the displacement along one direction"),
         ("effective dimensions", "dimensions", 1, "participation ratio of the eigenvalues"),
     ):  # fmt: skip
-        table.append(row(name, of(shape, key), digits, why, of(cloud, key)))
-    return table
+        one, cloud = (getattr(shape, key, None) for shape in (found.shape, found.expected))
+        rows.append(row(name, one, digits, why, cloud))
+    return Table("Figure", FIGURE_COLUMNS, rows, "In numbers")
 
 
-def _show(found: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> None:
-    only = next(iter(found.values()))
-    if len(found) == 1:
-        say(one_line(f"{next(iter(found))} and {embedder}"))
-        show_rows("figure", FIGURE_COLUMNS, rows(only))
-        say(f"the cosine of {AUTHORS}")
-        say(f"{only.texts:,} texts, {only.perturbations} perturbed versions of each")
-        say(headline(only))
-    else:
-        show_rows("perturbation", COLUMNS, overview(found))
-        most = max(one.texts for one in found.values())
-        say(f"{most:,} texts, {only.perturbations} perturbed versions of each")
-        say(one_line(seen(found, embedder)))
-        say("--perturbation NAME shows one of them in full")
-    for warning in warnings:
-        say(one_line(f"note: {warning}"))
-
-
-def _write(
-    found: Mapping[str, Isotropy], path: Path, facts: Mapping[str, Any], warnings: list[str]
-) -> None:
-    from trustassay.show.document import Document, Section, Table, Text
-
+def document_of(
+    found: Mapping[str, Isotropy], facts: Mapping[str, Any], warnings: list[str]
+) -> Document:
+    """Return the page: of one perturbation its drawings, of several each one's under a table."""
     alone, embedder = len(found) == 1, facts["embedder"]
     sections = []
     if not alone:
-        table = Table("Perturbation", COLUMNS, overview(found))
-        sections.append(Section("What the embedder sees of each perturbation", [table]))
+        sections.append(Section("What the embedder sees of each perturbation", [overview(found)]))
     for name, one in found.items():
-        table = Table("Figure", FIGURE_COLUMNS, rows(one), "In numbers")
+        parts: list[Block] = [_angles(one), _directions(one), figures(one)]
         if alone:
-            sections.append(Section("", [_angles(one), _directions(one), table]))
+            sections.append(Section("", parts))
         elif one.shape:
-            parts: list[Block] = [Text(headline(one)), _angles(one), _directions(one), table]
-            sections.append(Section(name, parts))
-    Document(
+            sections.append(Section(name, [Text(headline(one)), *parts]))
+    first = headline(next(iter(found.values()))) if alone else seen(found, embedder)
+    return Document(
         "probe isotropy",
         f"Isotropy of {', '.join(found)}, seen by {embedder}",
         {name: str(fact) for name, fact in facts.items()},
-        f"{headline(next(iter(found.values()))) if alone else seen(found, embedder)} {PAPER}",
+        f"{first} {PAPER}",
         warnings,
         sections,
-    ).write(path)
+    )
 
 
 def _angles(found: Isotropy) -> Chart:
     """Draw the angles of single perturbed texts, and of the mean of each text's."""
-    import numpy as np
-    from markupsafe import Markup
-
-    from trustassay.show.charts import Mark, bars_svg
-    from trustassay.show.document import MEAN, Bar, Bars, Chart
-    from trustassay.show.text import amount
-
     largest = float(found.angles.max(initial=0.0))
     widest = next((m for m in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90) if m >= largest), 180)
     bars = []
@@ -373,13 +252,6 @@ def _angles(found: Isotropy) -> Chart:
 
 def _directions(found: Isotropy) -> Chart:
     """Draw the cumulative shares of the eigenvalues next to those of an isotropic cloud."""
-    import numpy as np
-    from markupsafe import Markup
-
-    from trustassay.show.charts import Curve, curves_svg
-    from trustassay.show.document import Chart, Drawing, Text
-    from trustassay.show.text import amount, number
-
     title = "Share of the displacement in the first directions"
     if found.shape is None or found.expected is None:
         nothing = Text("No perturbed text moved, so there are no directions.", "empty")
@@ -402,7 +274,9 @@ def _directions(found: Isotropy) -> Chart:
     return Chart(title, note, [Drawing(curves_svg(curves, label), "percent", axis)])
 
 
-def _json(found: Isotropy) -> dict[str, Any]:
+def to_dict(found: Isotropy) -> dict[str, Any]:
+    """Return all figures, as ``--json`` prints them."""
+
     def of(figures: Shape | Cosines | None) -> dict[str, Any] | None:
         if figures is None:
             return None

@@ -1,0 +1,187 @@
+"""How far raters agree: tables for the terminal, and a page of the variance of ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from markupsafe import Markup
+
+from trustassay.show.charts import interval_svg, stacked_svg
+from trustassay.show.document import (
+    MEAN,
+    Bar,
+    Bars,
+    Block,
+    Chart,
+    Document,
+    Legend,
+    Panels,
+    Row,
+    Section,
+    Table,
+    Text,
+)
+from trustassay.show.text import number
+from trustassay.statistics.intervals import Estimate
+from trustassay.workflows.agree import Agreement
+from trustassay.workflows.judges import Variances
+
+NAMES = {
+    "percent": "agree, %",
+    "kappa": "kappa",
+    "mean_kappa": "Cohen's kappa, mean of pairs",
+    "mean_kappa_quadratic": "quadratic, mean of pairs",
+    "ac1": "Gwet's AC1",
+    "ac2": "AC2, quadratic",
+    "icc_single": "ICC(A,1)",
+    "icc_mean": "ICC(A,k)",
+    "kappa_linear": "kappa, linear",
+    "kappa_quadratic": "kappa, quadratic",
+    "fleiss_kappa": "Fleiss's kappa",
+    "alpha_nominal": "alpha, nominal",
+    "alpha_ordinal": "alpha, ordinal",
+    "alpha_interval": "alpha, interval",
+    "mean_absolute_difference": "mean difference",
+    "sd": "mean deviation",
+}
+VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
+PERCENT = ("0 %", "50 %", "100 %")
+
+
+def overall(found: Agreement) -> Table:
+    """Return the figures of all raters together."""
+    rows = []
+    for name, one in found.overall.items():
+        interval = " to ".join(_number(name, end) for end in one.interval or ())
+        rows.append(Row(NAMES[name], [_number(name, one.value), interval, str(one.n)]))
+    return Table("all raters", ("value", "95 % interval", "items"), rows)
+
+
+def groups(found: Agreement) -> Iterator[Table]:
+    """Yield the figures of each pair, of judges with people, by model, and of repeated ratings."""
+    pairs = {f"{a} – {b}": group for (a, b), group in found.pairs.items()}
+    for what, named in (
+        ("pair", pairs),
+        ("judge with people", found.judges),
+        ("model", found.models),
+        ("rater with themselves", found.intra),
+    ):
+        if named:
+            yield _table(what, named)
+
+
+def _table(what: str, named: Mapping[str, Mapping[str, Estimate]]) -> Table:
+    keys = list(next(iter(named.values())))
+    rows = [
+        Row(title, [*(_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)])
+        for title, group in named.items()
+    ]
+    return Table(what, [*(NAMES[key] for key in keys), "items"], rows)
+
+
+def _with_interval(name: str, one: Estimate) -> str:
+    value = _number(name, one.value)
+    ends = " to ".join(_number(name, end) for end in one.interval or ())
+    return f"{value} ({ends})" if ends else value
+
+
+def _number(name: str, value: float | None) -> str:
+    if value is None:
+        return "undefined"
+    return f"{value:.1f}" if name == "percent" else f"{value:.3f}"
+
+
+def variance(found: Variances) -> Table:
+    """Return the table of all parts of all groups."""
+    rows = [
+        Row(
+            f"{name}: {one.name}",
+            [
+                f"{one.variance:.3f}",
+                f"{one.sd:.3f}",
+                "undefined" if one.share is None else f"{one.share:.1f}",
+                "{:.1f} to {:.1f}".format(*one.share_interval) if one.share_interval else "",
+            ],
+        )
+        for name, group in found.groups.items()
+        for one in group.components
+    ]
+    return Table("Part", VARIANCE, rows, "In numbers")
+
+
+def variance_notes(found: Variances) -> list[str]:
+    """Say what the table does not: what could not be told, and what lies below 0."""
+    notes = []
+    for name, group in found.groups.items():
+        if group.why:
+            notes.append(f"{name}: the variance cannot be taken apart: {group.why}")
+        if group.without:
+            notes.append(f"{name}: no intervals: {group.without}")
+        if group.raters == 1 and group.components:
+            notes.append(
+                f"{name}: a single rater, whose own level and tastes count as the answer's"
+            )
+        if below := [one.name for one in group.components if one.estimate < 0]:
+            notes.append(f"{name}: estimated below 0 and taken as 0: {', '.join(below)}")
+    return notes
+
+
+def document_of(found: Agreement, source: Path | None, run: Path | None) -> Document | None:
+    """Return the page with the variance drawn; None for categories, which have no variance."""
+    if found.variance is None:
+        return None
+    facts = {"ratings": str(source)} if source else {}
+    facts |= {"run": str(run)} if run else {}
+    facts |= {"answers": f"{found.items:,}"}
+    facts |= {
+        name: f"{group.raters:,} raters, {group.ratings:,} ratings, {group.repeated:,} answers "
+        "rated again"
+        for name, group in found.variance.groups.items()
+    }
+    of = source or run
+    return Document(
+        "agree",
+        f"{of.name if of else ''}: variance of ratings",
+        facts,
+        found.variance.in_words(),
+        variance_notes(found.variance),
+        [Section("Where the variance of the ratings comes from", _variance_parts(found.variance))],
+    )
+
+
+def _variance_parts(found: Variances) -> list[Block]:
+    """Return what the page draws: each group's shares in one bar, and each with its interval."""
+    names = list(dict.fromkeys(one.name for g in found.groups.values() for one in g.components))
+    stacked, intervals = [], dict[str, list[Bar]]()
+    for group, parts in found.groups.items():
+        shares = [(one.name, one.share or 0.0) for one in parts.components]
+        if any(one.share is not None for one in parts.components):
+            stacked.append(Bar(group, "", stacked_svg(shares, names, group)))
+        for one in parts.components:
+            if one.share is not None and one.share_interval is not None:
+                low, high = one.share_interval
+                text = f"{number(one.share)} % ({number(low)} to {number(high)})"
+                label = f"{group}, {one.name}: {text}"
+                drawing = interval_svg((low / 100, high / 100), one.share / 100, label)
+                intervals.setdefault(one.name, []).append(Bar(group, text, drawing))
+    bars = Bars(stacked, PERCENT if stacked else ())
+    shown: list[Block] = [
+        Text(
+            "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
+            "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
+            "the same rater gives the same answer another level.",
+            "note",
+        ),
+        Chart("Shares of the variance", "", [bars, Legend(names)]),
+    ]
+    if intervals:
+        note = Markup(
+            "Bar: 95 % interval from resampled answers; {}the share. The raters stay the same: "
+            "what other raters would give, the intervals do not say."
+        ).format(MEAN)
+        panels = [Chart(name, "", [Bars(own, PERCENT)]) for name, own in intervals.items()]
+        shown.append(Chart("Each share with its interval", note, [Panels(panels)]))
+    if (table := variance(found)).rows:
+        shown.append(table)
+    return shown

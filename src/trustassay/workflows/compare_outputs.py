@@ -1,0 +1,247 @@
+"""A comparison of two runs: sentences, tables and a page; and a win rate in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from markupsafe import Markup
+
+from trustassay.show.charts import TOO_FEW, Curve, Mark, beyond, curves_svg, ridge_svg, ridges_of
+from trustassay.show.document import (
+    MEAN,
+    Bar,
+    Bars,
+    Block,
+    ChangedAnswer,
+    ChangedAnswers,
+    Chart,
+    Document,
+    Drawing,
+    Row,
+    Section,
+    Table,
+    Text,
+)
+from trustassay.show.text import number, p_text, rounded, visible, with_error
+from trustassay.statistics.comparison import Difference
+from trustassay.workflows.compare import Comparison, Side, WinRate
+
+COLUMNS = ("first", "second", "change", "95 % interval", "p")
+ON_PAGE = 200
+"""Changed answers of a kind on the page."""
+OF_OUTCOMES = ("first", "second", "change", "p of a rise")
+OF_FIGURES = ("first", "second", "change", "95 % interval", "")
+
+
+def win_rate_headline(found: WinRate, first: Path, second: Path) -> str:
+    """Return a sentence on who is preferred, and how sure that is."""
+    summary = found.summary
+    rate, values = summary.values["win_rate"], summary.values
+    dropped = {name: values[name] for name in ("unsure", "inconsistent", "unreadable")}
+    why = ", ".join(f"{count} {name}" for name, count in dropped.items() if count)
+    rest = f"{sum(int(count or 0) for count in dropped.values())} dropped"
+    rest += (f" ({why})" if why else "") + (f", {summary.failed} failed" if summary.failed else "")
+    if rate is None:
+        return f"Nothing was won or lost in both orders: {rest}."
+    counts = f"{values['wins']} won, {values['losses']} lost, {rest}"
+    words = f"{first} wins {rate:.1f} % against {second}: {counts}"
+    if reason := summary.without_interval.get("win_rate"):
+        return f"{words}; whether that is a real difference is unknown ({reason})."
+    low, high = summary.intervals["win_rate"]
+    clear = "" if low > 50 or high < 50 else ", which is no clear difference"
+    return f"{words}{clear} (95 % interval {low:.1f} to {high:.1f})."
+
+
+def headline(found: Comparison) -> str:
+    """Return a sentence on how the mean and the distribution changed."""
+    change = found.paired or found.mean
+    a, b = (float(side.scores.mean()) for side in (found.first, found.second))
+    words = f"The mean went from {a:.3f} to {b:.3f}"
+    low, high = change.interval or (-math.inf, math.inf)
+    if change.interval is None:
+        words += f"; whether that is a real change is unknown ({change.without})"
+    elif low <= 0 <= high:
+        words += f"; that is no clear change (95 % interval {low:+.3f} to {high:+.3f})"
+    else:
+        better = (change.value < 0) == found.metric.lower_is_better
+        words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f}"
+        words += f" (95 % interval {low:+.3f} to {high:+.3f})"
+    p = found.distribution.p
+    if p is None:
+        words += ". The distributions are not tested: several answers belong to one question"
+    else:
+        differ = "differ" if p < 0.05 else "do not differ significantly"
+        words += f". The distributions {differ} (p = {p_text(p)})"
+    return f"{words}.".replace("-", "−")
+
+
+def scores(found: Comparison) -> Table:
+    """Return the table of figures."""
+
+    def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
+        cells = [f"{value:.{digits}f}" for value in of]
+        cells += [f"{change.value:+.{digits}f}", _interval(change, digits), ""]
+        return Row(name, [cell.replace("-", "−") for cell in cells], why)
+
+    def both(figure: Callable[[Side], float]) -> list[float]:
+        return [float(figure(side)) for side in (found.first, found.second)]
+
+    def below(side: Side) -> float:
+        return side.share_below(found.stable_below or 0.0)
+
+    rows = [
+        row("mean", both(lambda s: s.scores.mean()), found.mean, 3, "of all scores in a run"),
+        row("median", both(lambda s: np.median(s.scores)), found.median, 3, ""),
+    ]
+    if found.stable:
+        words = f"answers whose score is below {found.stable_below:g}"
+        rows.append(row("stable share, %", both(below), found.stable, 1, words))
+    if found.paired and found.paired_p is not None:
+        cells = ["", "", f"{found.paired.value:+.3f}", _interval(found.paired, 3)]
+        why = (
+            f"mean difference over {found.pairs:,} samples that both runs scored; p from sign flips"
+        )
+        cells = [cell.replace("-", "−") for cell in cells]
+        rows.append(Row("paired difference", [*cells, p_text(found.paired_p)], why))
+    far = found.distribution
+    why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
+    p = "" if far.p is None else p_text(far.p)
+    rows.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", p], why))
+    return Table("Figure", COLUMNS, rows, "In numbers")
+
+
+def _interval(change: Difference, digits: int) -> str:
+    if change.interval is None:
+        return "too few"
+    low, high = change.interval
+    return f"{low:+.{digits}f} to {high:+.{digits}f}"
+
+
+def figures(found: Comparison) -> Table:
+    """Return the table of headline figures over the pairs."""
+    rows = []
+    for key, one in found.figures.items():
+        digits = 1 if one.figure.unit in ("%", "°") else 3
+        cells = [rounded(value, one.figure.unit) for value in (one.first, one.second)]
+        cells += [f"{one.difference.value:+.{digits}f}", _interval(one.difference, digits)]
+        cells = [cell.replace("-", "−") for cell in (*cells, one.verdict)]
+        rows.append(Row(key, cells, one.figure.explanation))
+    return Table("Figure", OF_FIGURES, rows)
+
+
+def outcomes(found: Comparison) -> Table:
+    """Return the table of what became of the answers: scored, refused, failed, missing, ..."""
+    rows = []
+    for one in found.outcomes:
+        change = 100 * (one.second / one.of_second - one.first / one.of_first)
+        cells = [f"{one.first:,}", f"{one.second:,}", f"{change:+.1f} %".replace("-", "−")]
+        why = "" if one.p is None else f"more in {one.risen:,} of {one.questions:,} questions"
+        rows.append(Row(one.name, [*cells, "" if one.p is None else p_text(one.p)], why))
+    return Table("Answers", OF_OUTCOMES, rows)
+
+
+def paired_in_words(found: Comparison) -> str:
+    """Say what was paired, and over what figures and answers are compared."""
+    words = found.pairing.in_words()
+    alone = "; the runs are compared as independent samples"
+    return words if len(found.pairing.first) else words + alone
+
+
+def document_of(found: Comparison) -> Document:
+    """Return the page of a comparison."""
+    names = [side.path.name or str(side.path) for side in (found.first, found.second)]
+    note = (
+        "Only scored answers are in a mean. p: one-sided, that the share did not rise, over "
+        "questions with answers in both runs."
+    )
+    answers: list[Block] = [outcomes(found), Text(note, "note")]
+    sections = [Section("What became of the answers", answers)]
+    if found.figures or len(found.pairing.first):
+        sections.append(Section("Answers to the same questions", [*_answer_parts(found)]))
+    sections.append(
+        Section(f"{found.metric.title}: all scores", [*_distributions(found), scores(found)])
+    )
+    return Document(
+        "compare",
+        f"{names[0]} → {names[1]}",
+        {
+            "first run": str(found.first.path),
+            "second run": str(found.second.path),
+            "scores": f"{len(found.first.scores):,} and {len(found.second.scores):,}",
+            "paired": paired_in_words(found),
+        },
+        headline(found).replace("p = ", "p\xa0=\xa0").replace("95 %", "95\xa0%"),
+        found.warnings,
+        sections,
+    )
+
+
+def _answer_parts(found: Comparison) -> Iterator[Block]:
+    """Yield the figures over pairs of answers, and the answers that changed, some of each kind."""
+    if found.figures:
+        yield figures(found)
+    for key, why in found.not_compared.items():
+        yield Text(f"{key} is not compared: {why}", "note")
+    answers = found.answers
+    if not len(found.pairing.first):
+        return
+    yield Text(f"{answers.in_words()}.")
+    for kind, title, changes in (
+        ("worse", "Worse", answers.worse),
+        ("better", "Better", answers.better),
+        ("other", "Another verdict, and no score in one of the runs", answers.other),
+    ):
+        shown = [
+            ChangedAnswer(one.question, one.ids[1], one.in_words(), one.reasons, one.responses)
+            for one in changes[:ON_PAGE]
+        ]
+        if shown:
+            yield ChangedAnswers(title, shown, answers.counts[kind], folded=kind != "worse")
+
+
+def _distributions(found: Comparison) -> list[Block]:
+    """Draw the scores of both runs, and both distribution functions."""
+    groups = found.groups
+    ridges = ridges_of(groups)
+    top = groups.value(ridges.axis)
+    axis = [f"{end:g}" for end in (groups.low, groups.value(ridges.axis / 2), top)]
+    bars, curves, names = [], [], []
+    for style, kind, (name, group) in zip(
+        ("one", "two"), ("first", "second"), groups.cells.items(), strict=True
+    ):
+        past = beyond(ridges, group)
+        mean = with_error(group.scores.mean, group.scores.error)
+        after = f"{past:,} beyond →" if past else ""
+        drawing = ridge_svg(groups, group, ridges)
+        bars.append(Bar(name.model or "", mean, drawing, group.n, style, after))
+        shares = np.cumsum(group.counts)[: ridges.axis] / max(group.n, 1)
+        points = [(0.0, 0.0)]
+        for place, share in enumerate(shares.tolist()):
+            points += [(place / ridges.axis, share), ((place + 1) / ridges.axis, share)]
+        curves.append(Curve(kind, points))
+        sign = Markup('<span class="sign {}"></span> <bdi>{}</bdi>, ')
+        names.append(sign.format(kind, visible(name.model or "")))
+    note = Markup(
+        "Across: the score; height: share of the run’s answers, the tallest bar {} %{}. {}mean{}."
+    ).format(
+        number(100 * ridges.peak),
+        f", where bars of groups of fewer than {TOO_FEW} are cut" if ridges.cut else "",
+        MEAN,
+        Markup(', <span class="sign bound"></span> stable below {:g}').format(groups.stable_below)
+        if groups.stable_below is not None
+        else "",
+    )
+    at, far = found.distribution.at, found.distribution.statistic
+    bound = Mark("bound", (at - groups.low) / (top - groups.low))
+    label = f"Share of answers up to a score: the runs are {number(far, 3)} apart at {at:.3g}"
+    apart = Markup('{}<span class="sign bound"></span> furthest apart, by {} at {:.3g}.').format(
+        Markup("").join(names), number(far, 3), at
+    )
+    drawing = curves_svg(curves, label, [bound] if at <= top else ())
+    return [
+        Chart("Both distributions", note, [Bars(bars, axis, "pair")]),
+        Chart("Share of answers up to a score", apart, [Drawing(drawing, "percent", axis)]),
+    ]
