@@ -185,7 +185,7 @@ def command(*words: str) -> str:
 def test_the_command_of_the_page_scores_a_log() -> None:
     log = evaluated([(SUPPORTED, known())], trust_scorer("grounding", entailer="lexical"))
     Path(log.location).rename("bridge.eval")
-    [line] = re.findall(r"^inspect (score .*)$", section("inspect_ai"), re.MULTILINE)
+    [line] = re.findall(r"`inspect (score [^`]*)`", section("inspect_ai"))
     command(*shlex.split(line))
     scored = read_eval_log("bridge.eval")
     assert [one.name for one in scored.results.scores] == ["grounding", "faithfulness"]

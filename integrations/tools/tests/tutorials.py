@@ -36,7 +36,12 @@ def section(title: str) -> str:
 
 def run_section(title: str, folder: Path) -> list[Printed]:
     """Run the code of a section in an empty folder; return what it says and what it prints."""
-    return run_page(section(title), folder, run=RUN_HERE)
+    return run_page(as_executed(section(title)), folder, run=RUN_HERE)
+
+
+def as_executed(text: str) -> str:
+    """Return a section as a part of a page that runs as it stands."""
+    return f"<!-- executed -->\n{text}\n<!-- /executed -->\n"
 
 
 def titles() -> Iterator[str]:
@@ -52,7 +57,9 @@ def main() -> None:
                 print(f"{title}: {error}")
                 continue
         before = section(title)
-        PAGE.write_text(PAGE.read_text("utf-8").replace(before, filled_in(before, printed)))
+        after = filled_in(as_executed(before), printed)
+        after = after.removeprefix("<!-- executed -->\n").removesuffix("\n<!-- /executed -->\n")
+        PAGE.write_text(PAGE.read_text("utf-8").replace(before, after))
         print(f"{title}: {sum(not one.agrees() for one in printed)} of {len(printed)} changed")
 
 

@@ -1,0 +1,91 @@
+"""Pages, pictures and messages name no other version of the entailer than the one that ships."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import trustassay
+from tests.docs.guide import MEASURED
+from tests.docs.pages import DOCS, PAGES, ROOT
+
+SHIPPED = trustassay.entailer("embedded").name.partition(":")[2]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PICTURES = sorted((DOCS / "images").glob("*.svg"))
+RESULTS = sorted((ROOT / "benchmarks/results").glob("*.md"))
+_NAMED = re.compile(
+    r"\bembedded:(\d+)\b"
+    r"|\b(?:entailer|entailment model)\b[^.\n]{0,40}?\bversion (\d+)\b(?!\.\d)"
+    r"|\bversion (\d+)\b(?!\.\d)[^.\n]{0,40}?\b(?:entailer|entailment model)\b",
+    re.IGNORECASE,
+)
+
+
+def others(text: str) -> list[str]:
+    """Return the versions of the entailer that a text names, without the shipped one."""
+    named = ["".join(filter(None, match.groups())) for match in _NAMED.finditer(text)]
+    return [version for version in named if version != SHIPPED]
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, *PICTURES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_no_other_version_is_named(path: Path) -> None:
+    assert not others(path.read_text(encoding="utf-8")), f"embedded:{SHIPPED} ships"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["embedded:999", "the entailer, version 999", "version 999 of the embedded entailer"],
+)
+def test_another_version_is_noticed(text: str) -> None:
+    assert others(text) == ["999"]
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.name)
+def test_a_table_of_an_old_version_says_so_first(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"version \d+, shipped", text)
+    if set(others(text)) - set(_compared(text)):
+        first = text.split("\n\n", 2)[1]
+        assert re.search(r"version \d+\b.*\d{4}-\d\d-\d\d", first, re.DOTALL), first
+
+
+def _compared(text: str) -> list[str]:
+    """Return the old versions that a table of the shipped one is compared with."""
+    return others(text) if f"version {SHIPPED} of the embedded entailer" in text else []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.parent.name != "api"],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_measured_figures_of_three_digits_are_taken_from_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"<!-- executed -->.*?<!-- /executed -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!-- figure: .*?<!-- /figure -->", "", text)
+    assert not re.findall(r"(?<![\w.])\.\d{3}\b", text), "a marker names the file (make figures)"
+
+
+def test_what_the_tool_says_of_the_entailer_is_in_the_results() -> None:
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))[f"embedded:{SHIPPED}"]
+    folder = ROOT / "benchmarks/results"
+    table = (folder / "faithfulness.md").read_text(encoding="utf-8")
+    for one in measured["sets"]["faithfulness"]:
+        value, low, high = (f"{x:.3f}"[1:] for x in (one["auc"], *one["interval"]))
+        row = next(line for line in table.splitlines() if line.startswith(f"| {one['set']}"))
+        assert f"| {one['n']:,} (" in row
+        assert f"| {value} ({low} to {high}) |" in row
+    results = json.loads((folder / "entailer.json").read_text(encoding="utf-8"))
+    assert results["version"] == f"embedded:{SHIPPED}"
+    of_sets = {one["set"]: (one["n"], one["auc"]) for one in results["sets"]}
+    for one in measured["sets"]["pairs"]:
+        assert of_sets[one["set"]] == (one["n"], one["auc"])
+    assert {key: results["near_copies"][key] for key in ("n", "auc", "interval")} == measured[
+        "near_copies"
+    ]
