@@ -9,8 +9,10 @@ from html import escape
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from versions import SHIPPED, others
 
 OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
@@ -47,6 +49,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         page.meta.setdefault("search", {"boost": max(boosts, default=1.0)})
     if page.file.generated_by:
         return markdown
+    if named := others(markdown):
+        raise PluginError(f"{here} names the entailer's version {named[0]}; {SHIPPED} ships")
     return _linked(markdown, f"docs/{here}", here)
 
 

@@ -87,6 +87,16 @@ def test_a_chat_without_an_answer_is_told_as_such(cli: Cli, tmp_path: Path) -> N
     said = cli("score", "log.jsonl")
     assert "log.jsonl:1: response: is missing (messages ends with a question; " in said.err
     assert "--field response" not in said.err
+    turns = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": ""}]
+    jsonl(tmp_path / "blank.jsonl", [{"messages": turns}])
+    said = cli("score", "blank.jsonl")
+    assert "blank.jsonl:1: response: is missing (messages ends with a blank answer; " in said.err
+
+
+def test_a_translated_name_is_proposed_for_the_response(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("Frage,Antwort,Quellen\nWer?,Herr Stein.,\n")
+    said = cli("score", "log.csv", *LEXICAL)
+    assert "add what names the response:\n  --field response=Antwort\n" in said.err
 
 
 def test_without_a_guess_the_name_is_left_open(cli: Cli, tmp_path: Path) -> None:

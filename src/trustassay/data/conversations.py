@@ -73,6 +73,12 @@ def spoken_by(value: Any, *roles: str) -> str | None:
     return _content(said_last[-1]) if said_last else None
 
 
+def ends_with_answer(messages: Any) -> bool:
+    """Return whether the last message of a chat is the assistant's, blank or not."""
+    last = messages[-1] if isinstance(messages, list | tuple) and messages else None
+    return isinstance(last, Mapping) and _role(last) == "assistant"
+
+
 def last_turn(messages: Any) -> dict[str, Any]:
     """Return the last question of a chat, the answer that follows it, and the passages shown, in
     canonical fields; a field is absent where there is nothing for it.

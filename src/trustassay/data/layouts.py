@@ -394,7 +394,7 @@ def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str,
 
     ``taken`` are names that are known to hold something else.
     """
-    free = {name: normal(name) for name in names if name not in taken}
+    free = {name: known_name(name) for name in names if name not in taken}
     free = {name: known for name, known in free.items() if _ABOUT.isdisjoint(known.split("_"))}
     found: dict[str, str] = {}
     for canonical, words in _TELLING_WORDS.items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from trustassay.data.conversations import CHATS, may_be_nested, unfolded
+from trustassay.data.conversations import CHATS, ends_with_answer, may_be_nested, unfolded
 from trustassay.data.layouts import (
     AMBIGUOUS,
     CANONICAL,
@@ -70,7 +70,8 @@ class Recognised:
         if source in AMBIGUOUS and root not in self.sources:
             unread = f"{self.names.get(source, source)} holds a link or a title"
         elif root == "response" and self._chat:
-            unread = f"{self._chat} ends with a question"
+            blank = ends_with_answer(reach(self.original, self._chat))
+            unread = f"{self._chat} ends with a {'blank answer' if blank else 'question'}"
         if unread:
             return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
         if root == "documents":
