@@ -135,6 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--resamples", type=int, default=1000, help="of the bootstrap; 0 for none")
     chosen = parser.parse_args(arguments)
+    if not chosen.file.is_file():
+        parser.error(f"{chosen.file}: no such file; expected TrustScore's qa_human_check.json")
     with tempfile.TemporaryDirectory() as folder:
         paper = Reference(recipe="trustscore-paper")
         by_paper = measured(chosen.file, paper, Path(folder, "paper"))
