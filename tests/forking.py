@@ -163,11 +163,10 @@ def _become(connection: socket.socket) -> None:
     paths = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:1] = [asked["folder"], *filter(None, paths)]
     sys.argv = ["trustassay", *asked["arguments"]]
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115
-    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(  # noqa: SIM115
-        2, "w", buffering=1, errors="backslashreplace", closefd=False
-    )
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
 
 
 def _mounts() -> str:
