@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import dataclasses
 import inspect
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,25 @@ from trustassay import (
     score,
     watch,
 )
-from trustassay.options import CLUSTER, ScoreOptions
+from trustassay.answering.styles import Answering
+from trustassay.options import CLUSTER, FLAGS, Engine, ScoreOptions, declared
+from trustassay.runs.intake import RunOptions
 from trustassay.workflows.chat import chat
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [(RunOptions, "seed skip_bad longest_answer"), (Answering, "style temperature max_tokens")],
+)
+def test_the_default_that_help_shows_is_that_of_the_program(options: type, names: str) -> None:
+    """A value equal to the default of the flag counts as not given."""
+    defaults = {one.name: one.default for one in dataclasses.fields(options)}
+    for name in names.split():
+        assert FLAGS[name].default == defaults[name], name
+
+
+def test_the_default_engine_is_that_of_help() -> None:
+    assert inspect.signature(score).parameters["engine"].default == declared(Engine)[1].default
 
 
 @pytest.mark.parametrize("function", [score, ascore, plan])
