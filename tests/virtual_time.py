@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -33,7 +34,8 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine function to its end; a deadlock is an error."""
+    """Run a coroutine function to its end; a deadlock is an error. Delays are the same each time."""
+    random.seed(0)
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(work())
 

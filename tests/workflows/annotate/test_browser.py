@@ -91,6 +91,13 @@ def press(page: Page, *keys: str) -> None:
         page.keyboard.press(key)
 
 
+def take(page: Page) -> None:
+    """Take over from another tab, and wait until the page has loaded again with its styles."""
+    with page.expect_navigation():
+        page.locator("#take").click()
+    page.locator("#elsewhere").wait_for(state="hidden")
+
+
 def rated(folder: Path, rater: str) -> list[float]:
     return [
         one.value for one in read_ratings(folder / "ratings.jsonl").ratings if one.rater == rater
@@ -253,16 +260,15 @@ def test_a_second_tab_of_a_rater_takes_over_when_told_to(
     second.keyboard.press("4")
     second.locator("button[value='4']").click(force=True)
     assert rated(tmp_path, "anna") == [5]
-    second.locator("#take").click()
+    take(second)
     second.locator("#view:not([inert])").wait_for()
-    second.locator("#elsewhere").wait_for(state="hidden")
     press(second, "3")
     done(second, 2)
     press(first, "0")
     first.locator("#elsewhere").wait_for()
     assert rated(tmp_path, "anna") == [5, 3]
     second.close()
-    first.locator("#take").click()
+    take(first)
     done(first, 2)
     first.reload()
     press(first, "1")
@@ -293,8 +299,7 @@ def test_hostile_texts_stay_text_at_both_widths_and_themes(
     for place, (width, scheme) in enumerate(sizes):
         page = visit(served.links["anna"], width, color_scheme=scheme)
         if place:
-            page.locator("#take").click()
-            page.locator("#elsewhere").wait_for(state="hidden")
+            take(page)
         page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CONTRASTS) == []

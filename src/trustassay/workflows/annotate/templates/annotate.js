@@ -29,15 +29,18 @@
       return false; // the server is down: a rating is sent again and says so
     }
   };
+  let taking = false;
   document.getElementById("take").addEventListener("click", async () => {
-    if (await claim({ take: "1" })) location.reload(); // the other tab may have gone on
+    taking = await claim({ take: "1" });
+    if (taking) location.reload(); // the other tab may have gone on
   });
   const sign = () => elsewhere.hidden && claim();
   setInterval(sign, SIGN_MS);
   document.addEventListener("visibilitychange", () => document.hidden || sign());
   addEventListener("pagehide", () => {
     sessionStorage.setItem("tab", tab);
-    navigator.sendBeacon(`${home}/tab`, new URLSearchParams({ tab, leave: "1" }));
+    // While this tab reloads to go on, the other one may not take its place.
+    if (!taking) navigator.sendBeacon(`${home}/tab`, new URLSearchParams({ tab, leave: "1" }));
   });
   addEventListener("pageshow", (event) => {
     sessionStorage.removeItem("tab");
