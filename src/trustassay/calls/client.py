@@ -18,10 +18,10 @@ from trustassay.calls.budget import Budget, BudgetLedger, RequestCounter
 from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
+from trustassay.calls.leases import Leases
 from trustassay.calls.marks import MarkedCalls, Marks
 from trustassay.calls.multiple_choice import choose
 from trustassay.calls.prices import Prices
-from trustassay.calls.rate_limit import Sharing
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
 from trustassay.capabilities import (
     BatchLimits,
@@ -86,7 +86,7 @@ class CallOptions:
     calls_at_once: int | None = None
     again_after_s: float | None = None
     open_shared: Callable[[Path], CallStore] = open_cache
-    sharing: Sharing | None = None
+    sharing: Leases | None = None
 
     @classmethod
     def of(cls, **given: Any) -> Self:

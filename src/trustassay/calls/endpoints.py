@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from trustassay.calls.budget import BudgetLedger, Counted, RequestCounter
+from trustassay.calls.leases import Leases
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Tokens, estimated_tokens
-from trustassay.calls.rate_limit import Sharing
 from trustassay.calls.replies import Keep, allowed, empty_reply
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
@@ -73,7 +73,7 @@ class Endpoints:
         self,
         concurrency: int | None = None,
         again_after_s: float | None = None,
-        sharing: Sharing | None = None,
+        sharing: Leases | None = None,
     ) -> None:
         """Make none yet; ``concurrency`` replaces what the backends' own limits say of it.
 

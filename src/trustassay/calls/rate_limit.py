@@ -1,17 +1,13 @@
 """How many calls a second and tokens a minute an endpoint takes.
 
 A limit that is stated is kept by a :class:`Meter`, one that is not is learnt from complaints (429)
-by a :class:`Pace`; several processes that call one endpoint keep its limits together by a
-:class:`Sharing`.
+by a :class:`Pace`; several processes that call one endpoint keep its limits together by
+:class:`~trustassay.calls.leases.Leases`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
-
-from trustassay.capabilities import EndpointLimits
 
 
 class Meter:
@@ -290,48 +286,3 @@ class Pace:
         self._searching = False
         worth = self._in_vain and more > FASTER and self._worth_trying
         self._begin_window(KEPT, self._faster if worth else 1.0)
-
-
-class SharedPace(Protocol):
-    """When calls may start, as one process is told; see :class:`~trustassay.calls.rate_limit.Pace`.
-
-    ``wake`` is called when the answer of :meth:`wait_s` has changed.
-    """
-
-    wake: Callable[[], None]
-
-    def wait_s(self, refused: int, now: float) -> float:
-        """Return the seconds until a call may start; infinite until ``wake`` is called."""
-        ...
-
-    def take(self, waiting: int, now: float) -> int:
-        """Say that a call starts while so many others wait; return its number."""
-        ...
-
-    def replied(self, turn: int, latency_s: float) -> None:
-        """Take a reply into account."""
-        ...
-
-    def complained(self, turn: int, latency_s: float) -> None:
-        """Take a complaint into account."""
-        ...
-
-    def stopped(self) -> None:
-        """Say that all was refused for a while, which is over."""
-        ...
-
-    def spent(self, tokens: float) -> None:
-        """Say that so many tokens were sent and received; negative ones were not, after all."""
-        ...
-
-
-class Sharing(Protocol):
-    """How one process shares the limits of endpoints with others."""
-
-    def part(self, limits: EndpointLimits) -> EndpointLimits:
-        """Return the limits that this process keeps by itself."""
-        ...
-
-    def pace(self, address: str, limits: EndpointLimits) -> SharedPace:
-        """Return when calls to an address may start, by limits that all processes keep together."""
-        ...

@@ -12,8 +12,9 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from trustassay.calls.leases import LeasedPace
 from trustassay.calls.outage import Call, Outage
-from trustassay.calls.rate_limit import Meter, Pace, SharedPace
+from trustassay.calls.rate_limit import Meter, Pace
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
@@ -52,7 +53,7 @@ class Endpoint:
         name: str = "",
         adaptive: bool = True,
         again_after_s: float = math.inf,
-        shared: SharedPace | None = None,
+        shared: LeasedPace | None = None,
     ) -> None:
         """``shared`` says when calls may start if other processes call the address, too."""
         self.limits, self.again_after_s = limits, again_after_s
@@ -62,7 +63,7 @@ class Endpoint:
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._adaptive = adaptive
-        self._pace: Pace | SharedPace = shared or Pace(limits.concurrency, now)
+        self._pace: Pace | LeasedPace = shared or Pace(limits.concurrency, now)
         self._shared = shared
         if shared:
             shared.wake = self._wake
