@@ -16,8 +16,7 @@ from json.encoder import encode_basestring
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.calls.cache_key import Keys
-from trustassay.calls.marks import Elsewhere
-from trustassay.calls.store import Calls, CallStoreError, StoredCall
+from trustassay.calls.store import Calls, CallStoreError, Claimed, StoredCall
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError
@@ -48,6 +47,8 @@ PILE = 256
 """Calls to an endpoint that are begun together; the first of many need not wait for the last."""
 TOGETHER_S = 0.05
 """So long what an endpoint cannot take yet may wait to be looked up with what comes after it."""
+LOOK_EVERY_S = 0.1
+"""How often it is looked for the replies to what other processes ask."""
 REMEMBERED = 65_536
 """Replies kept in memory; with a store, older ones are read from there."""
 
@@ -93,6 +94,41 @@ Compute: TypeAlias = (
 )
 
 
+class _Elsewhere(Generic[Item, Reply]):
+    """Requests that another process is asking: looked for until they have come or are free.
+
+    ``settle`` is told of each request and of its reply, ``None`` if the other process has given
+    up; it looks at what ``look`` has found.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[bytes]], Claimed],
+        settle: Callable[[_Waiting[Item, Reply], str | None], None],
+    ) -> None:
+        self._look, self._settle = look, settle
+        self._waiting: dict[bytes, _Waiting[Item, Reply]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, request: _Waiting[Item, Reply]) -> None:
+        self._waiting[request.key] = request
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        return [self._task] if self._task else []
+
+    async def _watch(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                found, _, elsewhere = self._look(list(self._waiting))
+            except Exception:  # whoever asks for it again meets it and tells
+                found, elsewhere = {}, frozenset()
+            for key in [key for key in self._waiting if key not in elsewhere]:
+                self._settle(self._waiting.pop(key), found.get(key))
+
+
 class Batcher(Generic[Item, Reply]):
     """Stands between a metric's single requests and a backend that works on batches.
 
@@ -127,7 +163,7 @@ class Batcher(Generic[Item, Reply]):
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._enough: Callable[[], int] = getattr(compute, "enough", lambda: sys.maxsize)
-        self._elsewhere = Elsewhere(store.look, self._settled) if store else None
+        self._elsewhere = _Elsewhere(store.look, self._settled) if store else None
         self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
@@ -256,7 +292,7 @@ class Batcher(Generic[Item, Reply]):
         for waiting in pile:
             text = known.found.get(waiting.key)
             if waiting.key in known.elsewhere:
-                self._elsewhere.add(waiting.key, waiting)
+                self._elsewhere.add(waiting)
             elif text is None or not self._read(waiting, text):
                 missing.append(waiting)
         self.counts.from_cache += known.taken

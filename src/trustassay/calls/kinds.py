@@ -76,6 +76,15 @@ def _grouped(items: Sequence[T], key: Callable[[T], Hashable]) -> Mapping[Any, l
     return groups
 
 
+def _rows(kind: Any, **more: Any) -> Codec[Any, Any]:
+    """Return how replies of several dataclasses of one kind are stored."""
+    return Codec(
+        reply_to_json=lambda reply: json.dumps(cleaned([asdict(one) for one in reply])),
+        reply_from_json=lambda text: tuple(kind(**one) for one in json.loads(text)),
+        **more,
+    )
+
+
 def _looked_up(local: type, method: str, checked: Callable[..., Any]) -> Callable[..., Any]:
     """Return how an endpoint is asked that costs no tokens, for one thing at a time."""
 
@@ -282,11 +291,7 @@ SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
     backend="retriever",
     item=lambda query, k: (query, k),
     compute=_passages,
-    codec=Codec(
-        parts=lambda query: (query[0], str(query[1])),
-        reply_to_json=lambda passages: json.dumps(cleaned([asdict(one) for one in passages])),
-        reply_from_json=lambda text: tuple(Passage(**one) for one in json.loads(text)),
-    ),
+    codec=_rows(Passage, parts=lambda query: (query[0], str(query[1]))),
     stand_in=lambda query: tuple(
         Passage(f"stand-in-{i}", f"{STAND_IN_PASSAGE} {i}.") for i in range(query[1])
     ),
@@ -319,10 +324,7 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
     backend="linker",
     item=str,
     compute=_entities,
-    codec=Codec(
-        lambda entities: json.dumps(cleaned([asdict(one) for one in entities])),
-        lambda text: tuple(Entity(**one) for one in json.loads(text)),
-    ),
+    codec=_rows(Entity),
     stand_in=lambda _: (),
     load=partial(load, "linker"),
     option="--linker",

@@ -148,7 +148,8 @@ class Outage:
         self._counted += not complaint or call.began >= self._first_at
         waited_for = self._pending if self._complaints_only else 0
         in_a_row = self._counted >= max(IN_A_ROW, IN_A_ROW * (waited_for - 1))
-        if in_a_row and not self._only_suspects():
+        suspects = all(one.tries - failed >= SUSPECT for one, failed in self._row.items())
+        if in_a_row and not suspects:
             self._open(error, now)
 
     def over(self, call: Call, error: CallError, now: float) -> bool:
@@ -171,9 +172,6 @@ class Outage:
     def _probing(self, call: Call) -> bool:
         """Whether a call left in the outage, and not before it."""
         return self.open and call.turn > self._last_before
-
-    def _only_suspects(self) -> bool:
-        return all(call.tries - failed >= SUSPECT for call, failed in self._row.items())
 
     def _open(self, error: CallError, now: float) -> None:
         self._opened_at, self._interval_s, self._asked_s = now, PROBE_S, 0.0

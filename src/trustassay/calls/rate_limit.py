@@ -162,7 +162,10 @@ class Pace:
         if self._rate is not None:
             self._close_window(now)
         if self._rate is not None:
-            self._count_in_window(now)
+            if self._window.ended is None:
+                if self._window.sent == 0:
+                    self._window.began, self._window.first = now, self._turns - 1
+                self._window.sent += 1
             if not self._worth_trying:
                 self._window.faster = 1.0
             distance_s = 1 / (self._rate * self._window.faster)
@@ -228,12 +231,6 @@ class Pace:
 
     def _begin_window(self, kept: int, faster: float = 1.0) -> None:
         self._window, self._kept = _Window(self._turns, faster), kept
-
-    def _count_in_window(self, now: float) -> None:
-        if self._window.ended is None:
-            if self._window.sent == 0:
-                self._window.began, self._window.first = now, self._turns - 1
-            self._window.sent += 1
 
     def _close_window(self, now: float) -> None:
         """End the window if it is long enough; learn from it when all its refusals have come."""

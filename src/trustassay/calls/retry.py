@@ -119,7 +119,10 @@ class Endpoint:
             failed(found)
             delay = self._before_next(call, found)
             if delay is None:
-                raise self._final(found, tries)
+                if tries > 1:
+                    message = f"{found} (after {tries} tries)"
+                    found = CallError(message, found.kind, found.retry_after_s)
+                raise found
             first = delay > 0  # in an outage another call makes the next probe
             if delay > 0:
                 await self._sleep(delay)
@@ -151,7 +154,11 @@ class Endpoint:
         except CallError as failure:
             error = failure
         else:
-            self._good(call)
+            now = self._loop.time()
+            self._led = True
+            self._replied(call, now)
+            if self._adaptive:
+                self._pace.replied(call.turn, now - call.began)
             return result
         self._bad(call, error)
         return error
@@ -188,16 +195,12 @@ class Endpoint:
             if (wait := self._wait_s(call, now)) > 0:
                 self._wake_in(wait)
                 return
-            if self._outage.open:
-                call, place = self._best_probe()
+            if self._outage.open:  # a call that was tried before may be at fault itself
+                untried = (turn for turn in self._waiting if not (turn[0].tried or turn[1].done()))
+                call, place = next(untried, self._waiting[0])
             self._waiting.remove((call, place))
             self._let_out(call, now)
             place.set_result(None)
-
-    def _best_probe(self) -> Turn:
-        """Return who is to ask whether an outage is over: one that cannot be at fault itself."""
-        untried = (turn for turn in self._waiting if not (turn[0].tried or turn[1].done()))
-        return next(untried, self._waiting[0])
 
     def _wait_s(self, call: Call, now: float) -> float:
         """Return the seconds until this call may go out, as things are."""
@@ -232,13 +235,6 @@ class Endpoint:
     def _wake(self) -> None:
         self._alarm = None
         self._admit_more()
-
-    def _good(self, call: Call) -> None:
-        now = self._loop.time()
-        self._led = True
-        self._replied(call, now)
-        if self._adaptive:
-            self._pace.replied(call.turn, now - call.began)
 
     def _replied(self, call: Call, now: float) -> None:
         """End an outage; those that waited in it do not start all at once."""
@@ -327,11 +323,6 @@ class Endpoint:
         if error.retry_after_s is not None:
             return error.retry_after_s + min(jitter, 0.1 * error.retry_after_s)
         return jitter
-
-    def _final(self, error: CallError, tries: int) -> CallError:
-        if tries == 1:
-            return error
-        return CallError(f"{error} (after {tries} tries)", error.kind, error.retry_after_s)
 
 
 def _wake_up(sleeper: asyncio.Future[None]) -> None:

@@ -21,7 +21,7 @@ from trustassay.data.arrow import ArrowStream, frame_index
 from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
-from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import Portable, UsageError
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
@@ -90,21 +90,13 @@ def run_options(**options: Any) -> RunOptions:
     """Return the options of a run from keywords, those of ``filling`` and ``calls`` among them.
 
     Raises:
-        UnknownNameError: an option that does not exist.
         ValueError: a value that an option cannot have.
     """
-    parts = {"filling": Filling, "calls": CallOptions}
-    known = {f.name: "" for f in dataclasses.fields(RunOptions) if f.name not in parts}
-    for part, kind in parts.items():
-        known |= {f.name: part for f in dataclasses.fields(kind)}
-    given: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in parts}}
-    for name, value in options.items():
-        if name not in known:
-            raise UnknownNameError(did_you_mean("option", name, known))
-        given[known[name]][name] = value
-    return RunOptions(
-        **given[""], filling=Filling(**given["filling"]), calls=CallOptions.of(**given["calls"])
+    filling, calls = (
+        {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
+        for kind in (Filling, CallOptions)
     )
+    return RunOptions(**options, filling=Filling(**filling), calls=CallOptions.of(**calls))
 
 
 PathText = str | os.PathLike[str]
@@ -175,7 +167,7 @@ class Intake:
 async def take_in(  # noqa: PLR0913 - callers name them
     source: Source,
     target: Path,
-    check: Check,
+    check: Check = lambda _: [],
     *,
     fields: Mapping[str, str],
     limit: int | None = None,

@@ -294,40 +294,22 @@ class Meter:
         self._text = prometheus.generate_latest
         self._type = prometheus.CONTENT_TYPE_LATEST
         self._registry = prometheus.CollectorRegistry()
-        self._replies = prometheus.Counter(
-            "trustassay_replies",
-            "Replies, by the path of the route and the status.",
-            ("path", "status"),
-            registry=self._registry,
-        )
-        self._samples = prometheus.Counter(
-            "trustassay_samples",
-            "Samples accepted and ended: scored, failed (a metric gave no score), or given up.",
-            ("outcome",),
-            registry=self._registry,
-        )
-        self._verdicts = prometheus.Counter(
-            "trustassay_verdicts",
-            "What each metric found.",
-            ("metric", "verdict"),
-            registry=self._registry,
-        )
-        self._seconds = prometheus.Histogram(
-            "trustassay_sample_seconds",
-            "Seconds from accepting a sample to its result.",
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-        self._in_progress = prometheus.Gauge(
-            "trustassay_samples_in_progress",
-            "Samples accepted and not finished.",
-            registry=self._registry,
-        )
-        self._capacity = prometheus.Gauge(
-            "trustassay_capacity",
-            "Samples that are accepted at once.",
-            registry=self._registry,
-        )
+
+        def made(kind: Any, name: str, words: str, labels: Sequence[str] = (), **more: Any) -> Any:
+            return kind(f"trustassay_{name}", words, labels, registry=self._registry, **more)
+
+        counter, gauge = prometheus.Counter, prometheus.Gauge
+        words = "Replies, by the path of the route and the status."
+        self._replies = made(counter, "replies", words, ("path", "status"))
+        words = "Samples accepted and ended: scored, failed (a metric gave no score), or given up."
+        self._samples = made(counter, "samples", words, ("outcome",))
+        words = "What each metric found."
+        self._verdicts = made(counter, "verdicts", words, ("metric", "verdict"))
+        words = "Seconds from accepting a sample to its result."
+        self._seconds = made(prometheus.Histogram, "sample_seconds", words, buckets=SECONDS)
+        words = "Samples accepted and not finished."
+        self._in_progress = made(gauge, "samples_in_progress", words)
+        self._capacity = made(gauge, "capacity", "Samples that are accepted at once.")
         for outcome in ("scored", "failed", "given_up"):
             self._samples.labels(outcome)
 

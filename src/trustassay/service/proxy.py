@@ -58,8 +58,6 @@ from trustassay.texts import SHORT_PASSAGES, TextWork
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["ProxySettings", "proxy_part"]
-
 STATUS, SCORES = "x-trustassay-status", "x-trustassay-scores"
 IN_STREAM = "in-stream"
 """The status of an answer whose verdict is in the last chunk."""
@@ -294,14 +292,13 @@ class _Proxy:
     async def _verdicts(
         self, answers: Sequence[str | None], record: Mapping[str, Any]
     ) -> list[Verdict]:
-        return await asyncio.gather(*(self._verdict(answer, record) for answer in answers))
+        async def verdict(answer: str | None) -> Verdict:
+            if answer is None:
+                return Verdict(no_verdict("the answer has no text", "no_text"))
+            whole, how = {**record, "response": answer}, self._settings
+            return await verdict_on(self._service, whole, how.blocking, how.verdict_s)
 
-    async def _verdict(self, answer: str | None, record: Mapping[str, Any]) -> Verdict:
-        blocking = self._settings.blocking
-        if answer is None:
-            return Verdict(no_verdict("the answer has no text", "no_text"))
-        whole = {**record, "response": answer}
-        return await verdict_on(self._service, whole, blocking, self._settings.verdict_s)
+        return await asyncio.gather(*map(verdict, answers))
 
 
 class _Streamed(StreamingResponse):

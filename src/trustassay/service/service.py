@@ -107,12 +107,8 @@ class Service:
         self.settings = settings
         self._scorer, self._note = scorer, note
         self._ended: deque[float] = deque(maxlen=RECENT)
-        self._closing = False
-
-    @property
-    def closing(self) -> bool:
+        self.closing = False
         """Whether it takes nothing more."""
-        return self._closing
 
     @property
     def in_progress(self) -> int:
@@ -121,23 +117,19 @@ class Service:
 
     def close(self) -> None:
         """Take nothing more; what was accepted is finished."""
-        self._closing = True
+        self.closing = True
 
     async def drained(self) -> None:
         """Wait until everything accepted is finished."""
         while self._scorer.in_progress:
             await asyncio.sleep(0.02)
 
-    def check(self, record: Sample | Mapping[str, Any]) -> Sample:
+    async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
         """Return the sample of a record in any layout that ``score`` reads; accept nothing.
 
         Raises:
             SampleError: with every fault of the record, each with its field (HTTP 422).
         """
-        return self._scorer.check(record)
-
-    async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
-        """Do as :meth:`check`, for a long record in a thread."""
         return await work_on(record)(self._scorer.check, record)
 
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
@@ -146,7 +138,7 @@ class Service:
         ``late``: also while closing, for a request that began before.
 
         Raises:
-            SampleError: see :meth:`check`.
+            SampleError: see :meth:`checked`.
             BusyError, ClosingError, ScorerClosedError: it was not accepted.
         """
         sample = await self.checked(record)
@@ -212,7 +204,7 @@ class Service:
 
     def refuse_if_closing(self) -> None:
         """Raise ClosingError if it takes nothing more."""
-        if self._closing:
+        if self.closing:
             raise ClosingError("the service is closing; send this again later")
 
     def _admit(self, samples: int, *, late: bool = False) -> None:

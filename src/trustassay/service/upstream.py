@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustassay.backends.http import checked_base, environment_proxy
 from trustassay.errors import UsageError
+from trustassay.service.requests import RequestError, encoded, parse_json
 from trustassay.tracebacks import hide
 
 if TYPE_CHECKING:
     import aiohttp
-import re
-from collections.abc import AsyncIterable, Collection
-from typing import Any, NamedTuple
-
-from trustassay.service.requests import RequestError, encoded, parse_json
 
 HOP_BY_HOP = frozenset(
     """connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
