@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +26,7 @@ from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
 from trustassay.runs.counts import UNIT
-from trustassay.runs.fill import (
-    AHEAD,
-    Failure,
-    Outcome,
-    Stage,
-    filled,
-    settings_of,
-    stages_of,
-)
+from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
 from trustassay.runs.folder import (
     ABOUT,
     RunFolder,
@@ -69,8 +60,8 @@ from trustassay.runs.prepare import (
     requests_of,
 )
 from trustassay.runs.probabilities import check_calibrator
-from trustassay.runs.results import write_outputs
-from trustassay.runs.tasks import Steps, TaskLimiter, run_in_thread
+from trustassay.runs.results import write_results
+from trustassay.runs.tasks import TaskLimiter, run_in_thread
 from trustassay.sample import Sample, clean
 
 SAMPLES = 256
@@ -118,22 +109,6 @@ async def execute(
             await run_in_thread(write)
     seconds = time.monotonic() - started
     return RunOutcome(run.metrics, run.intake, scored_before, counts, filled, endpoints, seconds)
-
-
-def write_results(
-    folder: RunFolder,
-    metrics: Sequence[Metric],
-    intake: Intake,
-    options: RunOptions,
-    started: float,
-    stop: threading.Event,
-) -> None:
-    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
-    steps = Steps(shown=options.progress, stop=stop)
-    lines = intake.inventory.samples * (1 + 2 * len(metrics))
-    with steps.begin("sorting assessments", lines) as step:
-        folder.sort_assessments([metric.name for metric in metrics], step)
-    write_outputs(folder, metrics, intake, time.monotonic() - started, options, steps)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric
-from trustassay.runs.execute import write_results
 from trustassay.runs.folder import (
     ABOUT,
     RunFolder,
@@ -36,6 +35,7 @@ from trustassay.runs.lines import (
     hash64,
 )
 from trustassay.runs.needs import resolved
+from trustassay.runs.results import write_results
 from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 

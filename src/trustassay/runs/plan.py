@@ -83,27 +83,22 @@ async def _rehearse(
     total: int,
 ) -> None:
     """Go through the steps of a run: fill, prepare, assess."""
-    options = rehearsal.options
+    options, prepared = rehearsal.options, {}
     with Progress("rehearsing", total, shown=options.progress) as progress:
-        if not any(metric.pool for metric in metrics):
-            for number, sample in enumerate(folder.samples()):
-                if number % YIELD_EVERY == 0:
-                    await asyncio.sleep(0)
-                await rehearsal.assess(await rehearsal.fill(sample, stages), metrics)
-                progress.step()
-            return
-        with filled.samples_path.open("wb") as file:
-            for sample in folder.samples():
-                file.write(encoded_sample(await rehearsal.fill(sample, stages)))
-        pool = StoredPool(filled.samples_path)
-        if options.pool is not None:
-            await take_in(options.pool, filled.pool_path, fields=options.fields)
-            pool = StoredPool(filled.pool_path, stages, pool)
-        prepared = await rehearsal.prepare(metrics, pool)
-        for number, sample in enumerate(filled.samples()):
+        if any(metric.pool for metric in metrics):
+            with filled.samples_path.open("wb") as file:
+                for sample in folder.samples():
+                    file.write(encoded_sample(await rehearsal.fill(sample, stages)))
+            pool = StoredPool(filled.samples_path)
+            if options.pool is not None:
+                await take_in(options.pool, filled.pool_path, fields=options.fields)
+                pool = StoredPool(filled.pool_path, stages, pool)
+            prepared = await rehearsal.prepare(metrics, pool)
+            folder, stages = filled, ()
+        for number, sample in enumerate(folder.samples()):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-            await rehearsal.assess(sample, metrics, prepared)
+            await rehearsal.assess(await rehearsal.fill(sample, stages), metrics, prepared)
             progress.step()
 
 

@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment
-from trustassay.runs.calibrator import (
-    AMONG_ACCEPTED,
-    OF_ALL,
-    Calibrator,
-)
+from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder, as_stored, metric_infos
 from trustassay.runs.lines import Step, nothing

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,28 +21,31 @@ from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.runs.calibrator import Calibrator, write_calibrator
-from trustassay.runs.counts import (
-    DOMAIN,
-    UNIT,
-    Counted,
-    count,
-    read_units,
-    silence,
-    unread,
-)
+from trustassay.runs.counts import DOMAIN, UNIT, Counted, count, read_units, silence, unread
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
-from trustassay.runs.probabilities import (
-    CALIBRATED,
-    CALIBRATOR,
-    Calibrated,
-    calibrated_run,
-)
+from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
+
+
+def write_results(
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    intake: Intake,
+    options: RunOptions,
+    started: float,
+    stop: threading.Event,
+) -> None:
+    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    steps = Steps(shown=options.progress, stop=stop)
+    lines = intake.inventory.samples * (1 + 2 * len(metrics))
+    with steps.begin("sorting assessments", lines) as step:
+        folder.sort_assessments([metric.name for metric in metrics], step)
+    write_outputs(folder, metrics, intake, time.monotonic() - started, options, steps)
 
 
 def write_outputs(

@@ -221,11 +221,11 @@ async def _one(service: Service, request: Request, task: asyncio.Task[Assay]) ->
     """Wait for one result; if the client goes away, its sample is given up."""
     try:
         if await finished_before_leaving(request, task):
-            return reply(service.verdict_of(await service.finished(task)))
+            return reply(service.verdict_of(await service.scorer.finished(task)))
         return Response(status_code=400)  # nobody reads it
     finally:
         if not task.done():  # also if this request itself was cancelled
-            service.give_up(task)
+            service.scorer.give_up(task)
 
 
 class _Streamed(StreamingResponse):
@@ -244,7 +244,7 @@ class _Streamed(StreamingResponse):
         finally:
             for one in self._begun:
                 if isinstance(one, asyncio.Task):
-                    self._service.give_up(one)
+                    self._service.scorer.give_up(one)
 
     async def _lines(self) -> AsyncIterator[bytes]:
         finished: asyncio.Queue[int] = asyncio.Queue()
@@ -330,7 +330,7 @@ class Meter:
 
     def part(self, service: Service) -> Part:
         """Return the route that shows the metrics of a service."""
-        self._in_progress.set_function(lambda: service.in_progress)
+        self._in_progress.set_function(lambda: service.scorer.in_progress)
         self._capacity.set(service.settings.capacity)
 
         async def metrics(_request: Request) -> Response:

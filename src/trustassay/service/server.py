@@ -86,7 +86,7 @@ async def _until_signalled(
             second.set()
             return
         service.close()
-        left = amount(service.in_progress, "sample")
+        left = amount(service.scorer.in_progress, "sample")
         tell(f"closing; {left} in progress (a second signal gives up)")
         first.set()
 
@@ -98,7 +98,7 @@ async def _until_signalled(
     signals = (signal.SIGTERM, signal.SIGINT)
     for one in signals:
         loop.add_signal_handler(one, signalled)
-    tell(_listening(at, service.in_progress))
+    tell(_listening(at, service.scorer.in_progress))
     ending, given_up = asyncio.create_task(end()), asyncio.create_task(second.wait())
     serving = asyncio.create_task(server.serve(sockets=[at]))
     try:

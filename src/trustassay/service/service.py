@@ -105,15 +105,10 @@ class Service:
         note: Note = lambda assay, seconds: None,  # noqa: ARG005
     ) -> None:
         self.settings = settings
-        self._scorer, self._note = scorer, note
+        self.scorer, self._note = scorer, note
         self._ended: deque[float] = deque(maxlen=RECENT)
         self.closing = False
         """Whether it takes nothing more."""
-
-    @property
-    def in_progress(self) -> int:
-        """The number of samples that are accepted and not finished."""
-        return self._scorer.in_progress
 
     def close(self) -> None:
         """Take nothing more; what was accepted is finished."""
@@ -121,7 +116,7 @@ class Service:
 
     async def drained(self) -> None:
         """Wait until everything accepted is finished."""
-        while self._scorer.in_progress:
+        while self.scorer.in_progress:
             await asyncio.sleep(0.02)
 
     async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
@@ -130,7 +125,7 @@ class Service:
         Raises:
             SampleError: with every fault of the record, each with its field (HTTP 422).
         """
-        return await work_on(record)(self._scorer.check, record)
+        return await work_on(record)(self.scorer.check, record)
 
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
         """Return what the metrics find in one sample; their failures are values in it.
@@ -143,10 +138,10 @@ class Service:
         """
         sample = await self.checked(record)
         self._admit(1, late=late)
-        return await self._scorer.finished(self._begin(sample))
+        return await self.scorer.finished(self._begin(sample))
 
     def begin(self, samples: Sequence[Sample]) -> list[asyncio.Task[Assay] | SampleError]:
-        """Accept all of them, or none; :meth:`finished` waits for one.
+        """Accept all of them, or none; the scorer waits for each, or gives it up.
 
         In place of a sample whose id an earlier one in the folder has, its error.
 
@@ -162,18 +157,6 @@ class Service:
                 found.append(error)
         return found
 
-    async def finished(self, task: asyncio.Task[Assay]) -> Assay:
-        """Wait for a task of :meth:`begin`.
-
-        Raises:
-            ScorerClosedError: the service was interrupted before the sample was scored.
-        """
-        return await self._scorer.finished(task)
-
-    def give_up(self, task: asyncio.Task[Assay]) -> None:
-        """Tell that nobody waits for a task of :meth:`begin` any more."""
-        self._scorer.give_up(task)
-
     def verdict_of(self, assay: Assay) -> dict[str, Any]:
         """Return the JSON object of one result.
 
@@ -181,7 +164,7 @@ class Service:
         the score, the verdict, the ``problem`` it names or ``null``, the ``reason`` in one
         sentence, the ``parts`` and the ``error``.
         """
-        metrics = self._scorer.metrics_for(assay.sample)
+        metrics = self.scorer.metrics_for(assay.sample)
         found = {one.name: _told(one, assay.assessments[one.name]) for one in metrics}
         return {
             "id": assay.sample.id,
@@ -198,7 +181,7 @@ class Service:
             failed = task.cancelled() or task.exception() is not None
             self._note(None if failed else task.result(), now - began)
 
-        task = self._scorer.begin(sample)
+        task = self.scorer.begin(sample)
         task.add_done_callback(ended)
         return task
 
@@ -211,9 +194,9 @@ class Service:
         if not late:
             self.refuse_if_closing()
         capacity = self.settings.capacity
-        if self._scorer.in_progress + samples > capacity:
+        if self.scorer.in_progress + samples > capacity:
             raise BusyError(
-                f"{self._scorer.in_progress} samples are in progress, and the service accepts "
+                f"{self.scorer.in_progress} samples are in progress, and the service accepts "
                 f"{capacity} at once; send this again after the seconds of Retry-After",
                 self._wait_s(samples),
             )
@@ -223,7 +206,7 @@ class Service:
         if len(self._ended) < 2:
             return 1
         pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
-        too_many = self._scorer.in_progress + samples - self.settings.capacity
+        too_many = self.scorer.in_progress + samples - self.settings.capacity
         return min(max(math.ceil(pace * too_many), 1), LONGEST_WAIT_S)
 
 
