@@ -114,7 +114,8 @@ def _send(
 
 def _evaluation(found: Finding) -> Evaluation:
     metadata = {name: value for name, value in found.about.items() if value not in (None, {})}
-    name, value, kind = found.metric, found.score, "NUMERIC"
+    name, kind = found.metric, "NUMERIC"
+    value: float | str | None = found.score
     if value is None:
         name, kind = f"{name} not scored", "CATEGORICAL"
         value = "no score" if found.error is None else "failed"
