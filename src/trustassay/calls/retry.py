@@ -241,7 +241,7 @@ class Endpoint:
         was_open = self._outage.open
         self._outage.replied(call, now)
         if was_open and not self._outage.open:
-            if self._outage.of_complaints:
+            if self._outage.complaints_only:
                 self._pace.stopped()
             else:
                 self._allowed = max(RESUMED, self.limits.concurrency // RESUMED_PART)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from trustassay.runs.counts import (
 )
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
-from trustassay.runs.lines import Step, hash64
+from trustassay.runs.lines import hash64
 from trustassay.runs.probabilities import (
     CALIBRATED,
     CALIBRATOR,
@@ -108,8 +108,19 @@ def write_report(
     if calibrated is None and CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
             calibrated = calibrated_run(folder, read_calibrator(folder.path / CALIBRATOR), step)
-    places = counted.choice.by_need()
+    places, order = counted.choice.by_need(), list(run["metrics"])
     with steps.begin("writing the report", len(places)) as step:
+
+        def shown() -> Iterator[ReportSample]:
+            for place in places:
+                assessments = folder.assessments_at(place.assessments, len(order))
+                assessments.sort(key=lambda one: order.index(one.metric))
+                sample = folder.sample_at(place.sample)
+                ratings = rated.of(sample.id, sample.model) if rated else None
+                chance = calibrated.of(place.number) if calibrated else None
+                yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
+                step()
+
         page = ReportRun(
             title=Path(run["input"]).name,
             facts=_facts(run),
@@ -126,7 +137,7 @@ def write_report(
                 for m, s in zip(metrics, summaries, strict=True)
             ],
             total=total,
-            shown=_shown(folder, run["metrics"], places, step, rated, calibrated),
+            shown=shown(),
             ratings=rated.told if rated else None,
             selection=counted.choice.selection() if total > SHOWN else None,
             remarks=remarks(summary, total),
@@ -149,25 +160,6 @@ def judge_of(
         return None
     larger = (summary or {}).get(LARGER_JUDGE)
     return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""))
-
-
-def _shown(
-    folder: RunFolder,
-    metrics: Collection[str],
-    places: Iterable[Place],
-    step: Step,
-    rated: Rated | None,
-    calibrated: Calibrated | None,
-) -> Iterator[ReportSample]:
-    order = list(metrics)
-    for place in places:
-        assessments = folder.assessments_at(place.assessments, len(order))
-        assessments.sort(key=lambda one: order.index(one.metric))
-        sample = folder.sample_at(place.sample)
-        ratings = rated.of(sample.id, sample.model) if rated else None
-        chance = calibrated.of(place.number) if calibrated else None
-        yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
-        step()
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
