@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.records import InputError
 from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
@@ -229,31 +228,11 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Units | None:
         return _numbers(_by_question(folder))
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
-        value = _value(record, str(unit))
-        text = f"alone:{place}" if value is None else json.dumps(value, sort_keys=True)
+        value = domain_of(record, str(unit))
+        alone = value in (None, "", [])
+        text = f"alone:{place}" if alone else json.dumps(value, sort_keys=True)
         keys.append(hash64(text))
     return _numbers(np.array(keys, dtype=np.uint64))
-
-
-def check_unit(samples: Path, unit: str | None) -> None:
-    """Check that a file of canonical samples has the field that says what is independent.
-
-    Raises:
-        InputError: no sample has it.
-    """
-    if unit in (None, QUESTION, ANSWER):
-        return
-    with samples.open("rb") as file:
-        if not any(_value(json.loads(line), str(unit)) is not None for line in file):
-            raise InputError(
-                f"unit: no sample has the field {unit!r}; expected question, answer, or a field of "
-                "the samples (dots descend into objects)"
-            )
-
-
-def _value(record: Mapping[str, Any], field: str) -> Any:
-    found = domain_of(record, field)
-    return None if found in ("", []) else found
 
 
 def _by_question(folder: RunFolder) -> NDArray[np.uint64]:

@@ -27,7 +27,7 @@ from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
 from trustassay.progress import Progress
 from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.counts import check_unit
+from trustassay.runs.counts import ANSWER, QUESTION, domain_of
 from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
 from trustassay.runs.needs import check_served
@@ -239,11 +239,23 @@ async def admit(
     )
     try:
         check_served(metrics, backends, intake.inventory)
-        check_unit(target, options.unit)
+        _check_unit(target, options.unit)
     except BaseException:
         target.unlink()
         raise
     return intake
+
+
+def _check_unit(samples: Path, unit: str | None) -> None:
+    """Refuse samples of which none has the field that says what is independent."""
+    if unit in (None, QUESTION, ANSWER):
+        return
+    with samples.open("rb") as file:
+        if not any(domain_of(json.loads(line), str(unit)) not in (None, "", []) for line in file):
+            raise InputError(
+                f"unit: no sample has the field {unit!r}; expected question, answer, or a field of "
+                "the samples (dots descend into objects)"
+            )
 
 
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
