@@ -51,7 +51,6 @@ class Endpoint:
         limits: EndpointLimits,
         *,
         name: str = "",
-        adaptive: bool = True,
         again_after_s: float = math.inf,
         shared: LeasedPace | None = None,
     ) -> None:
@@ -62,7 +61,6 @@ class Endpoint:
         self._name = f"{name}: " if name else ""
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
-        self._adaptive = adaptive
         self._pace: Pace | LeasedPace = shared or Pace(limits.concurrency, now)
         self._shared = shared
         if shared:
@@ -157,8 +155,7 @@ class Endpoint:
             now = self._loop.time()
             self._led = True
             self._replied(call, now)
-            if self._adaptive:
-                self._pace.replied(call.turn, now - call.began)
+            self._pace.replied(call.turn, now - call.began)
             return result
         self._bad(call, error)
         return error
@@ -258,7 +255,7 @@ class Endpoint:
             return
         if error.kind == "limited":
             call.refused += 1
-            if self._adaptive and not self._outage.open:
+            if not self._outage.open:
                 self._pace.complained(call.turn, now - call.began)
         self._outage.failed(call, error, now)
         if not self._outage.open:
