@@ -65,7 +65,7 @@ def score(source: str, out: str) -> None:
         found["ending_cpu_s"] = time.process_time() - cpu
         found["ending_mb"] = peak_mb()
 
-    execute.write_results = watched  # type: ignore[assignment]
+    execute.write_results = watched  # type: ignore[assignment, attr-defined]
     app(["score", source, "--entailer", "lexical", "--out", out], standalone_mode=False)
     print(json.dumps(found))
 

@@ -421,16 +421,15 @@ fates = st.lists(
 
 
 @settings(max_examples=150)
-@given(fates, st.integers(1, 6), st.sampled_from([None, 300, 60]), st.booleans())
+@given(fates, st.integers(1, 6), st.sampled_from([None, 300, 60]))
 def test_never_more_than_the_limit_and_all_places_come_back(
     fates: list[tuple[str, float, float | None, float]],
     concurrency: int,
     rpm: float | None,
-    adaptive: bool,
 ) -> None:
     async def work() -> None:
         limits = EndpointLimits(concurrency, rpm, 6000, timeout_s=2, tries=2)
-        place = Endpoint(limits, adaptive=adaptive)
+        place = Endpoint(limits)
         active = 0
 
         async def one(fate: str, takes: float, at: float) -> None:
