@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import OldConcurrency, Only, renamed, with_options
-from trustassay.options import AnswerOptions, Fields, Flag, Limit, SkipBad, Spending
+from trustassay.cli.options import OldConcurrency, Only, flag, renamed, with_options
+from trustassay.options import AnswerOptions, Fields, Limit, SkipBad, Spending
 from trustassay.show.terminal import complain, one_line, say
 
 
@@ -18,12 +18,10 @@ def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
     model: common.NeededModel,
-    out: Annotated[Path, Flag("The answered questions to write, JSON Lines.")],
+    out: Path = flag("The answered questions to write, JSON Lines."),
     answers: AnswerOptions,
-    repeats: Annotated[int, Flag("Answers per question.", least=1)] = 1,
-    again: Annotated[
-        bool, Flag("Also answer questions that already have an answer.", name="--again")
-    ] = False,
+    repeats: int = flag("Answers per question.", default=1, least=1),
+    again: bool = flag("Also answer questions that already have an answer."),
     limit: Limit,
     concurrency: OldConcurrency = None,
     fields: Fields,
@@ -83,24 +81,15 @@ def generate(  # noqa: PLR0913 - one argument an option
 def cite(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    out: Annotated[Path, Flag("The cited answers, JSON Lines.")],
-    by: Annotated[
-        str,
-        Flag("How support is judged: entailment, embedding, bm25."),
-    ] = "entailment",
+    out: Path = flag("The cited answers, JSON Lines."),
+    by: str = flag("How support is judged: entailment, embedding, bm25.", default="entailment"),
     entailer: common.Entailer,
-    embedder: Annotated[str, Flag("The embedder for --by embedding.", metavar="URI")] = "embedded",
-    threshold: Annotated[
-        float | None,
-        Flag(
-            "Cite a document if its support is at least this, and above 0. Default: 0.5 "
-            "for entailment and embedding, 0 for bm25."
-        ),
-    ] = None,
-    only_uncited: Annotated[
-        bool,
-        Flag("Leave answers that already cite something unchanged.", name="--only-uncited"),
-    ] = False,
+    embedder: str = flag("The embedder for --by embedding.", default="embedded", metavar="URI"),
+    threshold: float | None = flag(
+        "Cite a document if its support is at least this, and above 0. Default: 0.5 for entailment "
+        "and embedding, 0 for bm25."
+    ),
+    only_uncited: bool = flag("Leave answers that already cite something unchanged."),
     limit: Limit,
     fields: Fields,
     skip_bad: SkipBad,

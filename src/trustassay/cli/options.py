@@ -1,8 +1,8 @@
 """From commands with typed options to what typer reads, and back.
 
-A parameter of a command is an option with a :class:`~trustassay.options.Flag` in its annotation, or
-a group of options. Of a group that is a typed dictionary the command gets those that were given, as
-keywords for Python; of one that is a dataclass, all of them.
+A parameter of a command is an option with a :class:`~trustassay.options.Flag` as its default or in
+its annotation, or a group of options. Of a group that is a typed dictionary the command gets those
+that were given, as keywords for Python; of one that is a dataclass, all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,16 @@ from trustassay.cli.common import errors_for_people
 from trustassay.options import UNSET, Flag, declared, flag_of
 from trustassay.progress import quieted
 from trustassay.show.terminal import complain, only_last_line
+
+
+def flag(text: str, **how: Any) -> Any:
+    """Return the :class:`Flag` of an option, which stands where its default would."""
+    return Flag(text, **how)
+
+
+def argument(text: str, **how: Any) -> Any:
+    """Return the :class:`Flag` of an argument, in the place of its default."""
+    return Flag(text, positional=True, **how)
 
 
 class Only:
@@ -120,13 +130,15 @@ class _Option:
     @classmethod
     def of(cls, key: str, hint: Any, default: Any = UNSET) -> _Option:
         kind, flag = declared(hint)
+        if isinstance(default, Flag):
+            flag, default = default, UNSET
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
-        if default is UNSET and not flag.positional:  # what may be left out, unless it is required
-            if get_origin(kind) is list:
-                default = []
-            elif type(None) in get_args(kind):
+        if default is UNSET:  # what may be left out, unless it is required
+            if type(None) in get_args(kind):
                 default = None
+            elif get_origin(kind) is list and not flag.positional:
+                default = []
             elif kind is bool:
                 default = False
         return cls(key, flag, kind, default)
@@ -217,5 +229,5 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
         if _is_group(hint):
             own[field.name] = _filled(hint, values)
         else:
-            own[field.name] = _Option.of(field.name, hint, None).value(values)
+            own[field.name] = _Option.of(field.name, hint, field.default).value(values)
     return group(**own)
