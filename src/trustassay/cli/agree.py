@@ -150,7 +150,7 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
         say(f"missing ratings: {found.missing:,}")
     if found.categories and not found.ordered:
         say(one_line(f"categories without an order: {', '.join(found.categories)}"))
-    elif found.declared:
+    elif found.levels_declared:
         say(one_line(f"levels: {_listed(found.levels)}"))
     else:
         say(

@@ -29,6 +29,7 @@ from trustassay.statistics.variance import (
     weights_without,
 )
 from trustassay.views import Rows
+from trustassay.workflows.json_form import as_json, fields_as_json
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -61,15 +62,8 @@ class Component:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "name": self.name,
-            "variance": self.variance,
-            "estimate": self.estimate,
-            "sd": self.sd,
-            "sd_interval": self.sd_interval,
-            "share": self.share,
-            "share_interval": self.share_interval,
-        }
+        names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
+        return fields_as_json(self, *names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +94,7 @@ class Decomposition:
             "answers": self.answers,
             "ratings": self.ratings,
             "answers_rated_again": self.repeated,
-            "components": [one.to_dict() for one in self.components],
+            "components": as_json(self.components),
             "why": self.why,
             "without": self.without,
         }
@@ -121,7 +115,7 @@ class Variances:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "groups": {name: one.to_dict() for name, one in self.groups.items()},
+            "groups": as_json(self.groups),
             "repeat_sd_difference": self.difference,
             "repeat_sd_difference_interval": self.difference_interval,
             "in_words": self.in_words(),
@@ -205,11 +199,7 @@ def variances(
     places: dict[tuple[str, str], int] = {}
     for one in ratings:
         places.setdefault((one.item, one.model), len(places))
-    known: dict[str | int, int] = {}
-    units = units or {}
-    own_units = np.array(
-        [known.setdefault(units.get(item, item), len(known)) for item, _ in places], dtype=np.int64
-    )
+    own_units = unit_numbers([item for item, _ in places], units or {})
     by_group: dict[str, list[Rating]] = {}
     for one in ratings:
         group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
@@ -239,6 +229,13 @@ def variances(
         if REPEAT in table.names and not found[group].without:
             spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
     return _compared(found, spreads)
+
+
+def unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return the number of each item's unit: that in ``units``, else that of the item itself."""
+    known: dict[str | int, int] = {}
+    numbers = [known.setdefault(units.get(item, item), len(known)) for item in items]
+    return np.array(numbers, dtype=np.int64)
 
 
 def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cells:

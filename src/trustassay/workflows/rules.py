@@ -13,6 +13,7 @@ from typing import Any, Literal
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
 from trustassay.workflows.changes import AnswerChange, AnswerChanges, FigureChange
+from trustassay.workflows.json_form import as_json, fields_as_json
 from trustassay.workflows.two_runs import Outcome, outcomes_as_json, outcomes_in_words
 
 MOST_TIMES = 100
@@ -95,10 +96,8 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        names = ("name", "rule", "value", "line", "result", "why", "advice", "unit")
-        found = {name: getattr(self, name) for name in names}
-        found["interval"] = None if self.interval is None else list(self.interval)
-        return found | ({"change": self.change.to_dict()} if self.change else {})
+        names = ("name", "rule", "value", "line", "result", "why", "advice", "unit", "interval")
+        return fields_as_json(self, *names, *(["change"] if self.change else []))
 
 
 @dataclass(frozen=True)
@@ -133,9 +132,9 @@ class Gate:
             "run": str(self.path),
             "no_worse_than": None if self.earlier is None else str(self.earlier),
             "result": self.result,
-            "checks": [check.to_dict() for check in self.checks],
+            "checks": as_json(self.checks),
             "outcomes": {name: outcomes_as_json(ones) for name, ones in self.outcomes.items()},
-            "answers": {name: one.to_dict() for name, one in self.answers.items()},
+            "answers": as_json(self.answers),
             "notes": list(self.notes),
         }
 

@@ -32,6 +32,7 @@ from trustassay.sample import question_key
 from trustassay.show.text import amount
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.resampling import holm
+from trustassay.workflows.json_form import fields_as_json
 
 Places = NDArray[np.int64]
 
@@ -103,9 +104,8 @@ class Pairing:
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts."""
         names = ("by_id", "by_question", "repeated", "other_question", "only_first", "only_second")
-        return {"pairs": len(self.first), "questions": self.questions} | {
-            name: getattr(self, name) for name in names
-        }
+        counts = fields_as_json(self, *names)
+        return {"pairs": len(self.first), "questions": self.questions} | counts
 
 
 def read_keys(folder: RunFolder) -> SampleKeys:
@@ -221,11 +221,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        found: dict[str, Any] = {"first": self.first, "second": self.second}
-        if self.p is not None:
-            names = ("risen", "fallen", "questions", "p")
-            found |= {name: getattr(self, name) for name in names}
-        return found
+        tested = () if self.p is None else ("risen", "fallen", "questions", "p")
+        return fields_as_json(self, "first", "second", *tested)
 
 
 def outcome_changes(

@@ -20,6 +20,7 @@ from trustassay.statistics.active import Estimate, Labels, Target, auroc_target,
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_interval, too_few
+from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
 from trustassay.workflows.study.labels import Label, LabelOptions, labelled, pooled
@@ -329,19 +330,12 @@ class LabelFigure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "figure": self.figure.kind,
-            "of": list(self.figure.names),
-            "value": self.value,
-            "interval": self.interval,
-            "beyond": self.beyond,
-            "evenly": self.evenly,
-            "without": self.without,
-        }
+        numbers = fields_as_json(self, "value", "interval", "beyond", "evenly", "without")
+        return {"figure": self.figure.kind, "of": list(self.figure.names), **numbers}
 
 
 @dataclass(frozen=True)
-class Need:
+class Need(JsonForm):
     """How many labels more a goal takes: 0 where it is reached, ``None`` where all answers together
     do not reach it. ``evenly``: the same of answers drawn evenly, without scores.
     """
@@ -349,10 +343,6 @@ class Need:
     goal: str
     more: int | None
     evenly: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"goal": self.goal, "more": self.more, "evenly": self.evenly}
 
 
 def measured(figure: Figure, population: Population, labels: Labels, told: Floats) -> LabelFigure:
@@ -399,45 +389,48 @@ def _possible(interval: Interval, told: Floats) -> Interval:
 
 def wide_enough(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> Need:
     """Return how many labels more make the interval no wider than ``width``. ``labels``: so far."""
-    one = result.estimate
-    assert one is not None
-    goal = f"an interval of {width:g}"
-    now = result.beyond if beyond else result.interval
-    if now is not None and now[1] - now[0] <= width:
-        return Need(goal, 0, None)
-    added = one.between if beyond else 0.0
 
-    def enough(variance: float, draws: float) -> bool:
-        low, high = interval_at(result.figure, one, variance + added, draws)
+    def enough(one: Estimate, variance: float, draws: float) -> bool:
+        low, high = interval_at(result.figure, one, variance, draws)
         return high - low <= width
 
-    return _need(goal, one, enough, labels)
+    goal = f"an interval of {width:g}"
+    return _need(goal, result, labels, lambda low, high: high - low <= width, enough, beyond=beyond)
 
 
 def told_apart(result: LabelFigure, labels: int, *, beyond: bool) -> Need:
     """Return how many labels more show with a power of 80 % at 5 % that a difference is not 0,
     if it is the one that was seen. It is 0 where the interval leaves 0 out already.
     """
-    one = result.estimate
-    assert one is not None
-    goal = f"telling them apart (a difference of {abs(one.value):.3f}, power 80 %)"
-    now = result.beyond if beyond else result.interval
-    if now is not None and not now[0] <= 0 <= now[1]:
-        return Need(goal, 0, None)
+    assert result.estimate
+    goal = f"telling them apart (a difference of {abs(result.estimate.value):.3f}, power 80 %)"
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
+
+    def enough(one: Estimate, variance: float, _draws: float) -> bool:
+        return abs(one.value) >= reach * math.sqrt(variance)
+
+    return _need(
+        goal, result, labels, lambda low, high: not low <= 0 <= high, enough, beyond=beyond
+    )
+
+
+def _need(
+    goal: str,
+    result: LabelFigure,
+    labels: int,
+    reached: Callable[[float, float], bool],
+    enough: Callable[[Estimate, float, float], bool],
+    *,
+    beyond: bool,
+) -> Need:
+    one, now = result.estimate, result.beyond if beyond else result.interval
+    assert one is not None
+    if now is not None and reached(*now):
+        return Need(goal, 0, None)
     added = one.between if beyond else 0.0
-
-    def enough(variance: float, _draws: float) -> bool:
-        return abs(one.value) >= reach * float(np.sqrt(variance + added))
-
-    return _need(goal, one, enough, labels)
-
-
-def _need(goal: str, one: Estimate, enough: Callable[[float, float], bool], labels: int) -> Need:
-    of_one = labels / one.draws
-    result = []
+    more: list[int | None] = []
     for evenly in (False, True):
-        draws = one.draws_for(enough, evenly=evenly)
+        draws = one.draws_for(lambda var, n: enough(one, var + added, n), evenly=evenly)
         never = draws > one.draws + one.left
-        result.append(None if never else max(0, round((draws - one.draws) * of_one)))
-    return Need(goal, result[0], result[1])
+        more.append(None if never else max(0, round((draws - one.draws) * (labels / one.draws))))
+    return Need(goal, *more)

@@ -19,6 +19,7 @@ from trustassay.show.text import amount
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.json_form import JsonForm, as_json
 from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
 from trustassay.workflows.study.figures import (
     ASSOCIATIONS,
@@ -40,7 +41,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(JsonForm):
     """An answer on which two scores part; ``label`` is 1 where it is right."""
 
     id: str
@@ -50,13 +51,9 @@ class Case:
     first: float
     second: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
-class RightWhereWrong:
+class RightWhereWrong(JsonForm):
     """Answers about which the first score is right and the second wrong, of ``n`` with both.
 
     wrong: about how many of them the second is wrong. cases: those on which they part farthest.
@@ -68,11 +65,6 @@ class RightWhereWrong:
     wrong: int
     count: int
     cases: Sequence[Case]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        plain: Mapping[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return dict(plain) | {"cases": [case.to_dict() for case in self.cases]}
 
 
 def accepted(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
@@ -104,17 +96,10 @@ def right_where_wrong(
         parting = np.flatnonzero(right[0] & ~right[1])
         apart = np.abs(ranks(x[0]) - ranks(x[1]))
         farthest = parting[np.argsort(-apart[parting], kind="stable")][:EXAMPLES]
-        cases = [
-            Case(
-                (row := answers.rows[places[at]]).id,
-                row.model,
-                row.link,
-                float(y[at]),
-                float(x[0][at]),
-                float(x[1][at]),
-            )
-            for at in farthest
-        ]
+        cases = []
+        for at in farthest:
+            row, numbers = answers.rows[places[at]], (y[at], x[0][at], x[1][at])
+            cases.append(Case(row.id, row.model, row.link, *map(float, numbers)))
         wrong = int((~right[1]).sum())
         result.append(
             RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
@@ -174,51 +159,32 @@ class LabelStudy:
                 {
                     "name": name,
                     "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
-                    "figures": _told(figures),
+                    "figures": as_json(figures),
                 }
                 for name, figures in self.figures.items()
             ],
             "covariates": [
-                {"name": name, "figures": _told(figures)}
+                {"name": name, "figures": as_json(figures)}
                 for name, figures in self.covariates.items()
             ],
-            "groups": {
-                by: {
-                    value: {name: _told(figures) for name, figures in group.items()}
-                    for value, group in values.items()
-                }
-                for by, values in self.groups.items()
-            },
-            "tests": [test.to_dict() for test in self.tests],
-            "right_where_wrong": [one.to_dict() for one in self.parting],
+            "groups": as_json(self.groups),
+            "tests": as_json(self.tests),
+            "right_where_wrong": as_json(self.parting),
         }
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(JsonForm):
     """What there is to say of the scores of some runs; ``trustassay.study`` returns it."""
 
     runs: Sequence[str]
     answers: int
     questions: int
-    labels: Sequence[LabelStudy]
-    costs: Sequence[Cost]
     notes: Sequence[str]
     seed: int
     resamples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {
-            "runs": list(self.runs),
-            "answers": self.answers,
-            "questions": self.questions,
-            "notes": list(self.notes),
-            "seed": self.seed,
-            "resamples": self.resamples,
-            "labels": [one.to_dict() for one in self.labels],
-            "costs": [cost.to_dict() for cost in self.costs],
-        }
+    labels: Sequence[LabelStudy]
+    costs: Sequence[Cost]
 
 
 @door()
@@ -271,11 +237,11 @@ def study(  # noqa: PLR0913 - one argument an option
         [str(path) for path in paths],
         len(answers.rows),
         len(np.unique(answers.questions)),
-        studied,
-        answers.costs,
         [*answers.notes, *_notes(columns), *(n for one in result.labels for n in one.notes)],
         seed,
         resamples,
+        studied,
+        answers.costs,
     )
 
 
@@ -370,7 +336,3 @@ def _notes(columns: Sequence[Column]) -> list[str]:
                 for why, count in column.why.items()
             ]
     return result
-
-
-def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:
-    return {name: one.to_dict() for name, one in figures.items()}
