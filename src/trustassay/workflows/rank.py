@@ -19,17 +19,7 @@ from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import Sample
-from trustassay.show.document import (
-    MEAN,
-    Block,
-    Chart,
-    Document,
-    Row,
-    Section,
-    Table,
-    Text,
-    interval_bars,
-)
+from trustassay.show import document
 from trustassay.show.text import number
 from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.ranking import (
@@ -371,7 +361,7 @@ def _agreement(found: Ranking, agreement: Agreement) -> str:
     )
 
 
-def table_of(found: Ranking) -> Table:
+def table_of(found: Ranking) -> document.Table:
     """Return the table of the models: mean, interval, ranks, and true accuracy where it is
     known."""
     ranked = found.found
@@ -388,8 +378,8 @@ def table_of(found: Ranking) -> Table:
             cells += [_percent(value) for value in ranked.probabilities[place].tolist()]
         if ranked.truth is not None:
             cells.append(f"{100 * ranked.truth[place]:.1f}")
-        table.append(Row(name, cells))
-    return Table("Model", columns, table, "In numbers")
+        table.append(document.Row(name, cells))
+    return document.Table("Model", columns, table, "In numbers")
 
 
 def _percent(value: float) -> str:
@@ -398,7 +388,7 @@ def _percent(value: float) -> str:
     return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
-def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
+def document_of(found: Ranking, sources: Sequence[Path]) -> document.Document:
     """Return the page of a ranking."""
     ranked = found.found
     first, *lines = statements(found)
@@ -406,14 +396,14 @@ def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
         (name, float(mean), interval)
         for name, mean, interval in zip(found.models, ranked.means, ranked.intervals, strict=True)
     ]
-    note = Markup("Bar: 95 % interval over questions; {}mean.").format(MEAN)
-    bars = interval_bars(means, lambda mean: number(mean, 3))
-    parts: list[Block] = [
-        *map(Text, lines),
-        Chart("Mean score of each model", note, [bars]),
+    note = Markup("Bar: 95 % interval over questions; {}mean.").format(document.MEAN)
+    bars = document.interval_bars(means, lambda mean: number(mean, 3))
+    parts: list[document.Block] = [
+        *map(document.Text, lines),
+        document.Chart("Mean score of each model", note, [bars]),
         table_of(found),
     ]
-    return Document(
+    return document.Document(
         "rank",
         f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
         {
@@ -423,5 +413,5 @@ def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
         },
         first.replace("95 %", "95\xa0%"),
         [],
-        [Section(found.metric.title, parts)],
+        [document.Section(found.metric.title, parts)],
     )
