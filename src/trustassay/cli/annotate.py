@@ -119,18 +119,14 @@ def annotate(  # noqa: PLR0913 - one argument an option
     for remark in project.material.remarks:
         say(remark)
     if export:
-        _export(project, export)
+        from trustassay.workflows.annotate.sheets import write_sheets
+
+        for name, written in zip(project.steps, write_sheets(project, export), strict=True):
+            say(f"{name}: {len(project.steps[name]):,} rows: {written}")
     elif sheets:
         _import(project, out, sheets)
     else:
         _serve(project, out, host, port)
-
-
-def _export(project: Project, path: Path) -> None:
-    from trustassay.workflows.annotate.sheets import write_sheets
-
-    for rater, written in zip(project.steps, write_sheets(project, path), strict=True):
-        say(f"{rater}: {len(project.steps[rater]):,} rows: {written}")
 
 
 def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:

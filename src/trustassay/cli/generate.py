@@ -9,7 +9,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.options import OldConcurrency, Only, flag, renamed, with_options
-from trustassay.options import AnswerOptions, Fields, Limit, SkipBad, Spending
+from trustassay.options import AnswerOptions, Records, Spending
 from trustassay.show.terminal import complain, one_line, say
 
 
@@ -22,10 +22,8 @@ def generate(  # noqa: PLR0913 - one argument an option
     answers: AnswerOptions,
     repeats: int = flag("Answers per question.", default=1, least=1),
     again: bool = flag("Also answer questions that already have an answer."),
-    limit: Limit,
     concurrency: OldConcurrency = None,
-    fields: Fields,
-    skip_bad: SkipBad,
+    records: Records,
     spending: Spending,
 ) -> None:
     """Answer a file of questions. Run a stopped command again to continue: replies are cached.
@@ -48,13 +46,11 @@ def generate(  # noqa: PLR0913 - one argument an option
     answering = common.answering(answers)
     options = generating.GenerateOptions(
         answering=answering,
-        fields=fields,
-        limit=limit,
-        skip_bad=skip_bad,
         repeats=repeats,
         again=again,
         progress=True,
         calls=CallOptions.of(**spending),
+        **records,
     )
     done = generating.generate(source, model, out, options)
     common.show_endpoints(done.endpoints)
@@ -90,9 +86,7 @@ def cite(  # noqa: PLR0913 - one argument an option
         "and embedding, 0 for bm25."
     ),
     only_uncited: bool = flag("Leave answers that already cite something unchanged."),
-    limit: Limit,
-    fields: Fields,
-    skip_bad: SkipBad,
+    records: Records,
     spending: Annotated[Spending, Only("cache")],
 ) -> None:
     """Put citations into answers that have documents but do not cite them.
@@ -115,11 +109,9 @@ def cite(  # noqa: PLR0913 - one argument an option
         by=by,
         threshold=threshold,
         only_uncited=only_uncited,
-        fields=fields,
-        limit=limit,
-        skip_bad=skip_bad,
         progress=True,
         calls=CallOptions.of(**spending),
+        **records,
     )
     backends = Backends.of(
         entail=resolve.entailer(entailer) if by == "entailment" else None,

@@ -13,7 +13,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.options import Only, argument, flag, quietable, with_options
 from trustassay.errors import UsageError
-from trustassay.options import Fields, Limit, MaxTokens, Seed, SkipBad, Spending
+from trustassay.options import Fields, Limit, MaxTokens, Records, Seed, SkipBad, Spending
 from trustassay.show.terminal import (
     complain,
     one_line,
@@ -168,9 +168,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     out: Path | None = flag("Write all as JSON Lines instead of printing."),
     as_json: bool = flag("Print all as JSON Lines on standard output.", name="--json"),
     seed: Seed,
-    limit: Limit,
-    fields: Fields,
-    skip_bad: SkipBad,
+    records: Records,
     spending: Annotated[Spending, Only("cache", "prices", "budget")],
 ) -> None:
     """Show wrong answers that look like the given ones: what a consistency check is made of.
@@ -195,11 +193,9 @@ def distractors(  # noqa: PLR0913 - one argument an option
         pool=pool,
         most=most,
         seed=seed,
-        fields=fields,
-        limit=limit,
-        skip_bad=skip_bad,
         progress=True,
         calls=CallOptions.of(**spending),
+        **records,
     )
     with TemporaryDirectory(prefix="trustassay-") as place:
         path = out or Path(place) / "distractors.jsonl"
@@ -292,12 +288,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         raise UsageError("paraphrases need a model; choose another --perturbation")
     chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
     samples = drawn_samples(
-        source,
-        draw,
-        seed=seed,
-        fields=dict(fields),
-        limit=limit,
-        skip_bad=skip_bad,
+        source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad
     )
     made = {family.name: versions(samples, family, perturbations, seed) for family in chosen}
     unfit = [name for name, one in made.items() if not one.texts] if len(made) > 1 else []

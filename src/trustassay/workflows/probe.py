@@ -24,7 +24,7 @@ from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
-from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
+from trustassay.distractors import SOURCES, find_distractors, same_kind_answers
 from trustassay.distractors.search import LLM
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
@@ -241,28 +241,21 @@ def drawn_samples(
     for one in islice(read_samples(source, fields=fields or {}), limit):
         if isinstance(one, Fault):
             found.note(one)
-        elif (digest := _digest(one.sample.question)) not in seen:
-            seen.add(digest)
-            _keep_by_chance(drawn, (len(seen), one.sample), n, rng)
+            continue
+        text = one.sample.question.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=16).digest()
+        if digest in seen:
+            continue
+        seen.add(digest)  # the i-th takes a place with probability n/i (Algorithm R, Vitter 1985)
+        if len(drawn) < n:
+            drawn.append((len(seen), one.sample))
+        elif (place := int(rng.integers(len(seen)))) < n:
+            drawn[place] = len(seen), one.sample
     if found.faulty and not skip_bad:
         raise BadInputError(found.faults, found.faulty)
     if not drawn:
         raise InputError("no usable sample in the input")
     return [sample for _, sample in sorted(drawn, key=itemgetter(0))]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _keep_by_chance(
-    drawn: list[tuple[int, Sample]], item: tuple[int, Sample], n: int, rng: np.random.Generator
-) -> None:
-    """Let the i-th item take a place with probability n/i (Algorithm R, Vitter 1985)."""
-    if len(drawn) < n:
-        drawn.append(item)
-    elif (place := int(rng.integers(item[0]))) < n:
-        drawn[place] = item
 
 
 def measure_isotropy(
@@ -386,18 +379,31 @@ async def _find(source: Source, out: Path, backends: Backends, options: Distract
         others = _drawn(folder, options.seed) if options.pool else []
 
         async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-            found = await _of_sample(sample, models, others, options)
+            found = await find_distractors(
+                sample.question,
+                sample.response or "",
+                models,
+                aliases=[alias for aliases in sample.answers for alias in aliases],
+                pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
+                sources=options.sources,
+                limit=options.most,
+                seed=options.seed,
+            )
+            record = {
+                "id": sample.id,
+                **({"model": sample.model} if sample.model else {}),
+                "question": sample.question,
+                "response": sample.response,
+                "distractors": [asdict(one) for one in found],
+            }
             counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
-            return _record(sample, found), counts
+            return record, counts
 
         return work
 
-    settings = {
-        "sources": list(options.sources),
-        "pool": options.pool,
-        "most": options.most,
-        "seed": options.seed,
-    }
+    names = ("sources", "pool", "most", "seed")
+    settings = {name: getattr(options, name) for name in names}
+    settings["sources"] = list(options.sources)
     finding = FileWork("finding", _problems, settings, begin)
     return await write_each(source, out, backends, options, finding)
 
@@ -407,29 +413,3 @@ def _drawn(folder: RunFolder, seed: int) -> list[Sample]:
     pool = StoredPool(folder.samples_path)
     places = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
     return [pool[int(place)] for place in sorted(places)]
-
-
-async def _of_sample(
-    sample: Sample, models: Models, others: Sequence[Sample], options: DistractorOptions
-) -> list[Distractor]:
-    return await find_distractors(
-        sample.question,
-        sample.response or "",
-        models,
-        aliases=[alias for aliases in sample.answers for alias in aliases],
-        pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
-        sources=options.sources,
-        limit=options.most,
-        seed=options.seed,
-    )
-
-
-def _record(sample: Sample, found: Sequence[Distractor]) -> dict[str, Any]:
-    named = {"model": sample.model} if sample.model else {}
-    return {
-        "id": sample.id,
-        **named,
-        "question": sample.question,
-        "response": sample.response,
-        "distractors": [asdict(one) for one in found],
-    }

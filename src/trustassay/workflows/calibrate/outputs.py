@@ -12,14 +12,13 @@ from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
 from trustassay.show.plots import Line, Plot
-from trustassay.show.text import amount, ends_text
-from trustassay.statistics.intervals import Estimate
+from trustassay.show.text import amount
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (
     FEWEST_KEPT,
-    cell,
     kept_points,
     reliability_points,
+    with_interval,
 )
 
 Floats = NDArray[np.float64]
@@ -41,15 +40,10 @@ def figure_rows(result: Calibration) -> list[document.Row]:
     return [
         document.Row(
             f"{row}, out of fold" if row == CALIBRATED else row,
-            [_with_interval(own[name]) for name in FIGURES],
+            [with_interval(own[name]) for name in FIGURES],
         )
         for row, own in result.figures.items()
     ]
-
-
-def _with_interval(result: Estimate) -> str:
-    ends = ends_text(result.interval)
-    return f"{cell(result)} ({ends})" if ends else cell(result)
 
 
 def promise_rows(made: Calibrator) -> list[document.Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -228,7 +229,13 @@ def study(  # noqa: PLR0913 - one argument an option
     answers = read_answers(paths, wanted)
     options = label_options(ratings, fields, machines, positive, levels)
     result = labelled(answers, names, options)
-    _check_groups(answers, groups)
+    for name in groups:
+        if not any(group_values(answers, name)):
+            known = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
+            raise InputError(
+                f"--by {name}: no sample has it; fields with numbers or short texts: "
+                f"{', '.join(known) or 'none'}"
+            )
     columns = [*answers.columns, *result.judges]
     studied = [
         _of_label(answers, columns, label, groups, seed, resamples) for label in result.labels
@@ -262,8 +269,7 @@ def _of_label(
     def resampling(*purpose: str) -> Resampling:
         return Resampling(generator(seed, "study", label.name, *purpose), resamples)
 
-    figures: dict[str, Mapping[str, Estimate]] = {}
-    figures |= estimates(columns, label.values, label.kind, questions, resampling("all"))
+    figures = estimates(columns, label.values, label.kind, questions, resampling("all"))
     if people := ceiling(label, questions, resampling("people")):
         figures[CEILING] = people
     figures[CHANCE_ROW] = chance(label.values, label.kind)
@@ -295,9 +301,7 @@ def _by_group(
     """Return the figures within each value of a field, and of the length there."""
     values = np.array(group_values(answers, name))
     there = ~np.isnan(label.values)
-    counts = {
-        value: int((there & (values == value)).sum()) for value in dict.fromkeys(values.tolist())
-    }
+    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[there].tolist())
     largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
     result: dict[str, Figures] = {}
     for value in largest:
@@ -308,21 +312,9 @@ def _by_group(
         ]
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
-        own: dict[str, Mapping[str, Estimate]] = {}
-        own |= estimates(columns, labels, label.kind, questions, resampling(value))
-        own[CHANCE_ROW] = chance(labels, label.kind)
-        result[value] = own
+        own = estimates(columns, labels, label.kind, questions, resampling(value))
+        result[value] = own | {CHANCE_ROW: chance(labels, label.kind)}
     return result
-
-
-def _check_groups(answers: Answers, by: Sequence[str]) -> None:
-    for name in by:
-        if not any(group_values(answers, name)):
-            known = dict.fromkeys(field for fields in answers.known.values() for field in fields)
-            raise InputError(
-                f"--by {name}: no sample has it; fields with numbers or short texts: "
-                f"{', '.join(known) or 'none'}"
-            )
 
 
 def _notes(columns: Sequence[Column]) -> list[str]:

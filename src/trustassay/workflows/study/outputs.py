@@ -64,6 +64,12 @@ def cell(result: Estimate) -> str:
     return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
+def with_interval(result: Estimate) -> str:
+    """Return a figure as text with its interval, if it has one."""
+    ends = ends_text(result.interval)
+    return f"{cell(result)} ({ends})" if ends else cell(result)
+
+
 def score_rows(one: LabelStudy, names: Sequence[str]) -> list[document.Row]:
     """Return the figures of each score, the best first: answers, the first one with its interval,
     the others."""
@@ -126,30 +132,21 @@ def headline(one: LabelStudy) -> str:
         reasons = {one.figures[score][one.headline].without for score in scores}
         return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the runs hold none'}."
     best = there[0]
+
+    def named(row: str) -> str:
+        return f"{row} {with_interval(one.figures[row][one.headline])}"
+
     words = f"Highest {name}: "
     if rows[0] != best:
-        words += f"{_with_interval(one, rows[0])}, which is no score; of the scores "
-    words += f"{_with_interval(one, best)}."
+        words += f"{named(rows[0])}, which is no score; of the scores "
+    words += f"{named(best)}."
     tests = [test for test in one.tests if best in (test.first, test.second)]
-    open_ = [_other(test, best) for test in tests if test.corrected is None]
-    alike = [_other(test, best) for test in tests if (test.corrected or 0.0) >= LEVEL]
-    better = [
-        _other(test, best)
-        for test in tests
-        if test.corrected is not None and test.corrected < LEVEL
-    ]
-    if better:
-        words += f" Higher than {', '.join(better)}."
-    if alike:
-        words += f" Not told apart at 5 %: {', '.join(alike)}."
-    if open_:
-        words += f" Not compared with {', '.join(open_)}."
-    return words
-
-
-def _with_interval(one: LabelStudy, row: str) -> str:
-    result = one.figures[row][one.headline]
-    return f"{row} {cell(result)}" + (f" ({ends_text(result.interval)})" if result.interval else "")
+    others: dict[str, list[str]] = {"Higher than": [], "Not told apart at 5 %:": []}
+    for test in tests:
+        what = "Higher than" if (test.corrected or 0.0) < LEVEL else "Not told apart at 5 %:"
+        what = "Not compared with" if test.corrected is None else what
+        others.setdefault(what, []).append(_other(test, best))
+    return words + "".join(f" {what} {', '.join(some)}." for what, some in others.items() if some)
 
 
 def _other(test: Test, name: str) -> str:
