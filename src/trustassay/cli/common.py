@@ -171,10 +171,7 @@ def command_line() -> str:
 def default_metrics(
     source: Path | list[Path], fields: Mapping[str, str], named: Mapping[str, Any]
 ) -> tuple[list[str], str]:
-    """Return the metrics for files where none was named, and why; say both.
-
-    ``named`` are the backends that were.
-    """
+    """Say and return the metrics for files where none was named, and why; ``named``: backends."""
     from trustassay import api
     from trustassay.workflows.choose_metric import naming
 
@@ -228,9 +225,7 @@ def show_faults(error: BadInputError) -> None:
 
 
 def show_untold(untold: Untold) -> None:
-    """Print the fields that were found, and how to name those that are missing: this command with
-    their names, where nothing else stands in its way.
-    """
+    """Print the fields that were found, and how to name those that are missing."""
     complain(f"found the fields {untold.found}")
     named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
     if named:

@@ -52,10 +52,7 @@ def renamed(old: str, new: str) -> None:
 
 
 def given(*groups: Any, **others: Any) -> list[str]:
-    """Return the flags of options that have another value than their default.
-
-    ``others`` are options outside of groups, by the names of their flags; true ones count.
-    """
+    """Return the flags of options with another value than their default; of others true ones."""
     flags = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
     for group in groups:
         if isinstance(group, Mapping):

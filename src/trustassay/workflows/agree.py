@@ -212,9 +212,7 @@ def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[s
 
 
 def _kappas(weights: Weights, levels: Sequence[float], *, of_first: bool = False) -> Coefficient:
-    """Return the mean of the Cohen's kappas that are defined (Light 1971), of each two raters, or
-    of the first with each other.
-    """
+    """Return the mean of the Cohen's kappas of each two raters (Light 1971), or of the first."""
 
     def mean(table: Floats, times: Floats) -> float | None:
         pairs = itertools.combinations(table, 2)
@@ -248,9 +246,7 @@ def _icc(which: int) -> Coefficient:
 
 
 def _same_pairs(table: Floats) -> tuple[Floats, Floats]:
-    """Return 100 times the pairs of ratings of each item that are the same, and all pairs. Their
-    ratio is the mean percentage over pairs of raters, weighed by the items that both rated.
-    """
+    """Return 100 times the equal pairs of ratings of each item, and all its pairs."""
     m = (~np.isnan(table)).sum(axis=0)
     counts = counts_of(table)
     return 100.0 * (counts * (counts - 1)).sum(axis=1), (m * (m - 1)).astype(np.float64)

@@ -63,13 +63,12 @@ from trustassay.workflows.two_runs import (
 )
 
 Floats = NDArray[np.float64]
+PERMUTATIONS = 1999
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two runs; ``scores`` are those of the samples that have one, and ``units`` the
-    number of each one's unit, -1 for one by itself, ``None`` if all are.
-    """
+    """One of two runs: its scores, and the number of the unit of each, -1 for one by itself."""
 
     path: Path
     scores: Floats
@@ -173,14 +172,7 @@ class Comparison:
         }
 
 
-def compare(
-    first: Path,
-    second: Path,
-    *,
-    metric: str | None = None,
-    seed: int = 0,
-    permutations: int = 1999,
-) -> Comparison:
+def compare(first: Path, second: Path, *, metric: str | None = None, seed: int = 0) -> Comparison:
     """Compare the scores of a metric in two finished runs.
 
     Raises:
@@ -213,11 +205,11 @@ def compare(
         lowest, highest = info.score_range
         paired = mean_of_differences(changes, highest - lowest, kept.units)
         sums = np.bincount(kept.units, changes)
-        paired_p = sign_flip_p(sums, rng("sign flips"), permutations)
+        paired_p = sign_flip_p(sums, rng("sign flips"), PERMUTATIONS)
     keys, absent = headlines(scored)
     figures = figure_changes(*scored, pairing, keys, seed)
     absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
-    distribution = kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations)
+    distribution = kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), PERMUTATIONS)
     if a.units is not None or b.units is not None:
         distribution = distribution._replace(p=None)
     return Comparison(

@@ -75,10 +75,7 @@ class EvaluationEvents:
         return cls(explanations=choice == "explanations") if choice else None
 
     def send(self, sample: Sample, found: Assessment) -> None:
-        """Send one assessment.
-
-        Its parent is the span that the sample's field ``traceparent`` names, else the current one.
-        """
+        """Send one assessment, below the span that the field ``traceparent`` names, if any."""
         try:
             self._logger.emit(
                 event_name=EVENT,

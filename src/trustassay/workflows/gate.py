@@ -236,9 +236,7 @@ class ComparedRuns:
         }
 
     def checks(self, seed: int) -> list[Check]:
-        """Return the checks of all figures that are compared, of answers without a score, and of
-        answers without a partner.
-        """
+        """Return the checks of figures, of unscored answers, and of answers without a partner."""
         found: list[Check] = []
         for name, scored in self.scored.items():
             found += self._figures(name, scored, seed)

@@ -390,9 +390,7 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
 
 
 def _scale(given: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
-    """Return the values of both scales; of one that is known if it has all of the other's ratings,
-    else none.
-    """
+    """Return all values of both scales; none where a rating is outside of what is known."""
     if given.categories:
         whole = given.scale or set(categories) <= {label.lower() for label in votes.categories}
         return tuple(map(float, range(len(categories)))) if whole else ()

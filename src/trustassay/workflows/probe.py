@@ -358,23 +358,15 @@ def find_in_file(
 
     Counted are the ``distractors``, and the ``assessable`` answers, which have three or more.
     JSON Lines: id, question, response, model where it is known, and the distractors in the order of
-    their rank. An answer whose sources failed is left out. The same call after an interruption
-    goes on where it stopped.
-
-    Raises:
-        BadInputError, InputError: the input has faults; nothing was started.
-        UnfinishedError: other work on ``out`` is unfinished.
-        BackendError: a key is needed and not set.
+    their rank. An answer whose sources failed is left out. The same call goes on after an
+    interruption. Raises as :func:`~trustassay.workflows.resumable.write_each`.
     """
-    chosen = options or DistractorOptions()
-    return run_anywhere(lambda: _find(source, Path(out), backends, chosen))
+    options = options or DistractorOptions()
 
+    def problems(sample: Sample) -> list[Problem]:
+        absent = Problem("response", "is missing; nothing can be replaced")
+        return [] if sample.answered else [absent]
 
-def _problems(sample: Sample) -> list[Problem]:
-    return [] if sample.answered else [Problem("response", "is missing; nothing can be replaced")]
-
-
-async def _find(source: Source, out: Path, backends: Backends, options: DistractorOptions) -> Done:
     def begin(folder: RunFolder) -> Work:
         others = _drawn(folder, options.seed) if options.pool else []
 
@@ -404,8 +396,8 @@ async def _find(source: Source, out: Path, backends: Backends, options: Distract
     names = ("sources", "pool", "most", "seed")
     settings = {name: getattr(options, name) for name in names}
     settings["sources"] = list(options.sources)
-    finding = FileWork("finding", _problems, settings, begin)
-    return await write_each(source, out, backends, options, finding)
+    finding = FileWork("finding", problems, settings, begin)
+    return run_anywhere(lambda: write_each(source, Path(out), backends, options, finding))
 
 
 def _drawn(folder: RunFolder, seed: int) -> list[Sample]:

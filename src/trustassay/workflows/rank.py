@@ -31,6 +31,7 @@ from trustassay.statistics.ranking import (
     truth_of,
 )
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class PairsAlike:
+class PairsAlike(JsonForm):
     """How often two models' answers to a question are ordered by score as by ``truth``."""
 
     truth: str
@@ -72,11 +73,11 @@ class Ranking:
         found = self.found
         models = []
         for place, name in enumerate(self.models):
-            interval, chances = found.intervals[place], found.probabilities
+            chances = found.probabilities
             one: dict[str, Any] = {
                 "model": name,
                 "mean": float(found.means[place]),
-                "interval": None if interval is None else list(interval),
+                "interval": as_json(found.intervals[place]),
                 **({"without_interval": found.without} if found.without else {}),
                 "rank_probabilities": None if chances is None else chances[place].tolist(),
                 "unscored": dict(self.unscored[place]) if self.unscored else {},
@@ -94,21 +95,17 @@ class Ranking:
                     "better": self.models[one.better],
                     "worse": self.models[one.worse],
                     "difference": one.value,
-                    "interval": None if one.interval is None else list(one.interval),
+                    "interval": as_json(one.interval),
                     **({"without_interval": one.without} if one.without else {}),
                     "p": one.p,
                     "told_apart": one.apart,
                 }
                 for one in found.differences
             ],
-            "pairs_ordered_alike": [
-                {"truth": one.truth, "alike": one.alike, "pairs": one.pairs} for one in self.pairs
-            ],
+            "pairs_ordered_alike": as_json(self.pairs),
         }
         if found.agreement is not None:
-            content["agreement"] = {
-                name: getattr(found.agreement, name) for name in ("kendall", "spearman")
-            }
+            content["agreement"] = fields_as_json(found.agreement, "kendall", "spearman")
         return content
 
 
@@ -249,9 +246,7 @@ class _Answers:
     def shared(self, values: Values | None = None) -> list[int]:
         """Return the questions for which every model has a score, and a value where given."""
         held = self.scores.keys() if values is None else self.scores.keys() & values.keys()
-        counts: dict[int, int] = {}
-        for _, question in held:
-            counts[question] = counts.get(question, 0) + 1
+        counts = Counter(question for _, question in held)
         return sorted(question for question, count in counts.items() if count == len(self.models))
 
     def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
@@ -362,8 +357,7 @@ def _agreement(found: Ranking, agreement: Agreement) -> str:
 
 
 def table_of(found: Ranking) -> document.Table:
-    """Return the table of the models: mean, interval, ranks, and true accuracy where it is
-    known."""
+    """Return the table of the models: mean, interval, ranks, and true accuracy where known."""
     ranked = found.found
     columns, table = ["mean", "95 % interval"], []
     if ranked.probabilities is not None:

@@ -101,10 +101,7 @@ class UnfinishedFile:
         return ((i, item) for i, item in enumerate(items) if i >= done or i in failed)
 
     def add(self, place: int, record: Mapping[str, Any], **counts: int) -> None:
-        """Append the record of an item; when this returns, a killed process does not lose it.
-
-        New items come in their order.
-        """
+        """Append the record of an item, on disk at the return; new items come in their order."""
         self._write({"place": place, "record": record, "counts": counts})
 
     def fail(self, place: int, identifier: str, reason: str) -> None:
@@ -212,8 +209,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How the models are asked; ``most`` is the maximum number of requests to chat models, failed
-    ones included."""
+    """How models are asked; ``most``: requests to chat models at most, failed ones included."""
 
     calls: CallOptions = field(default_factory=CallOptions)
     most: int | None = None

@@ -255,9 +255,7 @@ def interval_in_words(check: Check) -> str:
 
 
 def markdown(gate: Gate) -> str:
-    """Return GitHub's Markdown. Foreign text is put in code spans, where nothing is a link, a
-    mention, an image or HTML.
-    """
+    """Return GitHub's Markdown; foreign text is in code spans, where nothing is markup."""
     lines = [
         f"### {_SIGNS[gate.result]} trustassay gate: {gate.result}",
         "",

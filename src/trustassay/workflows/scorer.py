@@ -283,9 +283,7 @@ def _failed(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
 
 
 class OpenScorer:
-    """Opens a scorer once: ``async with`` gives a :class:`Scorer`, ``with`` a
-    :class:`ThreadScorer`.
-    """
+    """Opens a scorer: ``async with`` a :class:`Scorer`, ``with`` a :class:`ThreadScorer`."""
 
     def __init__(self, door: Callable[[], AbstractAsyncContextManager[Scorer]]) -> None:
         self._door = door

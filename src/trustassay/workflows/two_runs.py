@@ -429,9 +429,7 @@ def paired_runs(
 def headlines(
     scored: tuple[Scored, Scored], wanted: Collection[str] = ()
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the headline figures, or those wanted, that have a value in both summaries, and of
-    the others why not.
-    """
+    """Return the headline (or wanted) figures with a value in both summaries, else why not."""
     name = scored[0].info.name
     keys = list(wanted) or [key for key, one in scored[1].info.figures.items() if one.headline]
     there: list[str] = []

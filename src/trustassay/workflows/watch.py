@@ -157,10 +157,7 @@ def _hash(line: bytes) -> str:
 
 
 def _complete_lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
-    """Yield the complete lines from here on; one without a line end is left for later.
-
-    Where the file is ``ending``, a last line that is a whole record needs no line end.
-    """
+    """Yield the complete lines; if ``ending`` also a last record without a line end."""
     while line := file.readline():
         if not line.endswith(b"\n") and not (ending and _is_record(line)):
             file.seek(-len(line), os.SEEK_CUR)

@@ -204,9 +204,7 @@ def _task(project: Project, rater: RaterState, step: int, scale: int) -> dict[st
 
 
 def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[dict[str, Any]]:
-    """Return a step's scales: active is the first open one, else the one at place ``scale``; of
-    each the choice that is ``given``, and a ``former`` one that was taken back.
-    """
+    """Return a step's scales; active is the first open one, else that at place ``scale``."""
     ratings = rater.ratings(step)
     active = next((at for at, rating in enumerate(ratings) if rating not in rater.done), scale)
     result: list[dict[str, Any]] = []
@@ -219,9 +217,7 @@ def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[
 
 
 def _answers(project: Project, rater: RaterState, current: int) -> list[tuple[str, str, bool, str]]:
-    """Return the answers that are shown together, in the order in which they are asked for: title,
-    text, whether it is rated now, and what the rater chose for it.
-    """
+    """Return title, text, whether it is rated now, and what was given, of each answer shown."""
     page = rater.steps[current].page
     same = [place for place, step in enumerate(rater.steps) if step.page == page]
     result = []

@@ -122,9 +122,7 @@ class RatingsFile:
         self._size += len(lines)
 
     def _check_place(self) -> None:
-        """Raise an :class:`OSError` unless the file still stands under its name as it was written:
-        lines would go into a file that nobody finds again.
-        """
+        """Raise an :class:`OSError` unless the file stands under its name as it was written."""
         own, there = os.fstat(self._file), self.path.stat()
         if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
             raise OSError(errno.ESTALE, "another file stands in its place; put it back", self.path)
@@ -346,9 +344,7 @@ class Session:
         return await self._store(rater, rating, State(value, _tidy(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
-        """Leave a step without the ratings that it has not; without all if it has all. Errors as of
-        :meth:`rate`.
-        """
+        """Leave a step without the ratings that it lacks, without all if it has all."""
         result, ratings = self.raters[rater], self._ratings(rater, step)
         for rating in [one for one in ratings if one not in result.done] or ratings:
             await self._store(rater, rating, State(None, _tidy(note)))

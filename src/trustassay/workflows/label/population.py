@@ -94,9 +94,7 @@ class Population:
         return by_name[name]
 
     def features(self, names: Sequence[str]) -> Floats:
-        """Return the scores as normal scores of their ranks, shape (N, k): they have no scale then,
-        and a missing one stands in the middle.
-        """
+        """Return normal scores of ranks, shape (N, k), which have no scale; 0 if missing."""
         columns = [_normal_scores(self.column(name).values) for name in names]
         empty = np.empty((len(self.answers.rows), 0))
         return np.stack(columns, axis=1) if columns else empty
@@ -263,9 +261,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Figure:
-    """What is asked of the answers: of ``share of`` a model, of ``auroc`` a score is named, of a
-    difference two of them.
-    """
+    """What is asked of the answers; ``names``: a model or a score, of a difference two."""
 
     kind: FigureKind = "share"
     names: tuple[str, ...] = ()

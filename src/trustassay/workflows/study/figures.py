@@ -193,8 +193,7 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
 
 
 def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
-    """Return what a score that knows nothing reaches: of probabilities, one that always says the
-    share of right answers."""
+    """Return what a score that knows nothing reaches; as a probability, the share right."""
     there = labels[~np.isnan(labels)]
     n = len(there)
     result = {}

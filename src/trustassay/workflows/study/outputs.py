@@ -71,8 +71,7 @@ def with_interval(result: Estimate) -> str:
 
 
 def score_rows(one: LabelStudy, names: Sequence[str]) -> list[document.Row]:
-    """Return the figures of each score, the best first: answers, the first one with its interval,
-    the others."""
+    """Return the figures of each score, the best first, the first figure with its interval."""
     about = {column.name: column.about for column in one.columns}
     return [
         document.Row(name, figure_cells(one.figures[name], names), about.get(name, ""))
@@ -214,8 +213,7 @@ THIRDS = ("lowest third", "middle third", "highest third")
 
 
 def write_figures(study: Study, path: Path) -> None:
-    """Write all figures, a row a figure; errors as of
-    :func:`~trustassay.show.document.write_table`."""
+    """Write all figures, a row a figure; errors as of ``document.write_table``."""
     document.write_table(TABLE_COLUMNS, list(_table_rows(study)), path)
 
 
@@ -401,9 +399,7 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
 
 
 def kept_points(scores: Floats, labels: Floats, *, risk: bool) -> list[tuple[float, float]]:
-    """Return points of the mean label by the share of answers kept, from 10 answers on; of ``risk``
-    those of 1 less the mean.
-    """
+    """Return the mean label (``risk``: 1 less it) by the share of answers kept, from 10 on."""
     means = kept_means(scores, labels)
     shares = np.arange(1, len(labels) + 1) / len(labels)
     heights = 1 - means if risk else means
