@@ -113,11 +113,11 @@ def attack(  # noqa: PLR0913 - one argument an option
     except AssessmentError as error:
         complain(f"trustassay: {error}")
         raise typer.Exit(1) from None
-    common.show_endpoints(found.endpoints)
+    common.show_endpoints(found.session.endpoints)
     say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
     if found.best.prompt != found.end.prompt:
         say(f"best prompt found: gamma {found.best.gamma:.3f} at step {found.best.step}")
-    if found.cut:
+    if found.session.cut:
         say(found.warnings[-1])
     say(f"trace: {found.trace}")
     say(f"page:  {found.page}")

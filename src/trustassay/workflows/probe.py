@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from operator import itemgetter
@@ -20,7 +20,6 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
 from trustassay.calls.client import CallOptions, SampleModels, open_calls, shared_file
 from trustassay.calls.kinds import capability
-from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
@@ -43,6 +42,7 @@ from trustassay.workflows.resumable import (
     Done,
     FileOptions,
     FileWork,
+    Session,
     SessionOptions,
     Work,
     in_session,
@@ -55,19 +55,15 @@ GROWING = frozenset({"steps", "max_calls"})
 
 @dataclass(frozen=True)
 class Attacked:
-    """The prompts that were tried, and the requests sent to the model, ``failed`` ones included."""
+    """The prompts that were tried, and the calls that were made for them."""
 
     points: list[Point]
-    requests: int
-    failed: int
-    endpoints: Mapping[str, Endpoint]
+    session: Session
     trace: Path
     page: Path
     best: Point
     """The best prompt found; with the rule ``extremum`` the search may have gone on from there."""
     most: int | None = None
-    replies: int = 0
-    cut: int = 0
 
     @property
     def start(self) -> Point:
@@ -82,16 +78,17 @@ class Attacked:
     @property
     def calls(self) -> str:
         """The number of requests sent, how many of them failed, and the maximum."""
-        words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
-        return words + (f", {self.failed:,} of them failed" if self.failed else "")
+        sent, failed = self.session.requests, self.session.failed
+        words = f"{sent:,}" + (f" of at most {self.most:,}" if self.most else "")
+        return words + (f", {failed:,} of them failed" if failed else "")
 
     @property
     def warnings(self) -> list[str]:
         """What a reader should know."""
         failed = sum(point.error is not None for point in self.points)
         found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
-        if self.cut:
-            found.append(f"{self.cut:,} of {self.replies:,} replies were cut at max_tokens")
+        if cut := self.session.cut:
+            found.append(f"{cut:,} of {self.session.replies:,} replies were cut at max_tokens")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,8 +97,8 @@ class Attacked:
             "start": row(self.start),
             "end": row(self.end),
             "best": row(self.best),
-            "requests": self.requests,
-            "failed_requests": self.failed,
+            "requests": self.session.requests,
+            "failed_requests": self.session.failed,
             "points": [row(point) for point in self.points],
         }
 
@@ -154,18 +151,8 @@ def attack(
     points, session = run_anywhere(
         lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
     )
-    found = Attacked(
-        points,
-        session.requests,
-        session.failed,
-        session.endpoints,
-        trace,
-        out / "ascent.html",
-        best_seen(points, how),
-        how.max_calls,
-        session.replies,
-        session.cut,
-    )
+    page, best = out / "ascent.html", best_seen(points, how)
+    found = Attacked(points, session, trace, page, best, how.max_calls)
     _draw_page(found, backends, how)
     return found
 
