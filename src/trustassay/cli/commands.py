@@ -171,14 +171,14 @@ def help_command(
     trustassay help errands/ci
     """
     with errors_for_people():
-        pages = guide.pages()
+        pages = {one.name: one for one in guide.pages()}
         if not words:
-            for one in pages:
+            for one in pages.values():
                 typer.echo(f"{one.name:<28} {one.title}")
-        elif len(words) == 1 and words[0] in {one.name for one in pages}:
-            typer.echo(guide.page(words[0], pages).text)
+        elif len(words) == 1 and words[0] in pages:
+            typer.echo(pages[words[0]].text)
         else:
-            _show(" ".join(words), pages)
+            _show(" ".join(words), list(pages.values()))
 
 
 def _show(query: str, pages: list[guide.GuidePage]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
@@ -192,16 +192,9 @@ def _options(hint: Any) -> list[_Option]:
     """Return the options of a group that the command line takes."""
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
-        hints = get_type_hints(group, include_extras=True)
-        found = []
-        for field in dataclasses.fields(group):
-            if _is_group(hints[field.name]):
-                found += _options(hints[field.name])
-            else:
-                default = UNSET if field.default is dataclasses.MISSING else field.default
-                if field.default_factory is not dataclasses.MISSING:
-                    default = field.default_factory()
-                found.append(_Option.of(field.name, hints[field.name], default))
+        found: list[_Option] = []
+        for name, own, default in _fields(group):
+            found += _options(own) if _is_group(own) else [_Option.of(name, own, default)]
         return found
     only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
@@ -219,12 +212,19 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
             elif (value := one.value(values)) != one.default:
                 found |= value if one.flag.several else {one.key: value}
         return found
-    hints = get_type_hints(group, include_extras=True)
-    own = {}
-    for field in dataclasses.fields(group):
-        hint = hints[field.name]
-        if _is_group(hint):
-            own[field.name] = _filled(hint, values)
-        else:
-            own[field.name] = _Option.of(field.name, hint, field.default).value(values)
+    own = {
+        name: _filled(each, values)
+        if _is_group(each)
+        else _Option.of(name, each, default).value(values)
+        for name, each, default in _fields(group)
+    }
     return group(**own)
+
+
+def _fields(group: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, annotation and default of the fields of a dataclass."""
+    hints = get_type_hints(group, include_extras=True)
+    for one in dataclasses.fields(group):
+        made = one.default_factory
+        default = one.default if made is dataclasses.MISSING else made()
+        yield one.name, hints[one.name], UNSET if default is dataclasses.MISSING else default

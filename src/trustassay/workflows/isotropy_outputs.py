@@ -37,7 +37,7 @@ def warnings_of(
         if left_out := made[name].left_out:
             words = f"cannot be applied to {left_out:,} questions, which are left out"
             told.setdefault(words, []).append(name)
-        for words in blindness(one, name, embedder):
+        if words := blindness(one, name, embedder):
             told.setdefault(words, []).append(name)
     alone = len(found) == 1
     return [words if alone else f"{', '.join(names)}: {words}" for words, names in told.items()]
@@ -92,48 +92,42 @@ def overview(found: Mapping[str, Isotropy]) -> document.Table:
     return document.Table("Perturbation", COLUMNS, rows)
 
 
-def blindness(found: Isotropy, perturbation: str, embedder: str) -> list[str]:
-    """Return the cases in which the embedder does not see that a text was changed, or how."""
+def blindness(found: Isotropy, perturbation: str, embedder: str) -> str:
+    """Say that the embedder does not see that texts were changed, or how; empty if it does."""
     share = found.unchanged.value
+    if sight(found) == "not what":
+        return (
+            "All perturbed versions of a text have nearly the same vector: the embedder sees that "
+            "something was changed, but not what. This happens, for instance, when a tokenizer "
+            "maps all unknown characters to the same token."
+        )
     if share == 0:
-        if sight(found) == "not what":
-            return [
-                "All perturbed versions of a text have nearly the same vector: the embedder sees "
-                "that something was changed, but not what. This happens, for instance, when a "
-                "tokenizer maps all unknown characters to the same token."
-            ]
-        return []
+        return ""
     if share == 1:
         words = "Every perturbed text has the same vector as its original"
     else:
         words = f"{100 * share:.1f} % of the perturbed texts have the same vector as their original"
     if embedder.startswith("embedded") and perturbation in DROPPED:
         words += f", since the tokenizer of {embedder} drops such characters"
-    if share == 1:
-        words += (
-            ", so this embedder cannot measure this perturbation. Gamma is not affected, since it "
-            "compares answers and not prompts"
-        )
-    else:
-        words += "; they count as angles of 0, and their directions are left out"
-    return [words + "."]
+    if share < 1:
+        return f"{words}; they count as angles of 0, and their directions are left out."
+    return (
+        f"{words}, so this embedder cannot measure this perturbation. Gamma is not affected, since "
+        "it compares answers and not prompts."
+    )
 
 
 def headline(found: Isotropy) -> str:
     """Return a sentence on how far and how evenly the perturbed texts spread."""
     if found.shape is None or found.expected is None:
         return "The embedder does not see this perturbation: no vector moves."
-    words = (
+    own, cloud = found.shape.dimensions.value, found.expected.dimensions.value
+    return (
         f"The mean of {found.perturbations} perturbed versions lies {found.cone.value:.3g}° from "
         f"its original on average, and within {found.within:.3g}° for all {found.texts:,} texts. "
+        f"The displacements use {own:.3g} effective dimensions; an isotropic cloud of the same "
+        f"size uses {cloud:.3g} ({100 * (own / cloud):.0f} %)."
     )
-    ratio = found.shape.dimensions.value / found.expected.dimensions.value
-    words += (
-        f"The displacements use {found.shape.dimensions.value:.3g} effective dimensions; an "
-        f"isotropic cloud of the same size uses {found.expected.dimensions.value:.3g} "
-        f"({100 * ratio:.0f} %)."
-    )
-    return words
 
 
 def figures(found: Isotropy) -> document.Table:
@@ -276,11 +270,8 @@ def to_dict(found: Isotropy) -> dict[str, Any]:
     def of(figures: Shape | Cosines | None) -> dict[str, Any] | None:
         if figures is None:
             return None
-        return {
-            field.name: estimate(getattr(figures, field.name))
-            for field in dataclasses.fields(figures)
-            if field.name != "spectrum"
-        }
+        names = [field.name for field in dataclasses.fields(figures) if field.name != "spectrum"]
+        return {name: estimate(getattr(figures, name)) for name in names}
 
     def estimate(one: Estimate | float | None) -> dict[str, Any] | float | None:
         return one if one is None or isinstance(one, float) else one._asdict()

@@ -74,9 +74,7 @@ class Pairing:
     def only(self, keep: NDArray[np.bool_]) -> Pairing:
         """Return some of the pairs; the counts of the others stay."""
         units = np.unique(self.units[keep], return_inverse=True)[1].astype(np.int64)
-        counts = (self.by_id, self.by_question, self.repeated, self.other_question)
-        only = (self.only_first, self.only_second)
-        return Pairing(self.first[keep], self.second[keep], units, *counts, *only)
+        return replace(self, first=self.first[keep], second=self.second[keep], units=units)
 
     def in_words(self) -> str:
         """Say how many answers were paired by what, and how many not."""
@@ -452,9 +450,7 @@ def headlines(
 def other_judges(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
-    """Say which options of the metrics and which models that judge differ between two runs; the
-    model under assessment and the seeds of the metrics do not count.
-    """
+    """Say which options of metrics but seeds, and which models that judge, two runs differ in."""
     found = []
     for name in names:
         options = [run["metrics"][name] for run in (first, second)]
@@ -462,26 +458,29 @@ def other_judges(
             values = [one.get(option) for one in options]
             if values[0] != values[1] and option != "seed":
                 found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
-    for backend in sorted({*first["backends"], *second["backends"]} - {MODEL}):
-        before, after = (run["backends"].get(backend) for run in (first, second))
-        if before != after:
-            found.append(f"the {backend} was {_words(before)}, then {_words(after)}")
-    return found
+    names = sorted({*first["backends"], *second["backends"]} - {MODEL})
+    return found + _changed(first["backends"], second["backends"], names, "the ")
 
 
 def differing_settings(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
     """Say which settings of two runs differ; the seeds of the metrics do not count."""
-    found = other_judges(first, second, names)
-    before, after = (run["backends"].get(MODEL) for run in (first, second))
-    if before != after:
-        found.append(f"the {MODEL} was {_words(before)}, then {_words(after)}")
-    for name in sorted({*first, *second} - _OF_INPUT):
-        before, after = first.get(name), second.get(name)
-        if before != after:
-            found.append(f"{name} was {_words(before)}, then {_words(after)}")
-    return found
+    return [
+        *other_judges(first, second, names),
+        *_changed(first["backends"], second["backends"], [MODEL], "the "),
+        *_changed(first, second, sorted({*first, *second} - _OF_INPUT)),
+    ]
+
+
+def _changed(
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str], article: str = ""
+) -> list[str]:
+    return [
+        f"{article}{name} was {_words(first.get(name))}, then {_words(second.get(name))}"
+        for name in names
+        if first.get(name) != second.get(name)
+    ]
 
 
 def _words(value: Any) -> str:

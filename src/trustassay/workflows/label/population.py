@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.journal import Journal, is_journal, read_journal
+from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics.active import Estimate, Labels, Target, auroc_target, mean_target
@@ -124,42 +125,33 @@ def read_population(
         if left := sum(row.model in models for row in answers.rows) - len(kept):
             remarks.append(f"left out, since only one of the models answered: {left:,}")
         answers = _only(answers, kept)
-    seen: set[AnswerKey] = set()
-    for row in answers.rows:
-        if (row.id, row.model) in seen:
+    counts = Counter((row.id, row.model) for row in answers.rows)
+    for (name, _), count in counts.items():
+        if count > 1:
             raise InputError(
-                f"two answers have the id {row.id[:40]!r} and the same model, so ratings cannot "
+                f"two answers have the id {name[:40]!r} and the same model, so ratings cannot "
                 "tell them apart; give samples a `model`, or name one run"
             )
-        seen.add((row.id, row.model))
     each = np.arange(len(answers.rows))
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
 
 
 def _answered_by_all(answers: Answers, models: Sequence[str]) -> list[int]:
-    by_question: dict[str, set[str]] = {}
-    for row in answers.rows:
-        by_question.setdefault(row.question, set()).add(row.model)
-    wanted = set(models)
+    known = {(row.question, row.model) for row in answers.rows}
     return [
         place
         for place, row in enumerate(answers.rows)
-        if row.model in wanted and wanted <= by_question[row.question]
+        if row.model in models and all((row.question, model) in known for model in models)
     ]
 
 
 def _only(answers: Answers, kept: Sequence[int]) -> Answers:
-    places = list(kept)
-    new = {old: place for place, old in enumerate(places)}
-    return replace(
-        answers,
-        rows=[answers.rows[place] for place in places],
-        columns=[replace(one, values=one.values[places]) for one in answers.columns],
-        of_run={
-            run: [new[place] for place in own if place in new]
-            for run, own in answers.of_run.items()
-        },
-    )
+    new = {old: place for place, old in enumerate(kept)}
+    of_run = {
+        run: [new[place] for place in own if place in new] for run, own in answers.of_run.items()
+    }
+    columns = [replace(one, values=one.values[list(kept)]) for one in answers.columns]
+    return replace(answers, rows=[answers.rows[at] for at in kept], columns=columns, of_run=of_run)
 
 
 def _normal_scores(values: Floats) -> Floats:
@@ -186,11 +178,18 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     made = []
     if source.field:
         made += [(source.field, labelled(population.answers, [source.field], options).labels[-1])]
+    columns = dict(source.columns or {})
     for path in source.ratings:
-        if _has_ratings(path, source):
-            own = replace(options, ratings=path, columns=dict(source.columns or {}))
+        journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
+        states = [] if journal is None else journal.last_states()
+        if journal is None or any(line.get("rating") is not None for _, line in states):
+            own = replace(options, ratings=path, columns=columns)
             made.append((str(path), labelled(population.answers, [], own).labels[-1]))
-            _check_levels(path, source)
+            choices = journal.start.get("choices") if journal else None
+            whole = source.at_least is None and not source.positive  # no scale of several levels,
+            if whole and isinstance(choices, list) and len(choices) > 2:  # even if two were used
+                named = ", ".join(map(str, choices))
+                raise InputError(f"{path}: has the levels {named}; {WANTED}")
     for name, label in made:
         values = _right(name, label, source.at_least)
         both = ~np.isnan(values) & ~np.isnan(result)
@@ -201,25 +200,6 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
             )
         result = np.where(np.isnan(values), result, values)
     return result
-
-
-def _journal(path: Path, source: LabelSource) -> Journal:
-    return read_journal(path).of_rubric((source.columns or {}).get("rating"))
-
-
-def _has_ratings(path: Path, source: LabelSource) -> bool:
-    """Whether a file has ratings: one that ``annotate`` has begun may have none yet."""
-    if not is_journal(path):
-        return True
-    return any(line.get("rating") is not None for _, line in _journal(path, source).last_states())
-
-
-def _check_levels(path: Path, source: LabelSource) -> None:
-    """Refuse a scale of several levels without a threshold, also where two of them were used."""
-    if source.at_least is None and is_journal(path):
-        choices = _journal(path, source).start.get("choices")
-        if isinstance(choices, list) and len(choices) > 2 and not source.positive:
-            raise InputError(f"{path}: has the levels {', '.join(map(str, choices))}; {WANTED}")
 
 
 WANTED = (

@@ -143,10 +143,15 @@ class LabelStudy:
         """The figure by which columns are compared."""
         return HEADLINE[self.label.kind]
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column, by its name."""
+        return {column.name: column.kind for column in self.columns}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         told = self.label.values[~np.isnan(self.label.values)]
-        kinds = {column.name: column.kind for column in self.columns}
+        kinds = self.kinds
         return {
             "label": self.label.name,
             "kind": self.label.kind,

@@ -20,7 +20,7 @@ from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.study.answers import Column, Cost
 from trustassay.workflows.study.command import CHANCE_ROW, Case, Figures, LabelStudy, Study
-from trustassay.workflows.study.figures import ASSOCIATIONS, HEADLINE, Test
+from trustassay.workflows.study.figures import ASSOCIATIONS, OF_CLASSES, Test
 from trustassay.workflows.study.labels import Label
 
 FIGURES: Mapping[str, str] = {
@@ -42,11 +42,9 @@ LEVEL = 0.05
 
 def shown_figures(one: LabelStudy) -> list[str]:
     """Return the figures that apply to the kind of label, the headline first."""
-    every = list(FIGURES)
-    if one.label.kind != "binary":
-        every = [name for name in every if name not in ("auroc", "auprc", "brier", "ece")]
-    first = HEADLINE[one.label.kind]
-    return [first, *(name for name in every if name != first)]
+    binary = one.label.kind == "binary"
+    every = [name for name in FIGURES if binary or name not in OF_CLASSES]
+    return [one.headline, *(name for name in every if name != one.headline)]
 
 
 def ranked(one: LabelStudy) -> list[str]:
@@ -97,7 +95,7 @@ def covariate_rows(one: LabelStudy) -> list[document.Row]:
 
 def group_rows(one: LabelStudy, by: str, names: Sequence[str]) -> list[document.Row]:
     """Return the figures of scores and baselines within each value of a field."""
-    kinds = {column.name: column.kind for column in one.columns}
+    kinds = one.kinds
     return [
         document.Row(f"{value or 'none'}: {name}", figure_cells(figures, names))
         for value, group in one.groups[by].items()
@@ -119,13 +117,9 @@ def label_title(one: LabelStudy) -> str:
 def headline(one: LabelStudy) -> str:
     """Say what is highest in the table, which score is, and what cannot be told from that."""
     name = FIGURES[one.headline]
-    kinds = {column.name: column.kind for column in one.columns}
-    scores = {score for score, kind in kinds.items() if kind in ("metric", "part", "judge")}
-    rows = [
-        row
-        for row in ranked(one)
-        if row != CHANCE_ROW and one.figures[row][one.headline].value is not None
-    ]
+    scores = {score for score, kind in one.kinds.items() if kind in ("metric", "part", "judge")}
+    defined = [row for row in ranked(one) if one.figures[row][one.headline].value is not None]
+    rows = [row for row in defined if row != CHANCE_ROW]
     there = [row for row in rows if row in scores]
     if not there:
         reasons = {one.figures[score][one.headline].without for score in scores}
@@ -219,7 +213,7 @@ def write_figures(study: Study, path: Path) -> None:
 
 def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
     for one in study.labels:
-        kinds = {column.name: column.kind for column in one.columns}
+        kinds = one.kinds
         places: list[tuple[str, str, Figures]] = [("", "", {**one.figures, **one.covariates})]
         places += [
             (by, value, of) for by, group in one.groups.items() for value, of in group.items()
@@ -269,10 +263,11 @@ def _parts(one: LabelStudy, folder: Path) -> list[document.Block]:
     scores = [column for column in one.columns if column.kind in ("metric", "judge")]
     scores.sort(key=lambda column: order.index(column.name))
     drawn = [column for column in scores if len(_both(column, one.label)[0]) > 1][:MOST_CURVES]
-    named = [(name, one.figures[name][one.headline]) for name in order]
     parts: list[document.Block] = [document.Text(headline(one), "headline")]
     ends = [
-        (name, result.value, result.interval) for name, result in named if result.value is not None
+        (name, result.value, result.interval)
+        for name in order
+        if (result := one.figures[name][one.headline]).value is not None
     ]
     if ends:
         note = Markup("Bar: 95 % interval from resampled questions; {}the figure.").format(
@@ -351,7 +346,8 @@ def _both(column: Column, label: Label) -> tuple[Floats, Floats]:
 
 def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
     pairs = [(at, column, *_both(column, label)) for at, column in enumerate(columns)]
-    if label.kind == "binary":
+    risk = label.kind == "binary"
+    if risk:
         two = [one for one in pairs if 0 < one[3].sum() < len(one[3])]
         lines = [Line(column.name, _thinned(*roc_curve(x, y)), at) for at, column, x, y in two]
         if lines:
@@ -364,13 +360,12 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
                 diagonal=True,
             )
     lines = [
-        Line(column.name, kept_points(x, y, risk=label.kind == "binary"), at)
+        Line(column.name, kept_points(x, y, risk=risk), at)
         for at, column, x, y in pairs
         if len(y) > FEWEST_KEPT
     ]
     if lines:
         heights = [y for line in lines for _, y in line.points]
-        risk = label.kind == "binary"
         yield Plot(
             "Risk and coverage" if risk else "Mean label of what is kept",
             f"From {FEWEST_KEPT} answers on, kept from the highest score down: "
@@ -380,7 +375,7 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
             lines,
             (min(heights), max(heights)),
         )
-    if label.kind == "binary":
+    if risk:
         reliable = [
             Line(column.name, points, at, dots=True)
             for at, column, x, y in pairs
