@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +172,8 @@ def _spread(group: Decomposition) -> str:
     """Write the standard deviation at a repeat with its interval and its share."""
     found = group.component(REPEAT)
     assert found is not None
-    within = ""
-    if found.sd_interval is not None:
-        within = f" ({found.sd_interval[0]:.2f} to {found.sd_interval[1]:.2f})"
+    ends = found.sd_interval
+    within = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
     of_all = "" if found.share is None else f", {found.share:.0f} % of the variance"
     return f"{found.sd:.2f}{within}{of_all}"
 
@@ -334,18 +333,16 @@ def votes_of(path: Path) -> Ratings | None:
     for assessment in folder.assessments(METRIC):
         seen: Counter[str] = Counter()
         for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
-            judge, level = vote.judge, vote.level
-            if level is None:
+            if vote.level is None:
                 continue
-            if level not in places:
+            if vote.level not in places:
                 raise RunFolderError(
-                    f"{path}: {assessment.id!r} holds a vote for {level[:40]!r}, which is not a "
-                    f"level of the rubric {scale.name}; restore the rubric that it was judged by"
+                    f"{path}: {assessment.id!r} holds a vote for {vote.level[:40]!r}, which is not "
+                    f"a level of the rubric {scale.name}; restore the rubric that it was judged by"
                 )
-            repeat = seen[judge]
-            seen[judge] += 1
-            model = models.get(assessment.id, "")
-            found.append(Rating(assessment.id, judge, places[level], repeat, model))
+            own = (assessment.id, vote.judge, places[vote.level], seen[vote.judge])
+            found.append(Rating(*own, models.get(assessment.id, "")))
+            seen[vote.judge] += 1
     if not found:
         return None
     categories = () if scale.numeric else tuple(upwards)
@@ -366,16 +363,11 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
     if bool(given.categories) != bool(votes.categories):
         kinds = ("words", "numbers") if given.categories else ("numbers", "words")
         raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
-    categories: Sequence[str] = ()
-    if given.categories:
-        categories = _together(given, votes)
+    categories = _together(given, votes) if given.categories else ()
     models: dict[str, set[str]] = {}
     for one in given.ratings:
         models.setdefault(one.item, set()).add(one.model)
-    found = [
-        Rating(one.item, one.rater, _moved(one.value, given, categories), one.repeat, one.model)
-        for one in given.ratings
-    ]
+    found = [replace(one, value=_moved(one.value, given, categories)) for one in given.ratings]
     for one in votes.ratings:
         model = one.model
         rated = models.get(one.item, {model})
@@ -383,8 +375,7 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
             model = ""
         elif not model and len(rated) == 1:
             (model,) = rated  # a sample without a model, of which annotate names the one asked
-        value = _moved(one.value, votes, categories)
-        found.append(Rating(one.item, one.rater, value, one.repeat, model))
+        found.append(replace(one, value=_moved(one.value, votes, categories), model=model))
     ordered = votes.ordered or (given.ordered and bool(given.categories))
     return Ratings(found, categories, ordered, _scale(given, votes, categories), given.missing)
 

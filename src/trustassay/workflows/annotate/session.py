@@ -123,16 +123,12 @@ class RatingsFile:
 
     def _check_place(self) -> None:
         """Raise an :class:`OSError` unless the file stands under its name as it was written."""
-        own, there = os.fstat(self._file), self.path.stat()
-        if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
+        own = os.fstat(self._file)
+        if not os.path.samestat(own, self.path.stat()):
             raise OSError(errno.ESTALE, "another file stands in its place; put it back", self.path)
         if own.st_size != self._size:
-            raise OSError(
-                errno.ESTALE,
-                "something else changed it; end this process, look at it "
-                "and run the same command again",
-                self.path,
-            )
+            words = "something else changed it; end this process, look at it and run the same"
+            raise OSError(errno.ESTALE, f"{words} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
         """Store one line; it is on disk when this returns.
@@ -149,16 +145,16 @@ class RatingsFile:
     async def _write_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
+            error = None
             try:
                 await asyncio.to_thread(self.write, b"".join(line for line, _ in batch))
-            except OSError as error:
-                for _, stored in batch:
-                    if not stored.done():
-                        stored.set_exception(error)
-            else:
-                for _, stored in batch:
-                    if not stored.done():
-                        stored.set_result(None)
+            except OSError as failed:
+                error = failed
+            for stored in (future for _, future in batch if not future.done()):
+                if error:
+                    stored.set_exception(error)
+                else:
+                    stored.set_result(None)
 
     async def drain(self) -> None:
         """Wait until everything that was appended is on disk."""
