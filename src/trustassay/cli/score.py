@@ -335,11 +335,7 @@ EXAMPLE_FILES = {
 
 
 def _write_examples(folder: Path) -> None:
-    """Write the example files.
-
-    Raises:
-        UsageError: one of them is already there, and differs.
-    """
+    """Write the example files; UsageError: one of them is already there, and differs."""
     texts = {
         name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
         for name in EXAMPLE_FILES

@@ -219,10 +219,8 @@ def figure_changes(
 def _changes(
     first: Scored, second: Scored, pairing: Pairing, keys: Sequence[str], seed: int
 ) -> dict[str, FigureChange]:
-    """Return the changes of figures over all of these pairs.
-
-    A mean or a share has the interval of a paired mean; another figure is computed anew from
-    questions drawn with replacement, the same draws for all.
+    """Return the changes of figures over all of these pairs: of means and shares with the interval
+    of a paired mean, of others from questions drawn with replacement, the same for all.
     """
     sides = [first.weighted.at(pairing.first), second.weighted.at(pairing.second)]
     whole = [side.figures(np.ones((1, len(pairing.first)))) for side in sides]

@@ -259,9 +259,7 @@ def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
 def _decomposed(
     group: str, own: Sequence[Rating], table: Cells, left: Floats, units: NDArray[np.int64]
 ) -> Decomposition:
-    """Return the decomposition of a group. ``left`` are the components without each unit, shape
-    (units, components); ``units`` are those of the answers.
-    """
+    """Decompose a group; ``left``: the components without each unit, shape (units, components)."""
     estimate = table.components()[0]
     part = shares(estimate)
     worth = unit_mean(np.zeros(len(units)), units).units

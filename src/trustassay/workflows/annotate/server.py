@@ -36,12 +36,7 @@ class Links:
     """
 
     def __init__(self, ratings: Path, raters: Sequence[str]) -> None:
-        """Read the tokens that there are, and make those that are missing.
-
-        Raises:
-            InputError: the file is damaged.
-            OSError: it cannot be read or written.
-        """
+        """Read the tokens, and make those that are missing; InputError: the file is damaged."""
         path = ratings.with_name(f".{ratings.name}.links")
         known = _read_tokens(path)
         new = {name: secrets.token_urlsafe(BYTES) for name in raters if name not in known}
@@ -244,11 +239,7 @@ def _with_headers(application: ASGIApp) -> ASGIApp:
 
 
 async def _fields(request: Request) -> Fields:
-    """Read a form. What is not UTF-8 is replaced, of a field that comes twice the last one counts.
-
-    Raises:
-        HTTPException: it is too large.
-    """
+    """Read a form: what is not UTF-8 is replaced, of a field that comes twice the last counts."""
     body = b""
     async for piece in request.stream():
         body += piece

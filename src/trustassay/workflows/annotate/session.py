@@ -29,12 +29,7 @@ class RatingsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open and claim a file, which is made if there is none.
-
-        Raises:
-            InputError: another process holds it.
-            OSError: it cannot be opened for writing.
-        """
+        """Open and claim a file, or a new one; InputError: another process holds it."""
         self.path = path
         with named(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -261,30 +256,22 @@ class Session:
     """The raters of a project, and the file that holds what they do."""
 
     def __init__(self, project: Project, file: RatingsFile, journal: Journal) -> None:
-        """Go on with what the file holds.
-
-        Raises:
-            InputError: a line of it belongs to nothing that was asked.
-        """
+        """Go on with what the file holds; InputError: a line belongs to nothing that was asked."""
         self.project, self._file = project, file
         self.scales = project.scales
         self.raters = {
             name: RaterState(name, steps, len(self.scales)) for name, steps in project.steps.items()
         }
-        self._take_up(journal)
-
-    def _take_up(self, journal: Journal) -> None:
-        items = self.project.items
+        items = project.items
         places = {
             (name, items[step.item].id, step.repeat): place
             for name, rater in self.raters.items()
             for place, step in enumerate(rater.steps)
         }
-        known = set(self.raters)
         scales = {scale.name: place for place, scale in enumerate(self.scales)}
         for where, line in journal.lines:
             rater = line["rater"]
-            if rater not in known and "raters" not in self.project.start:
+            if rater not in self.raters and "raters" not in project.start:
                 continue  # a rater who takes no part this time
             step = places.get((rater, line["item"], line.get("repeat", 0)))
             if step is None:
