@@ -142,16 +142,12 @@ def completion(
     typer.echo(script)
 
 
-def asked() -> bool:
-    """Return whether this process was started by a shell's script to complete a command."""
-    return VARIABLE in os.environ
+def prepare_completion() -> None:
+    """Let typer answer if a shell's script started this process; it reads the commands itself."""
+    if VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
-
-def prepare() -> None:
-    """Let typer answer the scripts of the shells; it reads commands and options itself."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]
-
-    completion_init()
+        completion_init()
 
 
 SHOWN = 5

@@ -339,7 +339,7 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
         return Figure("auroc", (auroc,))
     if compare is None:
         return Figure()
-    models = [name for name in population.models if name]
+    models = population.models
     scores = [column.name for column in population.answers.columns]
     if compare[0] == compare[1]:
         raise UsageError(f"compare: expected two different names, got {compare[0]!r} twice")
@@ -358,11 +358,7 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
 
 def _others(population: Population) -> list[Figure]:
     """Return the figures that are given beside the wanted one."""
-    models = [name for name in population.models if name]
-    shares = [Figure("share of", (name,)) for name in models] if len(models) > 1 else []
+    models = population.models if 1 < len(population.models) <= MOST_MODELS else ()
     scores = [one.name for one in population.answers.columns if one.kind == "metric"]
-    return [
-        Figure(),
-        *(shares if len(shares) <= MOST_MODELS else ()),
-        *(Figure("auroc", (name,)) for name in scores),
-    ]
+    shares = [Figure("share of", (name,)) for name in models]
+    return [Figure(), *shares, *(Figure("auroc", (name,)) for name in scores)]

@@ -49,8 +49,7 @@ class LabelSource:
 class Population:
     """All answers that are asked about.
 
-    units: the number of each answer's question, or its own. models: whose answers, in order; empty
-    names where samples name none. remarks: for the user.
+    units: the number of each answer's question, or its own. remarks: for the user.
     """
 
     answers: Answers
@@ -65,8 +64,8 @@ class Population:
 
     @property
     def models(self) -> list[str]:
-        """The models that wrote the answers, in the order of the runs."""
-        return list(dict.fromkeys(row.model for row in self.answers.rows))
+        """The models that are named for answers, in the order of the runs."""
+        return list(dict.fromkeys(row.model for row in self.answers.rows if row.model))
 
     @property
     def clustered(self) -> bool:
@@ -253,7 +252,7 @@ class Figure:
             case "share":
                 return "share right"
             case "share of":
-                return f"share right: {self.names[0] or 'no model named'}"
+                return f"share right: {self.names[0]}"
             case "difference":
                 return f"share right: {self.names[0]} – {self.names[1]}"
             case "auroc":
