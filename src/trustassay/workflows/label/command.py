@@ -62,17 +62,21 @@ class Labelling:
     drawn: int
     rated: int
     used: int
-    equal: bool = False
-    scores: Sequence[str] = ()
     proposed: Sequence[AnswerKey] = ()
     figures: Sequence[LabelFigure] = ()
     needs: Sequence[Need] = ()
     notes: Sequence[str] = ()
+    scores: Sequence[str] = ()
+    equal: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        proposed = [{"id": one, "model": model} for one, model in self.proposed]
-        return fields_as_json(self) | {"proposed": proposed}
+        names = ("plan", "answers", "units", "unit", "drawn", "rated", "used", "equal", "scores")
+        return {
+            **fields_as_json(self, *names),
+            "proposed": [{"id": one, "model": model} for one, model in self.proposed],
+            **fields_as_json(self, "figures", "needs", "notes"),
+        }
 
 
 def default_plan(run: Path) -> Path:
@@ -301,12 +305,12 @@ class _Work:
             len(planned),
             done,
             count,
-            self.plan.equal,
-            self.start["scores"],
             added,
             figures,
             needs,
             [*self.population.remarks, *self._notes(draws, count)],
+            self.start["scores"],
+            self.plan.equal,
         )
 
     def _notes(self, draws: Sequence[Draw], used: int) -> list[str]:

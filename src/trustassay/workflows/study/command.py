@@ -20,7 +20,7 @@ from trustassay.show.text import amount
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.json_form import JsonForm, as_json
+from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
 from trustassay.workflows.study.figures import (
     ASSOCIATIONS,
@@ -180,17 +180,22 @@ class LabelStudy:
 
 
 @dataclass(frozen=True)
-class Study(JsonForm):
+class Study:
     """What there is to say of the scores of some runs; ``trustassay.study`` returns it."""
 
     runs: Sequence[str]
     answers: int
     questions: int
+    labels: Sequence[LabelStudy]
+    costs: Sequence[Cost]
     notes: Sequence[str]
     seed: int
     resamples: int
-    labels: Sequence[LabelStudy]
-    costs: Sequence[Cost]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
+        return fields_as_json(self, *names)
 
 
 @door()
@@ -249,11 +254,11 @@ def study(  # noqa: PLR0913 - one argument an option
         [str(path) for path in paths],
         len(answers.rows),
         len(np.unique(answers.questions)),
+        studied,
+        answers.costs,
         [*answers.notes, *_notes(columns), *(n for one in result.labels for n in one.notes)],
         seed,
         resamples,
-        studied,
-        answers.costs,
     )
 
 
