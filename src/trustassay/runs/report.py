@@ -362,11 +362,11 @@ def _count(
     step: Any,
 ) -> None:
     order = [info.name for info in infos]
-    asked = run.settings["backends"].get("model") or run.folder.path.name
+    unnamed = run.settings["backends"].get("model") or run.folder.path.name
     for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
         by_name = {one.metric: one for one in all_of_sample}
         assessments = [by_name[name] for name in order]
-        model = str(sample.get("model") or asked)
+        model = str(sample.get("model") or unnamed)
         domain = domain_of(sample, domain_field)
         flags = [problem_of(here.get(one.metric), one) is not None for one in assessments]
         counts.looked.add(assessments, flags)
