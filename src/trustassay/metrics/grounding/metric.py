@@ -20,7 +20,15 @@ from trustassay.metrics.grounding.evidence import (
     problem_in,
     view_of,
 )
-from trustassay.metrics.grounding.maths import Citation, Judgement, cited, judged, rest_of, scored
+from trustassay.metrics.grounding.maths import (
+    PARTS,
+    Citation,
+    Judgement,
+    cited,
+    judged,
+    rest_of,
+    scored,
+)
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
     Statement,
@@ -409,11 +417,7 @@ class Grounding(GroundingOptions):
     """
 
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
-    part_directions = directions(
-        neither="answered answered_stripped words blank answerable golds hits supported "
-        "supported_hits elements precise_elements supported_elements wrong_in_documents statements "
-        "supported_statements citations precise_citations invalid_citations"
-    )
+    part_directions = directions(neither=" ".join(PARTS))
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
