@@ -7,10 +7,11 @@ import dataclasses
 import io
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Literal, Protocol, Self, cast
 
 import numpy as np
@@ -196,17 +197,9 @@ class Summary:
         cls, found: Summarised, settings: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> Summary:
         """Return figures as a summary; ``keys`` gives their order, if not that of ``found``."""
-        return cls(
-            found.values if keys is None else {key: found.values[key] for key in keys},
-            found.n,
-            found.failed,
-            found.intervals,
-            found.support,
-            found.not_applicable,
-            settings,
-            found.without_interval,
-            units=found.units,
-        )
+        named = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+        values = found.values if keys is None else {key: found.values[key] for key in keys}
+        return cls(**{**named, "values": values}, settings=settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
@@ -291,6 +284,13 @@ class Summarised:
             self.without_interval[key] = interval
         elif interval is not None:
             self.intervals[key] = interval
+
+
+def chunks(assessments: Iterable[Assessment], n: int = 4096) -> Iterator[list[Assessment]]:
+    """Yield assessments ``n`` at a time, so that few are held at once."""
+    iterator = iter(assessments)
+    while chunk := list(islice(iterator, n)):
+        yield chunk
 
 
 def units_of(assessments: Iterable[Any]) -> Units | None:

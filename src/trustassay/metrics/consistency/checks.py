@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Choice, Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
@@ -78,11 +78,6 @@ class ConsistencyOptions(Metric):
         """The template around the question, the options and the examples."""
         return shipped(__package__, "choose", self.prompt)
 
-    @property
-    def repair(self) -> Prompt:
-        """What asks once more after a reply that names no option."""
-        return shipped(__package__, "again")
-
     @cached_property
     def examples(self) -> list[dict[str, object]]:
         """The five examples in front of the question."""
@@ -121,24 +116,17 @@ async def others_of(pool: Pool, models: Models) -> list[Sample]:
 
 async def _answered(pool: Pool, place: int, models: Models) -> Sample:
     """Return a sample; one of another shard with the response that is asked for there."""
-    sample = pool[place]
-    if sample.answered or pool.own is not pool:
-        return sample
-    return await pool.filled(place, models)
+    known = pool[place].answered or pool.own is not pool
+    return pool[place] if known else await pool.filled(place, models)
 
 
 async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:
-    """Return up to ``options.candidates`` distractors of a sample, best first.
-
-    Raises:
-        BackendError: a source of distractors failed.
-    """
+    """Return up to ``options.candidates`` distractors of a sample, best first."""
     sample, models = context.sample, context.models
     answer = answer_of(sample)
     aliases = _aliases(sample) if options.aliases else []
     found = _given(sample, aliases) if options.takes("given") else []
-    named = options.named_sources
-    sources = models.names("distractors") if named is None else named
+    sources = options.named_sources or models.names("distractors")
     asked = [name for name in sources if name not in ("given", "pool")]
     others: Sequence[str] = ()
     if options.takes("pool"):
@@ -225,8 +213,7 @@ class Offers:
         return unread.turned(self.places[number])
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """A check that was made, and its row of the evidence."""
 
     offer: Offer
@@ -265,12 +252,8 @@ async def check(
     Where ``options.unparsed`` is ``again``, a reply that names no option is asked for once more;
     if that one names none either, another check takes its place. With more such replies than may
     be replaced the answer stays open, and no more is asked.
-
-    Raises:
-        BackendError: a call failed.
-        PromptError: the template asks for something that there is not.
     """
-    waiting, done, replaced = list(offers.wanted), [], 0
+    waiting, done, replaced = list(offers.wanted), list[Done](), 0
     while waiting:
         batch = waiting[:1] if options.stop else waiting
         made = await all_of(_checked(options, sample, models, offer) for offer in batch)
@@ -291,8 +274,7 @@ async def check(
 async def _checked(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
 ) -> Done:
-    texts = offer.texts(answer_of(sample))
-    template = options.template
+    texts, template = offer.texts(answer_of(sample)), options.template
     prompt = template.filled(
         question=one_line(sample.question), options=texts, examples=options.examples
     )
@@ -316,7 +298,7 @@ async def _checked(
     def unread(read: tuple[Choice, int | None]) -> Unread | None:
         if read[1] is not None or options.unparsed != "again":
             return None
-        repair = options.repair
+        repair = shipped(__package__, "again")
         return Unread(read[0].reply, repair.filled(), f"{template.name}+{repair.name}")
 
     read, again = await asked_twice(chosen, prompt, template.name, unread)

@@ -41,6 +41,7 @@ from trustassay.metrics.fewl.references import (
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
+from trustassay.texts import amount
 from trustassay.views import View
 
 CHANCE = 50.0
@@ -163,16 +164,11 @@ class Fewl(FewlOptions):
             self._expertise(present, comparing, questions),
             asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
         )
-        rows = []
-        for one, near, knows, elsewhere in zip(
-            present, agreement, expertise, likeness, strict=True
-        ):
-            if knows is None:
-                absent.append(
-                    Absent(one.shown, "said neither yes nor no of the answers it was asked")
-                )
-            else:
-                rows.append((one, near, knows, elsewhere))
+        columns = zip(present, agreement, expertise, likeness, strict=True)
+        rows = [row for row in columns if row[2] is not None]
+        why = "said neither yes nor no of the answers it was asked"
+        unread = zip(present, expertise, strict=True)
+        absent += [Absent(one.shown, why) for one, knows in unread if knows is None]
         if not rows:
             return self._not_assessable(sample, absent)
         present, agreement, expertise, likeness = (
@@ -209,20 +205,20 @@ class Fewl(FewlOptions):
         weights, counting = self._weights(np.array(expertise))
         has_penalty = np.array([bool(values) for values in likeness])
         penalties = np.array([float(np.mean(values)) if values else 0.0 for values in likeness])
-        score, plain = (
-            float(
-                maths.score(
-                    agreement,
-                    weights,
-                    lost,
-                    divergence=self.divergence,
-                    form=self.form,
-                    present=counting,
-                    has_penalty=has_penalty,
-                )[0]
+
+        def score(lost: NDArray[np.float64] | None) -> float:
+            found = maths.score(
+                agreement,
+                weights,
+                lost,
+                divergence=self.divergence,
+                form=self.form,
+                present=counting,
+                has_penalty=has_penalty,
             )
-            for lost in (penalties if self.penalising != "none" else None, None)
-        )
+            return float(found[0])
+
+        plain = score(None)
         parts = {
             "no_penalty": plain,
             "agreement": float(weights @ np.array(agreement)),
@@ -234,9 +230,8 @@ class Fewl(FewlOptions):
             if (has_penalty & counting).any():
                 parts["penalty"] = float(penalties[has_penalty & counting].mean())
         if self.wants_pairs:
-            parts["pairs"] = min(
-                self.pairs, len(sample.wrong_answers), len(sample.corrected_answers)
-            )
+            given = len(sample.wrong_answers), len(sample.corrected_answers)
+            parts["pairs"] = min(self.pairs, *given)
         if sample.label is not None:
             parts["label"] = sample.label
         columns = zip(present, agreement, expertise, weights.tolist(), likeness, strict=True)
@@ -257,7 +252,7 @@ class Fewl(FewlOptions):
         return Assessment(
             sample.id,
             self.name,
-            score,
+            score(penalties) if self.penalising != "none" else plain,
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
             evidence=[one.to_json() for one in (weighting, *rows, *absent, *nearest)],
@@ -280,7 +275,7 @@ class Fewl(FewlOptions):
         has_penalty: Any,
         neighbours: Sequence[Neighbour],
     ) -> str:
-        words = [f"{len(present)} references"] if len(present) != 1 else ["1 reference"]
+        words = [amount(len(present), "reference")]
         if self.weighting == "single-best" and len(present) > 1:
             words = [f"the best of {len(present)} references"]
         words += [f"{one.absent} {one.why}: its weight went to the others" for one in absent]
@@ -288,10 +283,9 @@ class Fewl(FewlOptions):
             if not neighbours:
                 words.append("no question is near enough for a penalty, so there is none")
             elif not has_penalty.all():
-                without = [
-                    one.shown for one, has in zip(present, has_penalty, strict=True) if not has
-                ]
-                words.append(f"no penalty of {', '.join(without)}: answered no neighbour")
+                pairs = zip(present, has_penalty, strict=True)
+                without = ", ".join(one.shown for one, has in pairs if not has)
+                words.append(f"no penalty of {without}: answered no neighbour")
         return "; ".join(words)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
@@ -359,9 +353,8 @@ class _Comparing:
         self, reference: Reference, neighbours: Sequence[Neighbour]
     ) -> list[float]:
         """Return how much the answer is like a reference's answers to other questions."""
-        return await self.answer_with(
-            [one.answers[reference.key] for one in neighbours if reference.key in one.answers]
-        )
+        known = (one.answers.get(reference.key) for one in neighbours)
+        return await self.answer_with([text for text in known if text is not None])
 
     async def expertise(self, reference: Reference) -> float | None:
         """Return how much nearer a reference is to right answers than to wrong ones.
@@ -386,13 +379,10 @@ class _Comparing:
         """Return the answers that a reference should be near to, and those it should not."""
         sample, pairs = self.sample, self.options.pairs
         if self.options.weighting == "ideal":
-            return [alias for aliases in sample.answers for alias in aliases], (
-                sample.incorrect_answers
-            )
+            right = [alias for aliases in sample.answers for alias in aliases]
+            return right, sample.incorrect_answers
         return sample.corrected_answers[:pairs], sample.wrong_answers[:pairs]
 
     async def _all(self, text: str, references: Sequence[str]) -> list[float]:
-        question = self.sample.question
-        return await asyncio.gather(
-            *(self.models.compare(text, other, question) for other in references)
-        )
+        compare, question = self.models.compare, self.sample.question
+        return await asyncio.gather(*(compare(text, other, question) for other in references))

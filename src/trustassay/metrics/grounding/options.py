@@ -9,13 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from trustassay.capabilities import Entailment
-from trustassay.errors import (
-    UnknownNameError,
-    UsageError,
-    check_choices,
-    check_least,
-    did_you_mean,
-)
+from trustassay.errors import UnknownNameError, UsageError, check_choices, check_least, did_you_mean
 from trustassay.metric import Inventory, Metric
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
@@ -86,9 +80,7 @@ PROFILES = {
         lines=False,
         asides=False,
         zero="last",
-        invalid="void",
         duplicates="each",
-        precision="paper",
         words=False,
         lists_split=False,
         blank="skip",
@@ -139,11 +131,7 @@ class GroundingOptions(Metric):
     @cached_property
     def rules(self) -> Rules:
         """The rules of the profile with this metric's own options put in."""
-        own = {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(Rules)
-            if hasattr(self, f.name)
-        }
+        own = {f.name: getattr(self, f.name, None) for f in dataclasses.fields(Rules)}
         named = {k: v for k, v in own.items() if v is not None and not callable(v)}
         return dataclasses.replace(PROFILES[self.profile], **named)
 

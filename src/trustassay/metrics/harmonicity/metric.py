@@ -8,13 +8,12 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import Summarised, interval_of, units_of
+from trustassay.assessment import Summarised, chunks, interval_of, units_of
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import (
@@ -329,9 +328,6 @@ def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[
 
 Floats = NDArray[np.float64]
 
-CHUNK = 4096
-
-
 _TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
 """Figures that are sums, and not means."""
 _COUNTED = _TOTALS | {"perturbations"}
@@ -419,8 +415,7 @@ def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> tup
     """Return how many samples failed, and what is kept of those with a score."""
     failed, found = 0, Scores.of(figures)
     averaged = [key for key in found.keys if key not in ("mean", "stable_mean", "stable_share")]
-    iterator = iter(assessments)
-    while chunk := list(islice(iterator, CHUNK)):
+    for chunk in chunks(assessments):
         failed += sum(one.error is not None for one in chunk)
         scored = [one for one in chunk if one.error is None and one.score is not None]
         if scored:
