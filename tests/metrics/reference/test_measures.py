@@ -11,7 +11,7 @@ import pytest
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference import measures as module
 from trustassay.metrics.reference.maths import Aggregate
-from trustassay.metrics.reference.measures import Recipe, lexical_parts, missing
+from trustassay.metrics.reference.measures import Compared, Recipe, lexical_parts, missing
 from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
 sacrebleu = pytest.importorskip("sacrebleu", reason="pip install '.[reference]'")
@@ -32,7 +32,7 @@ def parts(
     names: Sequence[str] = NAMES,
     question: str = QUESTION,
 ) -> dict[str, float]:
-    return lexical_parts(names, answer, golds, question, aggregate, recipe)
+    return lexical_parts(names, Compared(answer, golds, question, aggregate, recipe))
 
 
 def test_words_by_hand() -> None:

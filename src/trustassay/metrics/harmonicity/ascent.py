@@ -28,6 +28,7 @@ from trustassay.errors import (
 )
 from trustassay.event_loop import all_of
 from trustassay.metrics.harmonicity import maths
+from trustassay.metrics.harmonicity.asking import vectors_of
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MOST,
@@ -124,8 +125,13 @@ class Ascent:
             names.append(self.candidate)
         found = families(names, self.length, self.range)
         if self.candidate == "words":
-            return found[0], Family("words", _words(self.length), appends=True)
+            return found[0], Family("words", self._with_words, appends=True)
         return found[0], found[-1]
+
+    def _with_words(self, text: str, rng: np.random.Generator) -> str:
+        words = synonym_words()
+        picks = rng.integers(0, len(words), rng.integers(1, self.length + 1))
+        return " ".join([text, *(words[i] for i in picks)])
 
     def ball_of(self, prompt: str) -> list[str]:
         """Return the nudged prompts behind the gamma of ``prompt``."""
@@ -170,10 +176,8 @@ async def climb(
     the same points. Ends after the steps, when the calls left are too few for a candidate, or
     when it stays and its candidates are the ball, which would be the same again.
     ``used`` tells the calls that the search has taken so far; without it every prompt counts with
-    the most that it can take when none fails.
-
-    Raises:
-        BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
+    the most that it can take when none fails. Raises BackendError, AssessmentError or
+    NoPerturbationError if the start cannot be measured.
     """
     start = await _measured(prompt, models, how, 0, 0)
     if start.gamma is None:
@@ -222,7 +226,7 @@ async def _measured(prompt: str, models: Models, how: Ascent, step: int, number:
     """Return the gamma of a prompt; a failure is a point without one, except at the start."""
     try:
         replies = await _asked([prompt, *how.ball_of(prompt)], models, how)
-        vectors = np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in replies)))
+        vectors = await vectors_of(replies, models)
     except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
@@ -242,14 +246,3 @@ async def _asked(prompts: list[str], models: Models, how: Ascent) -> list[str]:
         return reply.text
 
     return await all_of(map(asked, prompts))
-
-
-def _words(length: int) -> Callable[[str, np.random.Generator], str]:
-    """Append common words."""
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        words = synonym_words()
-        picks = rng.integers(0, len(words), rng.integers(1, length + 1))
-        return " ".join([text, *(words[i] for i in picks)])
-
-    return apply

@@ -12,14 +12,8 @@ from typing import ClassVar, Literal
 import jinja2
 import numpy as np
 
-from trustassay.capabilities import Models, Reply
-from trustassay.errors import (
-    AssessmentError,
-    CallError,
-    UsageError,
-    check_choices,
-    check_least,
-)
+from trustassay.capabilities import Models, Reply, Vectors
+from trustassay.errors import AssessmentError, CallError, UsageError, check_choices, check_least
 from trustassay.metric import Metric
 from trustassay.metrics.harmonicity.evidence import Answer
 from trustassay.metrics.harmonicity.perturbations import (
@@ -140,8 +134,7 @@ class PerturbingOptions(Metric):
 def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
     """Return the response, the resamples that say something, and the names of those that do not.
 
-    Raises:
-        AssessmentError: the response is blank, or more resamples are than are not.
+    Raises AssessmentError if the response is blank, or more resamples are than are not.
     """
     if sample.response is None:
         raise AssessmentError("has resamples, but no response to compare them with")
@@ -192,11 +185,8 @@ class Asking:
         """Return the answers to ``n`` further perturbed prompts.
 
         One that the endpoint refuses, or whose reply is empty, is recorded and replaced by another;
-        at most as many may be lost in this way as are wanted in total.
-
-        Raises:
-            AssessmentError: more are lost than that, or the prompt cannot be perturbed.
-            BackendError: a call failed otherwise.
+        with more lost than are wanted in total, or a prompt that cannot be perturbed, it raises
+        AssessmentError.
         """
         answers: list[Answer] = []
         while len(answers) < n:
@@ -305,3 +295,8 @@ class Asking:
 def is_cut(reply: Reply) -> bool:
     """Whether a reply ended because its tokens were used up."""
     return reply.finish == "length"
+
+
+async def vectors_of(texts: Sequence[str], models: Models) -> Vectors:
+    """Return the vectors of texts without the white space around them, shape (n, d)."""
+    return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))

@@ -27,7 +27,12 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded
+from trustassay.metrics.harmonicity.asking import (
+    Asking,
+    PerturbingOptions,
+    recorded,
+    vectors_of,
+)
 from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Refused, view_of
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
@@ -101,8 +106,8 @@ class Perturbing(PerturbingOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
-        failed, scores = _collect(assessments, self.figures)
-        found = Summarised(n=len(assessments), failed=failed)
+        scores = Scores(assessments, self.figures)
+        found = Summarised(n=len(assessments), failed=scores.failed)
         why = "no answer is stable" if scores.scores else "no sample was scored"
         for key in self.figures:
             n, value, interval = scores.behind(key), None, None
@@ -116,11 +121,8 @@ class Perturbing(PerturbingOptions):
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
         original, answers = await _both(asking.original(), asking.more(self.perturbations))
-        return (
-            original,
-            answers,
-            await self._compared(asking.sample, original, answers, asking.models),
-        )
+        parts = await self._compared(asking.sample, original, answers, asking.models)
+        return original, answers, parts
 
     @abstractmethod
     async def _compared(
@@ -172,12 +174,8 @@ class Harmonicity(Perturbing):
     @property
     def title(self) -> str:  # type: ignore[override]
         """What it is called; in a run also what the scale of gamma depends on."""
-        of = (
-            f"; embedder {self.embedder}, stable below {self.stability_bound:g}"
-            if self.backend_names
-            else ""
-        )
-        return f"Harmonic robustness (gamma{of})"
+        of = f"; embedder {self.embedder}, stable below {self.stability_bound:g}"
+        return f"Harmonic robustness (gamma{of if self.backend_names else ''})"
 
     def needs(self) -> Sequence[Need]:
         """An embedder, and a model if samples have no resamples."""
@@ -188,7 +186,7 @@ class Harmonicity(Perturbing):
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await _both(asking.original(), asking.more(wanted))
-        vectors = await _vectors([original, *(a.answer for a in answers)], asking.models)
+        vectors = await vectors_of([original, *(a.answer for a in answers)], asking.models)
         while True:
             parts = self._parts(asking.sample, vectors)
             left = self.perturbations - len(answers)
@@ -196,7 +194,7 @@ class Harmonicity(Perturbing):
                 return original, answers, parts
             new = await asking.more(min(max(2, len(answers) // 2), left))
             answers += new
-            added = await _vectors([a.answer for a in new], asking.models)
+            added = await vectors_of([a.answer for a in new], asking.models)
             vectors = np.concatenate([vectors, added])
 
     def _clear(self, parts: Mapping[str, float], vectors: Vectors, left: int) -> bool:
@@ -211,7 +209,9 @@ class Harmonicity(Perturbing):
     async def _compared(
         self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
     ) -> dict[str, float]:
-        return self._parts(sample, await _vectors([original, *(a.answer for a in answers)], models))
+        return self._parts(
+            sample, await vectors_of([original, *(a.answer for a in answers)], models)
+        )
 
     def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
@@ -292,10 +292,6 @@ async def _both(
             task.cancel()
 
 
-async def _vectors(texts: Sequence[str], models: Models) -> Vectors:
-    return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))
-
-
 async def _entails(models: Models, premise: str, hypothesis: str) -> float:
     """Return the probability of entailment; the same text entails itself."""
     premise, hypothesis = premise.strip(), hypothesis.strip()
@@ -342,7 +338,6 @@ _LARGEST = {
 """The largest value of one sample, where that is not 1."""
 
 
-@dataclass
 class Scores:
     """What is kept of the scored samples: their scores, and sums of all that is averaged.
 
@@ -350,31 +345,28 @@ class Scores:
     number of ``stable_mean`` is 0 for a sample that is not stable.
     """
 
-    keys: Sequence[str]
-    sums: RowSums
-    scores: array[float]
-    units: array[int]
+    def __init__(self, assessments: Iterable[Assessment], figures: Iterable[str]) -> None:
+        self.keys = [key for key in figures if key not in _QUANTILES]
+        self.sums = RowSums(2 + len(self.keys))
+        self.scores, self.units = array("d"), array("q")
+        self.failed = 0
+        for chunk in chunks(assessments):
+            self.failed += sum(one.error is not None for one in chunk)
+            if scored := [one for one in chunk if one.error is None and one.score is not None]:
+                self._add(scored)
 
-    @classmethod
-    def of(cls, figures: Iterable[str]) -> Scores:
-        """Return those of no sample yet, for these figures."""
-        keys = [key for key in figures if key not in _QUANTILES]
-        return cls(keys, RowSums(2 + len(keys)), array("d"), array("q"))
-
-    def add(
-        self,
-        scores: Floats,
-        stable: NDArray[np.bool_],
-        parts: Mapping[str, Floats],
-        units: NDArray[np.int64] | None = None,
-    ) -> None:
-        """Count in more samples; all shapes are (m,). units: as for :meth:`RowSums.add`."""
+    def _add(self, scored: Sequence[Assessment]) -> None:
+        scores = np.array([one.score for one in scored], dtype=np.float64)
+        stable = np.array([one.verdict == "stable" for one in scored])
         own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
-        columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
+        columns = [np.ones(len(scores)), stable]
+        for key in self.keys:
+            parts = own.get(key)
+            columns.append([one.parts.get(key, 0.0) for one in scored] if parts is None else parts)
+        units = units_of(scored)
         self.sums.add(np.stack(columns, axis=1, dtype=np.float64), units)
-        self.scores.frombytes(scores.astype(np.float64).tobytes())
-        known = np.full(len(scores), -1) if units is None else units
-        self.units.frombytes(known.astype(np.int64).tobytes())
+        self.scores.extend(scores.tolist())
+        self.units.extend([-1] * len(scored) if units is None else units.tolist())
 
     def behind(self, key: str) -> int:
         """Return the number of samples that a figure is made of."""
@@ -409,20 +401,3 @@ class Scores:
         share = min(max(mean / largest, 0.0), 1.0)
         low, high = mean_interval(share, variance / largest**2, worth)
         return low * largest, high * largest
-
-
-def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> tuple[int, Scores]:
-    """Return how many samples failed, and what is kept of those with a score."""
-    failed, found = 0, Scores.of(figures)
-    averaged = [key for key in found.keys if key not in ("mean", "stable_mean", "stable_share")]
-    for chunk in chunks(assessments):
-        failed += sum(one.error is not None for one in chunk)
-        scored = [one for one in chunk if one.error is None and one.score is not None]
-        if scored:
-            found.add(
-                np.array([one.score for one in scored], dtype=np.float64),
-                np.array([one.verdict == "stable" for one in scored]),
-                {key: np.array([one.parts.get(key, 0.0) for one in scored]) for key in averaged},
-                units_of(scored),
-            )
-    return failed, found
