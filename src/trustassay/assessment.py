@@ -286,10 +286,13 @@ class Summarised:
             self.intervals[key] = interval
 
 
-def chunks(assessments: Iterable[Assessment], n: int = 4096) -> Iterator[list[Assessment]]:
-    """Yield assessments ``n`` at a time, so that few are held at once."""
+CHUNK = 4096
+
+
+def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
+    """Yield assessments in lists of :data:`CHUNK`, so that few are held at once."""
     iterator = iter(assessments)
-    while chunk := list(islice(iterator, n)):
+    while chunk := list(islice(iterator, CHUNK)):
         yield chunk
 
 

@@ -66,16 +66,13 @@ class Bm25:
 
     @classmethod
     def open(cls, folder: Path) -> Bm25:
-        """Open a finished index.
-
-        Raises:
-            BackendError: it is not a finished index, was built with other rules, or lacks files.
+        """Open a finished index; raises BackendError if it is none, was built with other rules, or
+        lacks files.
         """
         content = manifest_of(folder)
         if content is None:
-            raise BackendError(
-                f"{folder}: is not a finished index (it has no {MANIFEST}); build it"
-            )
+            words = f"is not a finished index (it has no {MANIFEST}); build it"
+            raise BackendError(f"{folder}: {words}")
         if content["analysis"] != ANALYSIS:
             raise BackendError(f"{folder}: was built with other rules ({content['analysis']})")
         for name, size in content["files"].items():
@@ -106,13 +103,9 @@ class Bm25:
             return []
         hits = self._hits(self._query(words), k)
         numbers = self._searcher.fast_field_values("number", [place for _, place in hits])
-        ranked = sorted(
-            (
-                (-round(score, DIGITS), number, place)
-                for (score, place), number in zip(hits, numbers, strict=True)
-            ),
-            key=lambda hit: hit[:2],
-        )
+        rows = zip(hits, numbers, strict=True)
+        ranked = [(-round(score, DIGITS), number, place) for (score, place), number in rows]
+        ranked.sort(key=lambda hit: hit[:2])
         return [self._passage(place, -score) for score, _, place in ranked[:k]]
 
     def _query(self, words: Counter[str]) -> tantivy.Query:
@@ -155,10 +148,10 @@ def build_index(
     Raises:
         BackendError: ``folder`` holds something else.
     """
-    if folder.exists() and not (folder.is_dir() and (_is_index(folder) or _is_empty(folder))):
-        raise BackendError(
-            f"{folder}: contains something that is not an index; choose another folder"
-        )
+    empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not empty and manifest_of(folder) is None:
+        words = "contains something that is not an index; choose another folder"
+        raise BackendError(f"{folder}: {words}")
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
         if is_current(folder, corpus):
@@ -169,38 +162,23 @@ def build_index(
             for path in part.iterdir():
                 if path.name != LOCK:
                     path.unlink()
-            with _full_disk_told(part, folder):
+            try:
                 count = _fill(_new_index(part), passages)
                 _finish(part, {**about, "corpus": corpus, "passages": count})
+            except (ValueError, OSError):  # tantivy has other words for a full disk, and no name
+                if has_no_room(part):
+                    raise DiskFullError(folder) from None
+                raise
             shutil.rmtree(folder, ignore_errors=True)
             part.replace(folder)
             (folder / LOCK).unlink()
     return Bm25.open(folder)
 
 
-@contextmanager
-def _full_disk_told(part: Path, folder: Path) -> Iterator[None]:
-    """Say that the disk is full where it is: tantivy has other words, and no name."""
-    try:
-        yield
-    except (ValueError, OSError):
-        if has_no_room(part):
-            raise DiskFullError(folder) from None
-        raise
-
-
 def is_current(folder: Path, corpus: str) -> bool:
     """Whether ``folder`` holds a finished index of just this content, made by today's rules."""
     found = manifest_of(folder) or {}
     return found.get("corpus") == corpus and found.get("analysis") == ANALYSIS
-
-
-def _is_index(folder: Path) -> bool:
-    return manifest_of(folder) is not None
-
-
-def _is_empty(folder: Path) -> bool:
-    return not any(folder.iterdir())
 
 
 @contextmanager
@@ -287,15 +265,9 @@ def _fill(index: tantivy.Index, passages: Iterable[Passage]) -> int:
 @cache
 def _analyzer() -> tantivy.TextAnalyzer:
     engine = _tantivy()
-    part = engine.Filter
-    building = engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
-    for step in (
-        part.remove_long(LONGEST_WORD),
-        part.lowercase(),
-        part.ascii_fold(),
-        part.stopword("english"),
-        part.stemmer("english"),
-    ):
+    part, building = engine.Filter, engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
+    english = part.stopword("english"), part.stemmer("english")
+    for step in (part.remove_long(LONGEST_WORD), part.lowercase(), part.ascii_fold(), *english):
         building = building.filter(step)
     analyzer: tantivy.TextAnalyzer = building.build()
     return analyzer
@@ -305,8 +277,7 @@ def _tantivy() -> Any:
     try:
         import tantivy
     except ImportError:
-        message = f"bm25 needs tantivy: {install('retrieval')}"
-        raise BackendError(message) from None
+        raise BackendError(f"bm25 needs tantivy: {install('retrieval')}") from None
     return tantivy
 
 
@@ -337,9 +308,8 @@ def bm25_retriever(
     path = Path(path)
     if manifest_of(path) is not None:
         if index or words is not None:
-            raise BackendError(
-                f"{path}: is already an index; index and words are options for a corpus"
-            )
+            told = "is already an index; index and words are options for a corpus"
+            raise BackendError(f"{path}: {told}")
         return _opened(path)
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
         raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")
@@ -351,8 +321,7 @@ def bm25_retriever(
         return Bm25.open(folder)
     about = {"source": str(path.absolute()), "words": words}
     try:
-        passages = _passages(path, words, progress=progress)
-        return build_index(folder, passages, corpus, about)
+        return build_index(folder, _passages(path, words, progress=progress), corpus, about)
     except DiskFullError:
         raise
     except OSError as error:

@@ -103,7 +103,7 @@ class Refusal(EvidenceRow):
     told_by = ("text",)
 
     text: str
-    detector: str
+    detector: str = ""
 
 
 @dataclass(frozen=True, slots=True)

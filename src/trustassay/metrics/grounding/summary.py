@@ -206,9 +206,8 @@ class Answers:
         self._alone = np.zeros(len(self._members), dtype=int)
         self._sums = RowSums(2 * len(self._keys))
 
-    def rows(self, scored: Sequence[Assessment]) -> Floats:
-        """Return the rows of m answers, shape (m, 2 K)."""
-        table = maths.part_table([one.parts for one in scored])
+    def rows(self, table: Mapping[str, Floats]) -> Floats:
+        """Return the rows of m answers from their parts, shape (m, 2 K)."""
         found = maths.terms(table, self.correctness, skip_blank=self._rules.blank == "skip")
         populations = np.array([found[key][1] for key in self._keys])
         terms = np.array([found[key][0] for key in self._keys])
@@ -274,7 +273,7 @@ def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> 
     for chunk in chunks(assessments):
         failed += sum(a.error is not None for a in chunk)
         if scored := [a for a in chunk if is_scored(a)]:
-            answers.add(answers.rows(scored), units_of(scored))
+            answers.add(answers.rows(maths.part_table([a.parts for a in scored])), units_of(scored))
     support, units = answers.support, answers.units
     values, reasons = _values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
@@ -401,8 +400,8 @@ class WeightedAnswers:
         for chunk in chunks(assessments):
             rows = np.zeros((len(chunk), answers.width))
             scored = [is_scored(one) for one in chunk]
-            if any(scored):
-                rows[scored] = answers.rows([one for one in chunk if is_scored(one)])
+            if parts := [one.parts for one in chunk if is_scored(one)]:
+                rows[scored] = answers.rows(maths.part_table(parts))
             found.append(rows)
         return cls(answers, np.concatenate(found))
 

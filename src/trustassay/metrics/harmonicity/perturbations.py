@@ -140,31 +140,16 @@ def shown(original: str, changed: str) -> str:
 
 
 def _tail(
-    text: str,
-    rng: np.random.Generator,
-    length: int,
-    n: int,
-    character: Callable[[int], str],
-    before: str = "",
+    text: str, rng: np.random.Generator, length: int, characters: str, before: str = ""
 ) -> str:
-    """Append ``before`` and one to ``length`` of n characters."""
-    picks = rng.integers(0, n, rng.integers(1, length + 1))
-    return text + before + "".join(character(int(i)) for i in picks)
+    """Append ``before`` and one to ``length`` of some characters."""
+    picks = rng.integers(0, len(characters), rng.integers(1, length + 1))
+    return text + before + "".join(characters[i] for i in picks)
 
 
-def _control(text: str, rng: np.random.Generator, length: int, _: int) -> str:
-    return _tail(text, rng, length, len(CONTROL), CONTROL.__getitem__)
-
-
-def _whitespace(text: str, rng: np.random.Generator, length: int, _: int) -> str:
-    return _tail(text, rng, length, len(WHITESPACE), WHITESPACE.__getitem__)
-
-
-def _codes(text: str, rng: np.random.Generator, length: int, last: int) -> str:
-    """Append a space and characters of the codes 0 to ``last``, surrogates left out."""
-    below = min(last + 1, SURROGATES.start)
-    n = below + max(last + 1 - SURROGATES.stop, 0)
-    return _tail(text, rng, length, n, lambda i: chr(i if i < below else i + len(SURROGATES)), " ")
+@cache
+def _up_to(last: int) -> str:
+    return "".join(chr(code) for code in range(last + 1) if code not in SURROGATES)
 
 
 @cache
@@ -172,11 +157,6 @@ def _rare() -> str:
     """Return letters of scripts that are rare in any training data, assigned and visible."""
     points = (chr(i) for first, last in _RARE_BLOCKS for i in range(first, last))
     return "".join(c for c in points if unicodedata.category(c) in {"Lo", "Lu", "Ll"})
-
-
-def _unicode(text: str, rng: np.random.Generator, length: int, _: int) -> str:
-    """Append a space, so that the last word stays whole, and rare letters."""
-    return _tail(text, rng, length, len(_rare()), _rare().__getitem__, " ")
 
 
 def _typo(text: str, rng: np.random.Generator, length: int, _: int) -> str:
@@ -238,14 +218,15 @@ def _synonym(text: str, rng: np.random.Generator, length: int, _: int) -> str:
 
 
 FAMILIES: Mapping[str, Callable[[str, np.random.Generator, int, int], str]] = {
-    "control": _control,
-    "codes": _codes,
-    "unicode": _unicode,
-    "whitespace": _whitespace,
+    "control": lambda text, rng, length, _: _tail(text, rng, length, CONTROL),
+    "codes": lambda text, rng, length, last: _tail(text, rng, length, _up_to(last), " "),
+    "unicode": lambda text, rng, length, _: _tail(text, rng, length, _rare(), " "),
+    "whitespace": lambda text, rng, length, _: _tail(text, rng, length, WHITESPACE),
     "typo": _typo,
     "synonym": _synonym,
 }
-"""Each takes also a length, and the last code that it draws."""
+"""Each takes also a length, and the last code that it draws. A space comes first where the last
+word is to stay whole."""
 APPENDING = frozenset({"control", "codes", "unicode", "whitespace"})
 
 
