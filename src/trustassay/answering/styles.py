@@ -211,12 +211,12 @@ def pairs_in(text: str) -> AnswerPairs:
     """
     found: dict[bool, dict[int, str]] = {True: {}, False: {}}
     for item, words in _with_words(list(_ITEM.finditer(text)), text):
-        wrong = item["kind"].lower() in ("wrong", "incorrect")
+        is_wrong = item["kind"].lower() in ("wrong", "incorrect")
         if words:
-            found[wrong].setdefault(int(item["number"]), words)
+            found[is_wrong].setdefault(int(item["number"]), words)
     both = [number for number in found[True] if number in found[False]]
-    answers = (tuple(found[kind][number] for number in both) for kind in (True, False))
-    return AnswerPairs(*answers, len(found[True].keys() ^ found[False].keys()))
+    wrong, corrected = (tuple(found[kind][number] for number in both) for kind in (True, False))
+    return AnswerPairs(wrong, corrected, len(found[True].keys() ^ found[False].keys()))
 
 
 @dataclass(frozen=True)

@@ -171,30 +171,20 @@ LONGEST = 500
 """Characters of a reply in the evidence; the stored call holds it whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What one check offers: four texts, ``None`` where the answer stands among the distractors."""
+class Offer(NamedTuple):
+    """What one check offers: distractors, and the answer at its place among them, ``right``."""
 
-    distractors: tuple[Distractor | None, ...]
+    distractors: Sequence[Distractor]
+    right: int
 
-    @property
-    def right(self) -> int:
-        """Where the answer stands."""
-        return self.distractors.index(None)
-
-    def texts(self, answer: str) -> list[str]:
-        """Return the five options, each in one line."""
-        texts = [answer if one is None else one_line(one.text) for one in self.distractors]
-        return [*texts, NONE_OF_THEM]
-
-    def turned(self, place: int) -> Offer:
-        """Return the same distractors in another order, and the answer at another place."""
-        first, *others = (one for one in self.distractors if one is not None)
-        return _offer([*others, first], place)
+    def options(self, answer: str) -> list[Option]:
+        """Return the first four options, each in one line."""
+        found = [Option(one_line(one.text), one.source, one.level) for one in self.distractors]
+        found.insert(self.right, Option(answer))
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
+class Offers(NamedTuple):
     """What the checks of a sample offer, and what the checks do that stand in for others.
 
     places: where the answer stands in each of ``spare``, and in those that follow them.
@@ -210,7 +200,8 @@ class Offers:
         """
         if number < len(self.spare):
             return self.spare[number]
-        return unread.turned(self.places[number])
+        first, *others = unread.distractors
+        return Offer([*others, first], self.places[number])
 
 
 class Done(NamedTuple):
@@ -231,17 +222,9 @@ def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Of
     most = wanted + maths.most_replaced(wanted)
     triples = maths.triples(len(found), most, generator(seed, sample_id, "triples"))
     places = maths.places(most, generator(seed, sample_id, "places"))
-    made = [
-        _offer([found[i] for i in triple], place)
-        for triple, place in zip(triples, places, strict=False)
-    ]
+    chosen = ([found[i] for i in triple] for triple in triples)
+    made = list(map(Offer, chosen, places))
     return Offers(made[:wanted], made[wanted:], places[wanted:])
-
-
-def _offer(distractors: Sequence[Distractor], place: int) -> Offer:
-    options: list[Distractor | None] = list(distractors)
-    options.insert(place, None)
-    return Offer(tuple(options))
 
 
 async def check(
@@ -274,7 +257,8 @@ async def check(
 async def _checked(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
 ) -> Done:
-    texts, template = offer.texts(answer_of(sample)), options.template
+    offered, template = offer.options(answer_of(sample)), options.template
+    texts = [*(one.text for one in offered), NONE_OF_THEM]
     prompt = template.filled(
         question=one_line(sample.question), options=texts, examples=options.examples
     )
@@ -306,10 +290,7 @@ async def _checked(
     choice, index = again or read
     likely = choice.way == "likelihood"
     row = Row(
-        [
-            Option(text) if one is None else Option(text, one.source, one.level)
-            for one, text in zip(offer.distractors, texts, strict=False)
-        ],
+        offered,
         LETTERS[offer.right],
         None if index is None else LETTERS[index],
         choice.way,

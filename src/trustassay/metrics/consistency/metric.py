@@ -146,6 +146,10 @@ class Consistency(ConsistencyOptions):
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     verdicts: ClassVar[tuple[str, ...]] = ("consistent", "inconsistent")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        "the model, offered its own answer among others, does not take it, or this could not "
+        "be assessed"
+    )
 
     @property
     def pool(self) -> bool:  # type: ignore[override]
@@ -210,14 +214,6 @@ class Consistency(ConsistencyOptions):
             reason=_reason(checks, candidates, possible, self, score is None),
             parts=parts,
             evidence=[one.row.to_json() for one in done],
-        )
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            "the model, offered its own answer among others, does not take it, or this could not "
-            "be assessed"
         )
 
     def problem(self, assessment: Assessment) -> str | None:

@@ -78,6 +78,7 @@ class FactCheck(Metric):
     )
     verdicts: ClassVar[Sequence[str]] = VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = "the evidence contradicts it, or there is none to check it against"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     k: int = 10
@@ -165,11 +166,6 @@ class FactCheck(Metric):
             parts={"assessable": 1.0, **found.parts},
             evidence=[row.to_json() for row in found.evidence],
         )
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return "the evidence contradicts it, or there is none to check it against"
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where the evidence contradicts an answer."""

@@ -103,17 +103,8 @@ def blank(text: str | None) -> bool:
     return text is None or is_blank(text)
 
 
-def subject_of(sample: Sample) -> Key:
-    """Return as whom the answer under assessment agrees with references: its model, if known."""
-    return (sample.model, 1) if sample.model else ("", 0)
-
-
 LONGEST = 8
 """Tokens of a reply."""
-
-
-class _YesOrNo(Prose):
-    approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
 
 
 async def says_same(
@@ -153,7 +144,10 @@ def yes_or_no(text: str) -> bool | None:
 
 @cache
 def _yes_or_no() -> Prose:
-    return _YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
+    class YesOrNo(Prose):
+        approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
+
+    return YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
 
 
 Vectors = NDArray[np.float32]
@@ -444,7 +438,8 @@ async def _abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Key, flo
             known = answers_of(sample.references, drop=drop)
             texts = {one.key: one.text for one in known if not one.silent}
             if not blank(sample.response):
-                texts[subject_of(sample)] = sample.response or ""
+                subject = (sample.model, 1) if sample.model else ("", 0)
+                texts[subject] = sample.response or ""
             for first, second in combinations(sorted(texts), 2):
                 comparison = models.compare(texts[first], texts[second], sample.question)
                 asked.append(((first, second), comparison))

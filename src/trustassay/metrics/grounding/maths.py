@@ -253,21 +253,16 @@ def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, 
     if answerable == 0:
         words.insert(0, "answered though no document supports a gold answer")
     if "supported_hits" in parts:
-        applicable.append(correctness_of_one(parts, correctness))
+        hits, supported = parts["supported_hits"], parts["supported"]
+        correct = share(hits, supported)
+        if correctness == "em5":
+            precision = share(parts["supported_elements"], parts["elements"])
+            recall = share(min(TOP, hits), min(TOP, supported))
+            correct = share(2 * precision * recall, precision + recall)
+        applicable.append(correct)
         if answerable:
-            hits, supported = parts["supported_hits"], parts["supported"]
             words.insert(0, f"gives {hits:.0f} of {supported:.0f} supported gold answers")
     return sum(applicable) / len(applicable), "; ".join(words)
-
-
-def correctness_of_one(parts: Mapping[str, float], correctness: str) -> float:
-    """Return the calibrated correctness of one answer: a share, or for a list its F1 of five."""
-    hits, supported = parts["supported_hits"], parts["supported"]
-    if correctness != "em5":
-        return share(hits, supported)
-    precision = share(parts["supported_elements"], parts["elements"])
-    recall = share(min(5, hits), min(5, supported))
-    return share(2 * precision * recall, precision + recall)
 
 
 def share(part: float, whole: float) -> float:
@@ -287,6 +282,13 @@ WHY = {
 }
 
 
+_WHY = {
+    None: "cites a document that does not exist",
+    True: "the cited passages entail the statement",
+    False: WHY["unsupported"],
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Citation:
     """One citation: the number as written, the document's index, and the verdict, once known."""
@@ -296,7 +298,7 @@ class Citation:
     verdict: str | None = None
     why: str = ""
 
-    def as_(self, verdict: str, why: str | None = None) -> Citation:
+    def as_(self, verdict: str, why: str = "") -> Citation:
         """Return this citation with its verdict."""
         return replace(self, verdict=verdict, why=why or WHY[verdict])
 
@@ -325,7 +327,11 @@ def cited(
     The range check comes before the limit, as in trust_eval 0.1.6 (spec 7.1): a citation of a
     missing document voids its statement even where the limit would have cut it off.
     """
-    citations = [_resolved(number, documents, rules) for number in numbers]
+    first = 0 if rules.zero == "last" and documents else 1
+    citations = [
+        one if first <= one.number <= documents else one.as_("invalid")
+        for one in (Citation(number, number - 1) for number in numbers)
+    ]
     voided = rules.invalid == "void" and any(c.verdict == "invalid" for c in citations)
     seen: set[int] = set()
     judged, kept = [], 0
@@ -343,12 +349,6 @@ def cited(
         if citation.open:
             seen.add(citation.index % documents)  # [0] may be the last document
     return judged
-
-
-def _resolved(number: int, documents: int, rules: Rules) -> Citation:
-    citation = Citation(number, number - 1)
-    last = number == 0 and rules.zero == "last" and documents > 0
-    return citation if last or 0 < number <= documents else citation.as_("invalid")
 
 
 def rest_of(indices: Sequence[int], position: int) -> list[int]:
@@ -412,13 +412,5 @@ def judged(
         supported=bool(joint),
         points=sum(v in ("supports alone", "needed", "covered") for v in verdicts),
         counted=counted,
-        why=_why(final, joint),
+        why="cites nothing" if not final else _WHY[joint],
     )
-
-
-def _why(citations: Sequence[Citation], joint: bool | None) -> str:
-    if not citations:
-        return "cites nothing"
-    if joint is None:
-        return "cites a document that does not exist"
-    return "the cited passages entail the statement" if joint else WHY["unsupported"]

@@ -13,6 +13,7 @@ from trustassay.errors import UnknownNameError, UsageError, check_choices, check
 from trustassay.metric import Inventory, Metric
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.metrics.grounding.text import normalise, normalise_squad
 from trustassay.sample import Sample
 
 Correctness = Literal["auto", "em", "em5", "cm", "none"]
@@ -67,6 +68,16 @@ class Rules:
     blank: Blank = "zero"
     untitled: bool = True
     undefined_f1_zero: bool = False
+
+    def normal(self, text: str) -> str:
+        """Return a text as gold answers are looked for in it."""
+        return normalise(text) if self.words else normalise_squad(text)
+
+    def contains(self, text: str, answer: str) -> bool:
+        """Whether an answer is in a text, both normalised; the empty one is no word."""
+        if not self.words:
+            return answer in text
+        return bool(answer) and f" {answer} " in f" {text} "
 
 
 PROFILES = {

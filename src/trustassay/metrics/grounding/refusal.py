@@ -87,14 +87,6 @@ def no_answer(text: str) -> bool:
     return _words("empty").match(text) is not None
 
 
-def declines_outright(text: str) -> bool:
-    """Whether an answer given without passages begins by declining ("I'm sorry, but I cannot ...").
-
-    Only the beginning counts: "We Can't Stop" and "I Can't Help Myself" are answers.
-    """
-    return _words("outright").match(text) is not None
-
-
 Detector = Callable[[str], str | None]
 """Takes a response and returns the words that refuse, or ``None`` for an answer."""
 
@@ -151,19 +143,17 @@ def refuses_in_words(text: str) -> str | None:
 
 
 def refuses_outright(text: str) -> bool:
-    """Whether an answer that was given without passages declines, by its words or its beginning."""
-    return declines_outright(text) or refuses_in_words(text) is not None
+    """Whether an answer that was given without passages declines, by its words or its beginning:
+    "I'm sorry, but I cannot ...". "We Can't Stop" and "I Can't Help Myself" are answers.
+    """
+    return bool(_words("outright").match(text)) or refuses_in_words(text) is not None
 
 
 DETECTORS: dict[str, Detector] = {"phrases": refuses_in_words, "paper": refuses_as_in_paper}
 
 
 def detector(choice: str | Callable[[str], object]) -> Detector:
-    """Return the detector of that name, or wrap a function that returns something true.
-
-    Raises:
-        UnknownNameError: no detector of that name.
-    """
+    """Return the detector of that name, or wrap a function that returns something true."""
     if callable(choice):
         return lambda text: getattr(choice, "__name__", "function") if choice(text) else None
     if choice not in DETECTORS:

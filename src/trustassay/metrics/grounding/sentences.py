@@ -15,6 +15,7 @@ from trustassay.metrics.grounding.text import (
     unmasked,
     without_citations,
     without_citations_as_in_paper,
+    without_markers,
     without_numbering,
     without_references,
 )
@@ -105,7 +106,7 @@ def _together(group: Sequence[Statement]) -> Statement:
 
 def _pieces(text: str, split: Splitter, *, trailing: bool) -> list[str]:
     """Cut ``text`` into its sentences, each with its markers."""
-    bare, removed = _without_markers(text)
+    bare, removed = without_markers(text)
     leads = bool(removed) and _is_numbering(bare[: removed[0][0]])
     pieces, start, position, taken, marker = [], 0, 0, 0, 0
     sentences = [s for s in map(str.strip, split(bare)) if s]
@@ -127,18 +128,6 @@ def _pieces(text: str, split: Splitter, *, trailing: bool) -> list[str]:
 def _is_numbering(text: str) -> bool:
     """Whether a text is blank, or nothing but a bullet or a number like "1."."""
     return not without_numbering(f"{text} ").strip()
-
-
-def _without_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text without markers, and where in it how many characters were taken out."""
-    pieces, removed, position, length = [], [], 0, 0
-    for marker in citation_markers(text):
-        kept = text[position : marker.start].rstrip(" \t")
-        pieces.append(kept)
-        length += len(kept)
-        removed.append((length, marker.end - position - len(kept)))
-        position = marker.end
-    return "".join([*pieces, text[position:]]), removed
 
 
 _STARTS_ANEW = re.compile(r"\s*(?:$|[-*•–]\s|\(?\d{1,3}[.)]\s|#)")
@@ -222,12 +211,8 @@ def _punkt(language: str) -> Splitter:
     return lambda text: list(tokenizer.tokenize(text))
 
 
-def _lines(_language: str) -> Splitter:
-    return str.splitlines
-
-
 SPLITTERS: dict[str, Callable[[str], Splitter]] = {
     "sentencex": _sentencex,
     "punkt": _punkt,
-    "lines": _lines,
+    "lines": lambda _: str.splitlines,
 }

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -138,9 +138,13 @@ class Judge(JudgeOptions):
         asking = await self._asked(sample, models)
         votes = [vote for vote in asking.votes if vote.label is not None]
         if 2 * len(votes) < len(asking.votes) or not votes:
-            raise AssessmentError(_unreadable(asking.votes))
+            lost = [vote.reply for vote in asking.votes if vote.label is None]
+            words = f"{len(lost)} of {len(asking.votes)} replies of the judge could not be read"
+            shown = next((f"the first: {reply[:200]!r}" for reply in lost if reply), "")
+            raise AssessmentError(f"{words}, {shown}" if shown else f"{words}: they are empty")
         parts = parts_of(asking, votes, self._passing(votes))
-        own = [judge for judge in asking.judges if _same_model(sample.model, judge)]
+        model = sample.model
+        own = [one for one in asking.judges if model is not None and _bare(model) == _bare(one)]
         parts["own"] = len(own)
         if (level := self._expected(sample)) is not None:
             label = self.scale.label_of(level)
@@ -251,18 +255,7 @@ class Judge(JudgeOptions):
         return summarise(self, assessments)
 
 
-def _unreadable(votes: Sequence[Vote]) -> str:
-    lost = [vote for vote in votes if vote.label is None]
-    shown: Any = next((vote.reply for vote in lost if vote.reply), "")
-    words = f"{len(lost)} of {len(votes)} replies of the judge could not be read"
-    return f"{words}, the first: {shown[:200]!r}" if shown else f"{words}: they are empty"
-
-
-def _same_model(model: str | None, judge: str) -> bool:
-    """Whether two names are of one model, whatever stands around it: scheme, owner, address."""
-    return model is not None and _bare(model) == _bare(judge)
-
-
 def _bare(name: str) -> str:
+    """Return the name of a model without what stands around it: scheme, owner, address."""
     name = re.sub(r"^(?:openai|anthropic|gemini|hf|python|replay):", "", name.strip())
     return re.split(r"@(?=https?://)|\?", name)[0].rsplit("/", 1)[-1].lower()

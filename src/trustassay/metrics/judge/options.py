@@ -65,8 +65,10 @@ class JudgeOptions(Metric):
         check_least(self, repeats=1, max_tokens=1, temperature=0)
         scale = self.scale  # an unknown name or a faulty file is to fail here
         _ = self.template
-        if self.by == "entailer":
-            self._check_entailer()
+        plain = JudgeOptions.__dataclass_fields__
+        for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
+            if self.by == "entailer" and getattr(self, option) != plain[option].default:
+                raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
         low, high = self.score_range
         if self.threshold is not None and not low <= self.threshold <= high:
             raise UsageError(f"threshold: expected {low:g} to {high:g}, got {self.threshold:g}")
@@ -76,12 +78,6 @@ class JudgeOptions(Metric):
             raise UsageError("aggregate: expected takes logprobs=yes and an ordinal rubric")
         if self.order != "gold-first" and "gold" not in (*scale.shows, *scale.shows_if_there):
             raise UsageError(f"order: the rubric {scale.name} shows no gold answer")
-
-    def _check_entailer(self) -> None:
-        plain = JudgeOptions.__dataclass_fields__
-        for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
-            if getattr(self, option) != plain[option].default:
-                raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
 
     @property
     def score_range(self) -> tuple[float, float]:

@@ -178,6 +178,10 @@ class Pairwise(Metric):
     verdicts: ClassVar[Sequence[str]] = ("win", "unsure", "inconsistent", "unreadable", "loss")
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        "the judge prefers the other answer, chooses by the order of the two, or gives no "
+        "choice that can be read"
+    )
 
     prompt: str | None = None
     temperature: float | None = 0.0
@@ -304,14 +308,6 @@ class Pairwise(Metric):
                 interval = rate.interval or rate.why or None
                 found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
         return Summary.of(found, self.settings(), FIGURES)
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            "the judge prefers the other answer, chooses by the order of the two, or gives no "
-            "choice that can be read"
-        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what a reader should look at."""

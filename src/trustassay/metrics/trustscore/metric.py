@@ -75,6 +75,10 @@ class TrustScore(ConsistencyOptions):
         },
     }
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        "the facts contradict it, the model does not keep to it, or one of both could not be "
+        "assessed (Table 3 of the paper)"
+    )
     verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in maths.TABLE)
 
     fact_by: Literal["entailer", "model"] = "entailer"
@@ -246,14 +250,6 @@ class TrustScore(ConsistencyOptions):
             reason=reason,
             parts=parts,
             evidence=[replace(row, weakest=n == place).to_json() for n, row in enumerate(rows)],
-        )
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            "the facts contradict it, the model does not keep to it, or one of both could not be "
-            "assessed (Table 3 of the paper)"
         )
 
     def problem(self, assessment: Assessment) -> str | None:
