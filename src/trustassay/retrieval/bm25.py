@@ -164,7 +164,15 @@ def build_index(
                     path.unlink()
             try:
                 count = _fill(_new_index(part), passages)
-                _finish(part, {**about, "corpus": corpus, "passages": count})
+                files = {
+                    path.name: path.stat().st_size
+                    for path in sorted(part.iterdir())
+                    if not path.name.startswith(".") and path.name != LOCK
+                }
+                content = {**about, "corpus": corpus, "passages": count, "analysis": ANALYSIS}
+                content |= {"tantivy": version("tantivy"), "files": files}
+                text = json.dumps(content, indent=2) + "\n"
+                (part / MANIFEST).write_text(text, encoding="utf-8")
             except (ValueError, OSError):  # tantivy has other words for a full disk, and no name
                 if has_no_room(part):
                     raise DiskFullError(folder) from None
@@ -219,16 +227,6 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
 
 def _damaged(folder: Path, how: str) -> BackendError:
     return BackendError(f"{folder}: is damaged ({how}); remove it to have it built again")
-
-
-def _finish(folder: Path, content: dict[str, Any]) -> None:
-    files = {
-        path.name: path.stat().st_size
-        for path in sorted(folder.iterdir())
-        if not path.name.startswith(".") and path.name != LOCK
-    }
-    content |= {"analysis": ANALYSIS, "tantivy": version("tantivy"), "files": files}
-    (folder / MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _new_index(folder: Path | None) -> tantivy.Index:

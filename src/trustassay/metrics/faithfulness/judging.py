@@ -355,11 +355,14 @@ class Judging:
         return max(held, key=lambda one: one[0], default=(0, ""))[1][:QUOTED]
 
     def _details(self, claim: Claim, numbers: Sequence[int]) -> list[str]:
-        """Return the numbers that are not in the passages ``numbers``, and the names in none."""
+        """Return the numbers, in digits or as words but for "one", that are not in the passages
+        ``numbers``, and the names in none.
+        """
         near = set().union(*(self._words[number] for number in numbers))
         said, missing = _said(claim), set(self._missing(claim))
-        found = [word for word in written(said) if _is_number(word)]
-        found = [word for word in found if not near.issuperset(content_words(word))]
+        pairs = ((word, content_words(word)) for word in written(said) if word.casefold() != "one")
+        numbered = ((word, stems) for word, stems in pairs if stems and stems[0][0].isdigit())
+        found = [word for word, stems in numbered if not near.issuperset(stems)]
         return found + [word for word in names(said) if word in missing and word not in found]
 
     def _missing(self, claim: Claim) -> list[str]:
@@ -377,12 +380,6 @@ class Judging:
 
 def _beside(best: float, against: float) -> Entailment:
     return Entailment(best, max(0.0, 1 - best - against), against)
-
-
-def _is_number(word: str) -> bool:
-    """Whether a word is a number, in digits or "two" to "twenty"; "one" is mostly none."""
-    stems = content_words(word)
-    return bool(stems) and stems[0][0].isdigit() and word.casefold() != "one"
 
 
 def _said(claim: Claim) -> str:

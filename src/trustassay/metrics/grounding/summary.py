@@ -56,42 +56,6 @@ class Intervals(NamedTuple):
     absent: dict[str, str]
 
 
-def figure_intervals(
-    wanted: Iterable[str],
-    figures: Figures,
-    sums: RowSums,
-    units: Mapping[str, int],
-    correctness: str | None,
-) -> Intervals:
-    """Return the intervals of the wanted figures, all of which have a value.
-
-    Args:
-        figures: the figures of sums of shape (..., 2 K), K of terms and K sizes of populations.
-        units: the number of units behind each figure.
-        correctness: as for :func:`maths.figures`; it says what the trust score is made of.
-    """
-    made = {key: _parts(key, correctness) for key in wanted}
-    what = "answers" if sums.units == sums.n else "units"
-    absent = {key: words for key, parts in made.items() if (words := _too_few(parts, units, what))}
-    made = {key: parts for key, parts in made.items() if key not in absent}
-    simple = sorted({part for parts in made.values() for part in parts})
-    point, slopes = _derivatives(simple, figures, sums.total)
-    covariance = sums.covariance(slopes)
-    alone = {
-        key: _interval(key, point[key], float(covariance[i, i]), units[key])
-        for i, key in enumerate(simple)
-    }
-    found = {}
-    for key, parts in made.items():
-        places = [simple.index(part) for part in parts]
-        interval = _together(parts, point, alone, covariance[np.ix_(places, places)])
-        if interval:
-            found[key] = interval
-        else:
-            absent[key] = "all answers have the same value, so its variance is unknown"
-    return Intervals(found, absent)
-
-
 def _parts(key: str, correctness: str | None) -> dict[str, float]:
     """Return the figures whose weighted sum a figure is, or itself."""
     if key == "macro_avg":
@@ -261,9 +225,30 @@ class Answers:
         found["invalid_citations"] = totals["invalid_citations"]
         return found
 
-    def intervals(self, keys: Iterable[str]) -> Intervals:
+    def intervals(self, wanted: Iterable[str]) -> Intervals:
         """Return the intervals of figures that have a value, by their first names."""
-        return figure_intervals(keys, self.figures, self._sums, self.units, self.correctness)
+        made = {key: _parts(key, self.correctness) for key in wanted}
+        units, sums = self.units, self._sums
+        what = "answers" if sums.units == sums.n else "units"
+        short = {key: _too_few(parts, units, what) for key, parts in made.items()}
+        absent = {key: words for key, words in short.items() if words}
+        made = {key: parts for key, parts in made.items() if key not in absent}
+        simple = sorted({part for parts in made.values() for part in parts})
+        point, slopes = _derivatives(simple, self.figures, sums.total)
+        covariance = sums.covariance(slopes)
+        alone = {
+            key: _interval(key, point[key], float(covariance[i, i]), units[key])
+            for i, key in enumerate(simple)
+        }
+        found = {}
+        for key, parts in made.items():
+            places = [simple.index(part) for part in parts]
+            interval = _together(parts, point, alone, covariance[np.ix_(places, places)])
+            if interval:
+                found[key] = interval
+            else:
+                absent[key] = "all answers have the same value, so its variance is unknown"
+        return Intervals(found, absent)
 
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:

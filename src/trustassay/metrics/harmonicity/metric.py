@@ -81,6 +81,7 @@ class Perturbing(PerturbingOptions):
             "cut": asking.cut(answers),
             "unseen": sum(answer.unseen for answer in answers),
         }
+        lost = [*map(Refused, asking.refused), *map(Empty, asking.empty)]
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
         return Assessment(
             sample.id,
@@ -89,7 +90,7 @@ class Perturbing(PerturbingOptions):
             verdict="stable" if score < self.stability_bound and not turned else "unstable",
             reason=_reason(original, answers, asking, turned=turned),
             parts=parts,
-            evidence=_evidence(original, answers, asking),
+            evidence=[row.to_json() for row in (Original(original), *answers, *lost)],
         )
 
     score_part: ClassVar[str]
@@ -106,8 +107,8 @@ class Perturbing(PerturbingOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
-        scores = Scores(assessments, self.figures)
-        found = Summarised(n=len(assessments), failed=scores.failed)
+        scores = Scores(self.figures)
+        found = Summarised(n=len(assessments), failed=scores.read(assessments))
         why = "no answer is stable" if scores.scores else "no sample was scored"
         for key in self.figures:
             n, value, interval = scores.behind(key), None, None
@@ -317,11 +318,6 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
     return words
 
 
-def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
-    refused, empty = map(Refused, asking.refused), map(Empty, asking.empty)
-    return [row.to_json() for row in (Original(original), *answers, *refused, *empty)]
-
-
 Floats = NDArray[np.float64]
 
 _TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
@@ -345,28 +341,36 @@ class Scores:
     number of ``stable_mean`` is 0 for a sample that is not stable.
     """
 
-    def __init__(self, assessments: Iterable[Assessment], figures: Iterable[str]) -> None:
+    def __init__(self, figures: Iterable[str]) -> None:
         self.keys = [key for key in figures if key not in _QUANTILES]
         self.sums = RowSums(2 + len(self.keys))
         self.scores, self.units = array("d"), array("q")
-        self.failed = 0
-        for chunk in chunks(assessments):
-            self.failed += sum(one.error is not None for one in chunk)
-            if scored := [one for one in chunk if one.error is None and one.score is not None]:
-                self._add(scored)
 
-    def _add(self, scored: Sequence[Assessment]) -> None:
-        scores = np.array([one.score for one in scored], dtype=np.float64)
-        stable = np.array([one.verdict == "stable" for one in scored])
+    def read(self, assessments: Iterable[Assessment]) -> int:
+        """Count in assessments, and return how many of them failed."""
+        failed = 0
+        for chunk in chunks(assessments):
+            failed += sum(one.error is not None for one in chunk)
+            if scored := [one for one in chunk if one.error is None and one.score is not None]:
+                scores = np.array([one.score for one in scored], dtype=np.float64)
+                stable = np.array([one.verdict == "stable" for one in scored])
+                parts = {k: np.array([one.parts.get(k, 0.0) for one in scored]) for k in self.keys}
+                self.add(scores, stable, parts, units_of(scored))
+        return failed
+
+    def add(
+        self,
+        scores: Floats,
+        stable: NDArray[np.bool_],
+        parts: Mapping[str, Floats],
+        units: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Count in more samples; all shapes are (m,). units: as for :meth:`RowSums.add`."""
         own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
-        columns = [np.ones(len(scores)), stable]
-        for key in self.keys:
-            parts = own.get(key)
-            columns.append([one.parts.get(key, 0.0) for one in scored] if parts is None else parts)
-        units = units_of(scored)
+        columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
         self.sums.add(np.stack(columns, axis=1, dtype=np.float64), units)
         self.scores.extend(scores.tolist())
-        self.units.extend([-1] * len(scored) if units is None else units.tolist())
+        self.units.extend([-1] * len(scores) if units is None else units.tolist())
 
     def behind(self, key: str) -> int:
         """Return the number of samples that a figure is made of."""

@@ -189,7 +189,7 @@ class TrustScore(ConsistencyOptions):
             context.sample.response or "",
             None,
             PartRow.of(facts),
-            None if kept is None else PartRow.of(kept),
+            PartRow.of(kept) if kept else None,
             reason="",
         )
         verdict = cast("Verdict | None", facts.verdict)
