@@ -106,6 +106,10 @@ class Fewl(FewlOptions):
     )
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
+        "paper), or no more than with what they say of other questions"
+    )
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -164,17 +168,13 @@ class Fewl(FewlOptions):
             self._expertise(present, comparing, questions),
             asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
         )
-        columns = zip(present, agreement, expertise, likeness, strict=True)
-        rows = [row for row in columns if row[2] is not None]
+        columns = list(zip(present, agreement, expertise, likeness, strict=True))
         why = "said neither yes nor no of the answers it was asked"
-        unread = zip(present, expertise, strict=True)
-        absent += [Absent(one.shown, why) for one, knows in unread if knows is None]
+        absent += [Absent(one.shown, why) for one, _, knows, _ in columns if knows is None]
+        rows = [(one, near, knows, far) for one, near, knows, far in columns if knows is not None]
         if not rows:
             return self._not_assessable(sample, absent)
-        present, agreement, expertise, likeness = (
-            list(column) for column in zip(*rows, strict=True)
-        )
-        return self._assessed(sample, present, absent, agreement, expertise, likeness, neighbours)
+        return self._assessed(sample, rows, absent, neighbours)
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
@@ -194,14 +194,12 @@ class Fewl(FewlOptions):
     def _assessed(
         self,
         sample: Sample,
-        present: Sequence[Reference],
+        compared: Sequence[tuple[Reference, float, float, Sequence[float]]],
         absent: Sequence[Absent],
-        agreement: Sequence[float],
-        expertise: Sequence[float],
-        likeness: Sequence[Sequence[float]],
         neighbours: Sequence[Neighbour],
     ) -> Assessment:
         """Put the numbers together."""
+        present, agreement, expertise, likeness = zip(*compared, strict=True)
         weights, counting = self._weights(np.array(expertise))
         has_penalty = np.array([bool(values) for values in likeness])
         penalties = np.array([float(np.mean(values)) if values else 0.0 for values in likeness])
@@ -234,19 +232,11 @@ class Fewl(FewlOptions):
             parts["pairs"] = min(self.pairs, *given)
         if sample.label is not None:
             parts["label"] = sample.label
-        columns = zip(present, agreement, expertise, weights.tolist(), likeness, strict=True)
-        rows = [
-            Row(
-                one.shown,
-                one.text,
-                near,
-                knows,
-                weight,
-                float(np.mean(elsewhere)) if elsewhere else None,
-                len(elsewhere) or None,
-            )
-            for one, near, knows, weight, elsewhere in columns
-        ]
+        rows = []
+        for (one, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
+            penalty = float(np.mean(elsewhere)) if elsewhere else None
+            behind = len(elsewhere) or None
+            rows.append(Row(one.shown, one.text, near, knows, weight, penalty, behind))
         nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
         weighting = Weighting(self.form, self.weighting)
         return Assessment(
@@ -312,14 +302,6 @@ class Fewl(FewlOptions):
         known = found.values["auroc"] is not None
         found.put("chance", CHANCE if known else None, len(labels), why=why)
         return Summary.of(found, self.settings(), FIGURES)
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
-            "paper), or no more than with what they say of other questions"
-        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""

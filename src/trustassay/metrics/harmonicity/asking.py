@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import jinja2
@@ -217,12 +217,10 @@ class Asking:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""
         if self.metric.perturbation == "paraphrase":
             return await self._paraphrased(n)
-        found = []
+        question, how, found = self.sample.question, self.metric.family, list[str]()
         try:
             for _ in range(n):
-                found.append(
-                    perturb(self.sample.question, self.metric.family, self._rng, self._taken)
-                )
+                found.append(perturb(question, how, self._rng, self._taken))
                 self._taken.add(found[-1])
         except NoPerturbationError as error:
             raise AssessmentError(str(error)) from None
@@ -231,20 +229,17 @@ class Asking:
     async def _paraphrased(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
         prompt, question = shipped(__package__, "paraphrase"), self.sample.question
+        ask = partial(
+            self.models.chat,
+            prompt.filled(text=question),
+            temperature=1.0,
+            max_tokens=self.metric.max_tokens,
+            prompt=prompt.name,
+        )
         numbers = range(self._paraphrases, self._paraphrases + n)
         self._paraphrases += n
         replies = await asyncio.gather(
-            *(
-                self.models.chat(
-                    prompt.filled(text=question),
-                    temperature=1.0,
-                    max_tokens=self.metric.max_tokens,
-                    repeat=number,
-                    prompt=prompt.name,
-                )
-                for number in numbers
-            ),
-            return_exceptions=True,
+            *(ask(repeat=number) for number in numbers), return_exceptions=True
         )
         found = []
         for reply in replies:

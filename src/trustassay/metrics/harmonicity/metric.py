@@ -67,11 +67,11 @@ class Perturbing(PerturbingOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Ask and compare; every answer is in the evidence."""
-        sample, models = context.sample, context.models
-        asking = Asking(self, sample, models)
+        sample = context.sample
+        asking = Asking(self, sample, context.models)
         if sample.resamples:
             original, answers, asking.empty = recorded(sample)
-            parts = await self._compared(sample, original, answers, models)
+            parts = await self._compared(asking, original, answers)
         else:
             original, answers, parts = await self._asked(asking)
         parts |= {
@@ -122,12 +122,11 @@ class Perturbing(PerturbingOptions):
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
         original, answers = await _both(asking.original(), asking.more(self.perturbations))
-        parts = await self._compared(asking.sample, original, answers, asking.models)
-        return original, answers, parts
+        return original, answers, await self._compared(asking, original, answers)
 
     @abstractmethod
     async def _compared(
-        self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
+        self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
         """Return the parts of the score."""
 
@@ -208,11 +207,10 @@ class Harmonicity(Perturbing):
         return bool(maths.angles(original, others).gamma >= self.stability_bound)
 
     async def _compared(
-        self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
+        self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
-        return self._parts(
-            sample, await vectors_of([original, *(a.answer for a in answers)], models)
-        )
+        texts = [original, *(answer.answer for answer in answers)]
+        return self._parts(asking.sample, await vectors_of(texts, asking.models))
 
     def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
@@ -264,15 +262,11 @@ class SemanticHarmonicity(Perturbing):
         return (Need("entail"), Need("chat", "model", optional=True))
 
     async def _compared(
-        self,
-        sample: Sample,  # noqa: ARG002
-        original: str,
-        answers: Sequence[Answer],
-        models: Models,
+        self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
         there, back = await asyncio.gather(
-            asyncio.gather(*(_entails(models, original, a.answer) for a in answers)),
-            asyncio.gather(*(_entails(models, a.answer, original) for a in answers)),
+            asyncio.gather(*(_entails(asking.models, original, a.answer) for a in answers)),
+            asyncio.gather(*(_entails(asking.models, a.answer, original) for a in answers)),
         )
         return {
             "divergence": 1 - float(np.mean(np.minimum(there, back))),
