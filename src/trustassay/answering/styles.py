@@ -240,10 +240,7 @@ class Pairing:
         """Return the request to the generator; raises :class:`~trustassay.prompts.PromptError`."""
         text = self._prompt.filled(question=sample.question, sample=sample, pairs=self.pairs)
         return ChatRequest.of(
-            text,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            prompt=self._prompt.name,
+            text, temperature=self.temperature, max_tokens=self.max_tokens, prompt=self._prompt.name
         )
 
     def settings(self) -> dict[str, Any]:

@@ -9,13 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from trustassay.capabilities import Entailment, Message, Models
-from trustassay.errors import (
-    AssessmentError,
-    UnparsedError,
-    UsageError,
-    check_choices,
-    check_least,
-)
+from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
 from trustassay.metric import (
     Assessment,
     Context,
@@ -298,11 +292,7 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
 
     async def ask(turns: Sequence[Message], name: str) -> tuple[str, Found | None]:
         reply = await models.chat(
-            turns,
-            role="judge",
-            max_tokens=options.max_tokens,
-            stand_in="NEITHER",
-            prompt=name,
+            turns, role="judge", max_tokens=options.max_tokens, stand_in="NEITHER", prompt=name
         )
         return reply.text, verdict_in(reply.text)
 

@@ -52,8 +52,7 @@ class Faithfulness(FaithfulnessOptions):
     name: ClassVar[str] = "faithfulness"
     title: ClassVar[str] = "Faithfulness to the passages"
     part_directions = directions(
-        higher="support weakest order",
-        neither="statements supported contradicted no_passages",
+        higher="support weakest order", neither="statements supported contradicted no_passages"
     )
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     ordered_by: ClassVar[str] = "order"

@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 from trustassay.assessment import summarised
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import (
-    Assessment,
-    Context,
-    Figure,
-    Pool,
-    Summary,
-    directions,
-    read_figures,
-)
+from trustassay.metric import Assessment, Context, Figure, Pool, Summary, directions, read_figures
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.evidence import Absent, NearQuestion, Row, Weighed, Weighting
 from trustassay.metrics.fewl.options import FewlOptions

@@ -89,11 +89,7 @@ class Assessing:
         return await self.work(self.assessment, coverage, hits, judges, computed)
 
     def assessment(
-        self,
-        coverage: Flags | None,
-        hits: Sequence[bool],
-        judges: Sequence[_Judge],
-        computed: bool,
+        self, coverage: Flags | None, hits: Sequence[bool], judges: Sequence[_Judge], computed: bool
     ) -> Assessment:
         """Return what was found, with the evidence."""
         refusal, found = self.refusal, self.found

@@ -27,12 +27,7 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import (
-    Asking,
-    PerturbingOptions,
-    recorded,
-    vectors_of,
-)
+from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded, vectors_of
 from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Refused, view_of
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (

@@ -101,10 +101,7 @@ class Compared(NamedTuple):
         return cls(other.other, by, rows.of(Verdict), rows.rest)
 
 
-_BEHIND = {
-    "win_rate": "questions that were won or lost",
-    "first_chosen": "questions with a choice",
-}
+_BEHIND = {"win_rate": "questions that were won or lost", "first_chosen": "questions with a choice"}
 """What a rate is of, where not of all questions that were read."""
 
 
