@@ -6,23 +6,22 @@ nothing in it is read as an operator.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
 from trustassay.data.records import InputError
 from trustassay.errors import BackendError, install
-from trustassay.files import DiskFullError, has_no_room
+from trustassay.files import DiskFullError, alone, has_no_room
 from trustassay.progress import Progress
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
 from trustassay.sample import clean
@@ -189,30 +188,13 @@ def is_current(folder: Path, corpus: str) -> bool:
     return found.get("corpus") == corpus and found.get("analysis") == ANALYSIS
 
 
-@contextmanager
-def _alone_in(part: Path) -> Iterator[None]:
+def _alone_in(part: Path) -> IO[bytes]:
     """Hold the lock of an unfinished index; a folder moved away meanwhile is created again."""
     while True:
         with suppress(FileExistsError):  # exist_ok would raise where it is moved away just then
             part.mkdir(parents=True)
-        try:
-            held = os.open(part / LOCK, os.O_CREAT | os.O_WRONLY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            if _same_file(held, part / LOCK):
-                yield
-                return
-        finally:
-            os.close(held)
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.fstat(descriptor).st_ino == path.stat().st_ino
-    except FileNotFoundError:
-        return False
+        with suppress(FileNotFoundError):
+            return alone(part / LOCK)
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
