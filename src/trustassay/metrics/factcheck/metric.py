@@ -240,45 +240,36 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
     replies = await asyncio.gather(
         *map(judged_block, evidence.passages, evidence.blocks), return_exceptions=True
     )
-    judged: dict[int, Entailment] = {}
-    unparsed: dict[int, UnparsedError] = {}
-    for place, reply in enumerate(replies):
-        if isinstance(reply, UnparsedError):
-            unparsed[place] = reply
-        elif isinstance(reply, BaseException):
-            raise reply
-        else:
-            judged[place] = reply
+    broken = [reply for reply in replies if isinstance(reply, BaseException)]
+    for error in broken:
+        if not isinstance(error, UnparsedError):
+            raise error
+    judged = {place: one for place, one in enumerate(replies) if isinstance(one, Entailment)}
     places, rows = list(judged), list(judged.values())
     verdict, index = decided(rows, options.threshold, options.rule)
-    decisive = None if index is None else places[index]
-    if unparsed and verdict == "neutral":
-        raise next(iter(unparsed.values()))
+    if broken and verdict == "neutral":
+        raise broken[0]
+    decisive: int | None = None
     reason = "no passage supports or contradicts the answer"
-    if index is not None and decisive is not None:
-        row = rows[index]
+    if index is not None:
+        decisive, row = places[index], rows[index]
         value = row.entailment if verdict == "support" else row.contradiction
         reason = f"passage {decisive + 1} {_WORDS[verdict]} ({value:.2f})"
-    if unparsed:
-        reason += f"; {amount(len(unparsed), 'passage')} could not be judged"
+    if broken:
+        reason += f"; {amount(len(broken), 'passage')} could not be judged"
     parts = {
         "passages": float(len(replies)),
-        "unparsed": float(len(unparsed)),
+        "unparsed": float(len(broken)),
         "entailment": max(row.entailment for row in rows),
         "contradiction": max(row.contradiction for row in rows),
     }
-    rounded: dict[int, dict[str, Any]] = {
-        place: {name: round(value, 4) for name, value in one._asdict().items()}
-        for place, one in judged.items()
-    }
-    passages = [
-        replace(
-            passage,
-            **rounded[place] if place in judged else {"error": str(unparsed[place])},
-            decides=verdict if place == decisive else "",
-        )
-        for place, passage in enumerate(evidence.shown)
-    ]
+    passages = []
+    for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
+        found: dict[str, Any] = {"error": str(reply)}
+        if isinstance(reply, Entailment):
+            found = {name: round(value, 4) for name, value in reply._asdict().items()}
+        decides = verdict if place == decisive else ""
+        passages.append(replace(passage, **found, decides=decides))
     statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
     return Checked(verdict, reason, parts, [statement, *passages])
 
