@@ -142,10 +142,8 @@ def build_index(
 
     ``corpus`` marks the content that is indexed; ``about`` is kept next to it. The work is done in
     ``FOLDER.part``; what a killed process left there is removed. Of two processes the second
-    waits for the first and uses its index. Memory does not grow with the corpus.
-
-    Raises:
-        BackendError: ``folder`` holds something else.
+    waits for the first and uses its index. Memory does not grow with the corpus. A folder of
+    something else raises BackendError.
     """
     empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if not empty and manifest_of(folder) is None:

@@ -195,8 +195,8 @@ class Offers(NamedTuple):
     places: Sequence[int]
 
     def instead_of(self, unread: Offer, number: int) -> Offer:
-        """Return what the check of this number, from 0, offers that stands in for another one:
-        other distractors, or the same in another order where there are no others.
+        """Return what the check of this number, from 0, offers in place of an unread one: other
+        distractors, or the same in another order where there are no others.
         """
         if number < len(self.spare):
             return self.spare[number]

@@ -148,11 +148,8 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def splitter(choice: str | Splitter) -> Splitter:
-    """Return the sentence splitter called ``NAME`` or ``NAME:LANGUAGE``, or the function itself.
-
-    Raises:
-        UnknownNameError: no splitter of that name.
-        BackendError: the splitter needs a package or data that is not installed.
+    """Return the sentence splitter called ``NAME`` or ``NAME:LANGUAGE``, or the function itself;
+    raises BackendError if it needs a package or data that is not installed.
     """
     if callable(choice):
         return choice

@@ -46,10 +46,7 @@ def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
 
     Args:
         original: finite numbers of any scale, shape (..., d).
-        perturbed: likewise, shape (..., n, d), n of 1 or more.
-
-    Raises:
-        ValueError: shapes that do not fit.
+        perturbed: likewise, shape (..., n, d), n of 1 or more; else it raises ValueError.
     """
     return Angles(*_in_blocks(original, perturbed, _angles))
 
@@ -189,14 +186,8 @@ def gamma_length(original: ArrayLike, perturbed: ArrayLike) -> Floats:
     The paper prefers the angle, see :func:`angles`. For unit vectors this runs from 0 to 2, is
     sin(o, S) at least, and goes on rising beyond a right angle, where the sine falls; it is
     defined where S is zero as well. Equal answers give exactly 0. The differences p_i - o are added
-    in doubled precision, so that it is right to 5e-15 of itself for near answers as well.
-
-    Args:
-        original: finite numbers of any scale, shape (..., d).
-        perturbed: likewise, shape (..., n, d), n of 1 or more.
-
-    Raises:
-        ValueError: shapes that do not fit.
+    in doubled precision, so that it is right to 5e-15 of itself for near answers as well. Shapes
+    and errors are those of :func:`angles`.
     """
     return _in_blocks(original, perturbed, _lengths)[0]
 
@@ -217,11 +208,9 @@ def resampled_gammas(
 ) -> Floats:
     """Return gamma for resamples of the perturbations with replacement, shape (replicates,).
 
-    Args:
-        original: shape (d,). perturbed: shape (n, d).
-
-    A resample whose sum is zero gives 1. The parts across o are turned into a basis of their own
-    first, of n dimensions at most; a resample then costs n^2 operations and not n d.
+    ``original`` has shape (d,), ``perturbed`` (n, d). A resample whose sum is zero gives 1. The
+    parts across o are turned into a basis of their own first, of n dimensions at most; a resample
+    then costs n^2 operations and not n d.
     """
     o, p = np.asarray(original, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     n = len(p)

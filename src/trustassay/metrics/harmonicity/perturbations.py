@@ -76,25 +76,17 @@ def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[
 def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) -> Family:
     """Return a family by name, the function ``python:MODULE:FUNCTION``, or wrap a function.
 
-    Args:
-        choice: one of :data:`FAMILIES`, or a function.
-        length: characters that are added or mistyped, or words that are replaced, at most.
-        last: the last code that ``codes`` draws.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-        ValueError: ``length`` or ``last`` is invalid, or does not apply to the family.
+    length: characters that are added or mistyped, or words that are replaced, at most. last: the
+    last code that ``codes`` draws. Either raises ValueError if it does not apply to the family, as
+    UnknownNameError is raised for a name that none has.
     """
     if callable(choice) or choice not in FAMILIES:
         found = _function(choice)
         check_reach(f"the function {found.name}", length, last)
         return found
     check_reach(choice, length, last)
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        return FAMILIES[choice](text, rng, length, last)
-
-    return Family(choice, apply, appends=choice in APPENDING)
+    how = FAMILIES[choice]
+    return Family(choice, lambda text, rng: how(text, rng, length, last), choice in APPENDING)
 
 
 def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL) -> list[Family]:

@@ -214,15 +214,15 @@ def _read(content: bytes, where: str) -> Rubric:
         raise RubricError(f"{where}: larger than {LARGEST_FILE:,} bytes, which no rubric is")
     try:
         text = content.decode()
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
-        raw = yaml.safe_load(text)
+        events = yaml.parse(text, yaml.SafeLoader)
+        refers = any(isinstance(event, yaml.AliasEvent) for event in events)
+        raw = None if refers else yaml.safe_load(text)
     except UnicodeDecodeError as error:
         raise RubricError(f"{where}: not UTF-8 ({error.reason})") from None
-    except RubricError:
-        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RubricError(f"{where}: not YAML ({' '.join(str(error).split())[:200]})") from None
+    if refers:
+        raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
     if not isinstance(raw, dict):
         raise RubricError(f"{where}: expected keys and values: {', '.join(KEYS)}")
     try:

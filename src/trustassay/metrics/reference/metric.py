@@ -168,10 +168,8 @@ class Reference(Metric):
         return dataclasses.replace(settled, score=settled.scored.name)
 
     def needs(self) -> Sequence[Need]:
-        """An embedder of tokens for BERTScore, judges for the likelihoods, both on this machine.
-
-        Raises:
-            BackendError: a part that was asked for by name needs a package or data.
+        """An embedder of tokens for BERTScore, judges for the likelihoods, both on this machine; a
+        part asked for by name that needs a package or data raises BackendError.
         """
         for part in self.chosen if self.parts != AUTO else filter(None, [self.score]):
             if words := measures.missing(part, self.recipe):
