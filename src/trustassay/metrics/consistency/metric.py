@@ -211,7 +211,7 @@ class Consistency(ConsistencyOptions):
             self.name,
             score,
             verdict=verdict,
-            reason=_reason(checks, candidates, possible, self, score is None),
+            reason=self._reason(checks, candidates, possible, score is None),
             parts=parts,
             evidence=[one.row.to_json() for one in done],
         )
@@ -248,26 +248,21 @@ class Consistency(ConsistencyOptions):
         )
         return Summary.of(found, self.settings(), FIGURES)
 
-
-def _reason(
-    checks: Sequence[maths.Check],
-    candidates: int,
-    possible: int,
-    options: ConsistencyOptions,
-    missing: bool,
-) -> str:
-    """Say in words what came of the checks."""
-    if not possible:
-        return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
-    kept = sum(one.consistent for one in checks)
-    unparsed = sum(one.chosen is None for one in checks)
-    again = options.unparsed == "again"
-    made = len(checks) - (unparsed if again else 0)
-    words = "not assessable: " * missing
-    words += f"the model took its own answer in {kept} of {amount(made, 'choice')}"
-    if unparsed:
-        words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
-        words += ", also when asked again" if again else ""
-    if possible < options.checks:
-        words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
-    return words
+    def _reason(
+        self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool
+    ) -> str:
+        """Say in words what came of the checks."""
+        if not possible:
+            return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
+        kept = sum(one.consistent for one in checks)
+        unparsed = sum(one.chosen is None for one in checks)
+        again = self.unparsed == "again"
+        made = len(checks) - (unparsed if again else 0)
+        words = "not assessable: " * missing
+        words += f"the model took its own answer in {kept} of {amount(made, 'choice')}"
+        if unparsed:
+            words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
+            words += ", also when asked again" if again else ""
+        if possible < self.checks:
+            words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
+        return words

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import degrees
 from typing import Literal, get_args
 
@@ -225,24 +225,17 @@ def best_seen(points: Sequence[Point], how: Ascent) -> Point:
 async def _measured(prompt: str, models: Models, how: Ascent, step: int, number: int) -> Point:
     """Return the gamma of a prompt; a failure is a point without one, except at the start."""
     try:
-        replies = await _asked([prompt, *how.ball_of(prompt)], models, how)
-        vectors = await vectors_of(replies, models)
+        ask = partial(models.chat, temperature=how.temperature, max_tokens=how.max_tokens)
+        # Where one fails, the others are waited for, so that all are counted.
+        replies = await all_of(map(ask, [prompt, *how.ball_of(prompt)]))
+        texts = [reply.text for reply in replies]
+        vectors = await vectors_of(texts, models)
     except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
         return Point(step, number, prompt, error=str(error))
     found = maths.angles(vectors[0], vectors[1:])
     if not found.defined:
-        return Point(step, number, prompt, replies[0], error="the answers' vectors cancel out")
+        return Point(step, number, prompt, texts[0], error="the answers' vectors cancel out")
     angle = degrees(float(found.radians))
-    return Point(step, number, prompt, replies[0], float(found.gamma), angle)
-
-
-async def _asked(prompts: list[str], models: Models, how: Ascent) -> list[str]:
-    """Return the answers; where one fails, the others are waited for, so that all are counted."""
-
-    async def asked(text: str) -> str:
-        reply = await models.chat(text, temperature=how.temperature, max_tokens=how.max_tokens)
-        return reply.text
-
-    return await all_of(map(asked, prompts))
+    return Point(step, number, prompt, texts[0], float(found.gamma), angle)
