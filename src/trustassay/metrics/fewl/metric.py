@@ -23,7 +23,6 @@ from trustassay.metrics.fewl.references import (
     Neighbour,
     QuestionPool,
     Reference,
-    blank,
     counted,
     pack,
     prepared,
@@ -319,7 +318,7 @@ class _Comparing:
 
     async def answer_with(self, texts: Sequence[str]) -> list[float]:
         """Return how much the answer says the same as each text; 0 for an answer without words."""
-        if blank(self.sample.response):
+        if not self.sample.answered:
             return [0.0] * len(texts)
         return await self._all(self.sample.response or "", texts)
 

@@ -98,11 +98,6 @@ def silent(text: str, *, drop: bool = True) -> str:
     return "refused to answer" if drop and refuses_outright(text) else ""
 
 
-def blank(text: str | None) -> bool:
-    """Whether a text says nothing."""
-    return text is None or is_blank(text)
-
-
 LONGEST = 8
 """Tokens of a reply."""
 
@@ -437,7 +432,7 @@ async def _abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Key, flo
         for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
             known = answers_of(sample.references, drop=drop)
             texts = {one.key: one.text for one in known if not one.silent}
-            if not blank(sample.response):
+            if sample.answered:
                 subject = (sample.model, 1) if sample.model else ("", 0)
                 texts[subject] = sample.response or ""
             for first, second in combinations(sorted(texts), 2):
