@@ -51,15 +51,18 @@ def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatc
     )
 
 
-def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
-    """Return the elements of a list answer without citations, as written.
-
-    ``golds`` tells which names hold a comma.
-    """
+def listed(response: str, golds: Golds, rules: Rules) -> list[str]:
+    """Return the elements of a list answer, as written; ``golds`` tells which hold a comma."""
     if not rules.lists_split:
-        return list_elements_as_in_paper(without_citations_as_in_paper(response))
-    known = {normalise(alias) for gold in golds for alias in gold}
-    return [without_citations(e).strip() for e in list_elements(response, known)]
+        return list_elements_as_in_paper(response)
+    return list_elements(response, {normalise(alias) for gold in golds for alias in gold})
+
+
+def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
+    """Return the elements of a list answer without citations."""
+    if not rules.lists_split:
+        return listed(without_citations_as_in_paper(response), golds, rules)
+    return [without_citations(e).strip() for e in listed(response, golds, rules)]
 
 
 def wrong_in_documents(

@@ -40,9 +40,6 @@ from trustassay.metrics.grounding.sentences import (
 from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
 from trustassay.metrics.grounding.text import (
     cites,
-    list_elements,
-    list_elements_as_in_paper,
-    normalise,
     without_citations,
     without_citations_as_in_paper,
 )
@@ -139,11 +136,7 @@ class Assessing:
 
     def list_statements(self) -> list[Statement]:
         """Return "question element" for each element of a list answer."""
-        if self.rules.lists_split:
-            known = {normalise(alias) for gold in self.golds for alias in gold}
-            elements = list_elements(self.response, known)
-        else:
-            elements = list_elements_as_in_paper(self.response)
+        elements = match.listed(self.response, self.golds, self.rules)
         question = self.sample.question
         if not self.rules.lists:
             return [statement_as_in_paper(f"{question} {element}") for element in elements]
