@@ -15,7 +15,6 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
@@ -133,10 +132,7 @@ class Bm25:
 
 
 def build_index(
-    folder: Path,
-    passages: Iterable[Passage],
-    corpus: str,
-    about: Mapping[str, Any] = MappingProxyType({}),
+    folder: Path, passages: Iterable[Passage], corpus: str, about: Mapping[str, Any] | None = None
 ) -> Bm25:
     """Write an index into ``folder``, in full or not at all, replacing one that is there.
 
@@ -166,7 +162,12 @@ def build_index(
                     for path in sorted(part.iterdir())
                     if not path.name.startswith(".") and path.name != LOCK
                 }
-                content = {**about, "corpus": corpus, "passages": count, "analysis": ANALYSIS}
+                content = {
+                    **(about or {}),
+                    "corpus": corpus,
+                    "passages": count,
+                    "analysis": ANALYSIS,
+                }
                 content |= {"tantivy": version("tantivy"), "files": files}
                 text = json.dumps(content, indent=2) + "\n"
                 (part / MANIFEST).write_text(text, encoding="utf-8")

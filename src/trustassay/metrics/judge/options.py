@@ -8,6 +8,7 @@ import os
 import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -177,19 +178,15 @@ class Rubric:
         """The labels as a prompt lists them."""
         return "one of " + ", ".join(sorted(self.values, key=self.values.__getitem__))
 
-    def label_of(self, value: float | str) -> str | None:
+    def label_of(self, text: str) -> str | None:
         """Return the label that a number or a word stands for; ``None`` where none does."""
-        if isinstance(value, str):
-            for level in self.levels:
-                if value.strip().lower() in (level.label.lower(), *map(str.lower, level.words)):
-                    return level.label
-            try:
-                value = float(value)
-            except ValueError:
-                return None
-        if not self.ordinal:
-            return None
-        return next((k for k, v in self.values.items() if v == value), None)
+        for level in self.levels:
+            if text.strip().lower() in (level.label.lower(), *map(str.lower, level.words)):
+                return level.label
+        with suppress(ValueError):
+            value = float(text)
+            return next((k for k, v in self.values.items() if self.ordinal and v == value), None)
+        return None
 
 
 def read_rubric(name: str | os.PathLike[str]) -> Rubric:
@@ -348,10 +345,9 @@ class _Checking:
 
 
 def _finite(value: float) -> bool:
-    try:
+    with suppress(OverflowError):  # of a whole number that is too large for a float
         return math.isfinite(value)
-    except OverflowError:  # a whole number that is too large for a float
-        return False
+    return False
 
 
 def _got(value: Any) -> str:
