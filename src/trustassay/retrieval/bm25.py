@@ -162,13 +162,8 @@ def build_index(
                     for path in sorted(part.iterdir())
                     if not path.name.startswith(".") and path.name != LOCK
                 }
-                content = {
-                    **(about or {}),
-                    "corpus": corpus,
-                    "passages": count,
-                    "analysis": ANALYSIS,
-                }
-                content |= {"tantivy": version("tantivy"), "files": files}
+                content = {**(about or {}), "corpus": corpus, "passages": count}
+                content |= {"analysis": ANALYSIS, "tantivy": version("tantivy"), "files": files}
                 text = json.dumps(content, indent=2) + "\n"
                 (part / MANIFEST).write_text(text, encoding="utf-8")
             except (ValueError, OSError):  # tantivy has other words for a full disk, and no name
