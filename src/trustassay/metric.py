@@ -84,17 +84,15 @@ class Inventory:
         self.supports += sample.supports_known
         self.labels += sample.label is not None
         firsts = [aliases[0] for aliases in sample.answers if aliases]
-        self.sentence_answers += 2 * sum(map(_reads_as_sentence, firsts)) > len(firsts) > 0
+        ends = (".", "!", "?")
+        sentences = [t for t in firsts if len(t.split()) >= 5 and t.rstrip().endswith(ends)]
+        self.sentence_answers += 2 * len(sentences) > len(firsts) > 0
 
 
 def directions(higher: str = "", lower: str = "", neither: str = "") -> dict[str, Direction]:
     """Return the direction of each part, from names with spaces between them."""
     named: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
     return {name: direction for direction, names in named.items() for name in names.split()}
-
-
-def _reads_as_sentence(text: str) -> bool:
-    return len(text.split()) >= 5 and text.rstrip().endswith((".", "!", "?"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,7 +288,8 @@ def _entries() -> dict[str, Callable[[], Any]]:
 
 def _converted(text: str, hint: Any, where: str) -> Any:
     """Read ``text`` as the simplest type that ``hint`` allows."""
-    kinds = typing.get_args(hint) if _is_union(hint) else (hint,)
+    several = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(hint) if several else (hint,)
     if type(None) in kinds and text.lower() == "none":
         return None
     if bool in kinds:
@@ -304,7 +305,3 @@ def _converted(text: str, hint: Any, where: str) -> Any:
             except ValueError:
                 raise UsageError(f"{where}: expected {expected}, got {text!r}") from None
     return text
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)

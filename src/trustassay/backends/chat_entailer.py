@@ -72,9 +72,11 @@ class Judging:
     @property
     def suffix(self) -> str:
         """What differs from the usual, as it stands in a URI."""
-        usual = Judging()
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        told = [f"{k}={v}" for k, v in values.items() if v != getattr(usual, k)]
+        told = (
+            f"{f.name}={getattr(self, f.name)}"
+            for f in fields(self)
+            if f.default != getattr(self, f.name)
+        )
         return "&".join(told)
 
 
@@ -122,11 +124,8 @@ class ChatEntailer:
     def __init__(
         self, model: ChatModel | LocalChatModel, judging: Judging | None = None, scheme: str = ""
     ) -> None:
-        """Wrap a model; ``scheme`` stands before its name, as in the URI that names the entailer.
-
-        Raises:
-            BackendError: the prompt's file cannot be used.
-        """
+        """Wrap a model; ``scheme`` stands before its name, as in the URI that names the entailer;
+        raises :class:`BackendError` where the prompt's file cannot be used."""
         self.chat_model = model
         self.judging = judging or Judging()
         name, suffix = f"{scheme}{model.name}", self.judging.suffix
@@ -257,7 +256,6 @@ def _begun(token: str) -> Verdict | None:
     bare = re.sub(r"^\W+|\W+$", "", token).lower()
     if not bare:
         return None
-    whole = verdict_in(bare)
-    if whole:
+    if whole := verdict_in(bare):
         return whole.verdict
     return next((verdict for verdict in VERDICTS if _NAMES[verdict].startswith(bare)), None)

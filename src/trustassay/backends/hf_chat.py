@@ -76,16 +76,8 @@ class Decoding:
     def __init__(
         self, torch: Any, tokenizer: Any, ends: Collection[int], rows: Sequence[Row], narrow: Any
     ) -> None:
-        """Begin a batch.
-
-        Args:
-            torch: the library.
-            tokenizer: the model's.
-            ends: the tokens that end a reply.
-            rows: the replies to write.
-            narrow: what the model's own settings make of the logits before a draw (top-k, top-p),
-                used where a request leaves the temperature to the model.
-        """
+        """Begin a batch that ends replies with the tokens ``ends``; ``narrow`` is what the model's
+        own settings make of the logits (top-k, top-p) where a request leaves the temperature."""
         self._torch, self._tokenizer, self._rows = torch, tokenizer, rows
         self._ends = frozenset(ends)
         self._narrow = narrow
@@ -250,7 +242,12 @@ class HuggingFaceChat:
         self._model, self._tokenizer = load(folder, auto, device, dtype, pad_with_end=True)
         if not self._encodes:
             self._tokenizer.padding_side = "left"
-        self._limit = self._longest()
+        # A tokenizer's own limit says nothing of relative positions.
+        self._limit = (
+            getattr(self._model.config, "max_position_embeddings", None)
+            if self._encodes
+            else longest_input(self._model, self._tokenizer)
+        )
         settings = self._model.generation_config
         own = settings.eos_token_id
         self._ends = {own} if isinstance(own, int) else {*(own or ())}
@@ -264,12 +261,6 @@ class HuggingFaceChat:
         # What is chosen is chosen in Decoding; transformers would warn of what it does not use.
         settings.do_sample, settings.num_beams, settings.max_length = False, 1, None
         settings.temperature = settings.top_k = settings.top_p = None
-
-    def _longest(self) -> int | None:
-        """Return the model's length; a tokenizer's own limit says nothing of relative positions."""
-        if not self._encodes:
-            return longest_input(self._model, self._tokenizer)
-        return getattr(self._model.config, "max_position_embeddings", None)
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
         """Answer each of the requests, in their order; may be called from several threads.
@@ -425,10 +416,8 @@ class HuggingFaceChat:
     def _after(
         self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]
     ) -> list[list[float]]:
-        """Return the log-probabilities of the second tokens after the first, for each pair.
-
-        What is read is the same for all options of one token, and is read once.
-        """
+        """Return the log-probabilities of the second tokens after the first, for each pair; what is
+        read is the same for all options of one token, and is read once."""
         read = [(*before, *tokens[:-1]) for before, tokens in pairs]
         longest = max(map(len, read), default=0)
         if self._limit is not None and max(longest, len(start)) > self._limit:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from trustassay.backends.http import Address, HttpEndpoint
@@ -153,18 +154,8 @@ def _from_utf16(text: str, units: int) -> int:
     return len(before.decode("utf-16-le", "replace")) if units >= 0 else len(text) + 1
 
 
-def dbpedia_address(rest: str) -> Address:
-    """Return the address behind ``dbpedia:``, ``[URL][?option=value&...]``."""
-    return _address("dbpedia", rest, SPARQL)
-
-
-def spotlight_address(rest: str) -> Address:
-    """Return the address behind ``spotlight:``, ``[BASE_URL][?option=value&...]``."""
-    return _address("spotlight", rest, SPOTLIGHT)
-
-
-def _address(scheme: str, rest: str, base: str) -> Address:
-    """Read ``[URL][?option=value&...]``; there is no key."""
+def _address(rest: str, scheme: str, base: str) -> Address:
+    """Return the address behind a scheme, ``[URL][?option=value&...]``; there is no key."""
     url, _, options = rest.partition("?")
     if url and not url.startswith(("http://", "https://")):
         raise BackendError(f"{scheme}:{url} is not an address; expected http://... or https://...")
@@ -177,6 +168,8 @@ def _address(scheme: str, rest: str, base: str) -> Address:
     return replace(address, limits=limits)
 
 
+dbpedia_address = partial(_address, scheme="dbpedia", base=SPARQL)
+spotlight_address = partial(_address, scheme="spotlight", base=SPOTLIGHT)
 MODEL = "en_core_web_sm"
 
 

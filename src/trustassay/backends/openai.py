@@ -68,6 +68,9 @@ class OpenAIChat(EndpointChat):
 
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
         """Return the parameters as OpenAI calls them."""
+        held: dict[str, Any] | None = None
+        if request.schema:
+            held = {"name": "reply", "strict": True, "schema": json.loads(request.schema)}
         return {
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
@@ -76,7 +79,7 @@ class OpenAIChat(EndpointChat):
             "n": request.n if request.n > 1 else None,
             "logprobs": True if request.logprobs is not None else None,
             "top_logprobs": request.logprobs or None,
-            "response_format": _held_to(request.schema) if request.schema else None,
+            "response_format": held and {"type": "json_schema", "json_schema": held},
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +93,8 @@ class OpenAIChat(EndpointChat):
         text, finish = _text(first["message"]), first.get("finish_reason")
         if not text and finish == "content_filter":
             raise self.failed("blocked by the endpoint's content filter")
-        usage = found.get("usage")
+        usage, message = found.get("usage"), first["message"]
+        told = message.get("reasoning_content") or message.get("reasoning")  # of open models
         return Reply(
             text,
             finish if isinstance(finish, str) else None,
@@ -98,7 +102,7 @@ class OpenAIChat(EndpointChat):
             counted(usage, "completion_tokens"),
             tuple(_text(choice["message"]) for choice in others),
             _logprobs(first.get("logprobs")),
-            reasoning=_reasoning(first["message"]),
+            reasoning=told if isinstance(told, str) and told else None,
         )
 
 
@@ -173,18 +177,6 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(content, str):
         raise TypeError
     return content
-
-
-def _held_to(schema: str) -> dict[str, Any]:
-    """Return the parameter that holds a reply to a JSON schema."""
-    named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
-    return {"type": "json_schema", "json_schema": named}
-
-
-def _reasoning(message: Mapping[str, Any]) -> str | None:
-    """Return what servers of open models tell next to the content, under either name."""
-    told = message.get("reasoning_content") or message.get("reasoning")
-    return told if isinstance(told, str) and told else None
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:

@@ -158,7 +158,9 @@ def read_ratings(
     named = _columns(path, columns, fields)
     by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
     if "rater" in named and "rating" in named and not by_column:
-        _check_raters(path, raters, [_text(row.get(named["rater"])) for _, row in rows])
+        known = {name for _, row in rows if (name := _text(row.get(named["rater"])))}
+        if strange := [name for name in raters if name not in known]:
+            raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
         _take_long(reading, rows, named, raters)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
@@ -179,13 +181,6 @@ def read_ratings(
             else:
                 reading.faults.append(f"{where}: expected an item")
     return replace(_ratings(path, reading, levels, choices), pairs=pairs, chosen=unequal)
-
-
-def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
-    """Raise an :class:`InputError` that names the first wanted rater who is not there."""
-    known = {name for name in there if name}
-    if strange := [name for name in wanted if name not in known]:
-        raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
 
 
 def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -89,7 +89,8 @@ class Recognised:
         if not asked:
             return None
         names = names_of(self.original)
-        taken = [self.names.get(name, name) for name in self._used()]
+        own = {name for name in self.record if name in CANONICAL_FIELDS and name in self.raw}
+        taken = [self.names.get(name, name) for name in own | set(self.sources.values())]
         values = {name: reach(self.original, name) for name in names}
         taken += [name for name, value in values.items() if not _may_be_text(name, value)]
         found = {
@@ -123,10 +124,6 @@ class Recognised:
             and canonical not in self.sources
             and not any(name in self.raw for name in known if name not in AMBIGUOUS)
         )
-
-    def _used(self) -> set[str]:
-        own = {name for name in self.record if name in CANONICAL_FIELDS and name in self.raw}
-        return own | set(self.sources.values())
 
     def _name_of(self, canonical: str) -> str:
         if canonical in self.sources:
@@ -168,10 +165,8 @@ def _sources(
     fields: Mapping[str, str],
     candidates: Iterable[tuple[str, tuple[str, ...]]],
 ) -> dict[str, str]:
-    """Return where each canonical field comes from that has another name in ``record``.
-
-    ``fields`` (canonical to theirs, dots reach into objects) are the user's own and always count.
-    """
+    """Return where each canonical field that has another name in ``record`` comes from; those of
+    the user, ``fields``, always count."""
     sources = dict(fields)
     for canonical, names in candidates:
         if canonical in fields or _given(record, canonical):
@@ -182,13 +177,10 @@ def _sources(
             if _given(record, theirs) and (theirs not in AMBIGUOUS or is_passage(record[theirs])):
                 sources[canonical] = theirs
                 break
-    if sources.get("documents") in AMBIGUOUS and not _answered(record, sources):
+    answered = "response" in sources or _given(record, "response")
+    if sources.get("documents") in AMBIGUOUS and not answered:
         sources |= {"response": "answer"} if _given(record, "answer") else {}
     return sources
-
-
-def _answered(record: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
-    return "response" in sources or _given(record, "response")
 
 
 def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -133,11 +133,6 @@ def only_last_line(quiet: bool = True) -> Iterator[None]:
             complain(last[0])
 
 
-def is_quiet() -> bool:
-    """Return whether only faults and the last line are printed."""
-    return _held is not None
-
-
 def say(text: str) -> None:
     """Print a line for people, on standard error, with control characters made visible."""
     if _held is None:
@@ -222,7 +217,7 @@ def show_table(
     are left-aligned. No word is cut. With ``--quiet`` nothing is printed.
     ``wide``: without a terminal the width is :data:`OF_LOGS`.
     """
-    if is_quiet():
+    if _held is not None:
         return
     from rich.console import Console
 

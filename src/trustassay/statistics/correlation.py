@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,50 +41,12 @@ def value_of(measure: WeightedMeasure, scores: ArrayLike, labels: ArrayLike) -> 
     return None if math.isnan(value) else value
 
 
-def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Pearson's r, the covariance of two samples over both standard deviations.
-
-    Raises:
-        ValueError: the samples differ in length.
-    """
-    return value_of(weighted_pearson, x, y)
-
-
-def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Spearman's rho: Pearson's r of the ranks, ties having the mean of theirs."""
-    return value_of(weighted_spearman, x, y)
-
-
 def ranks(values: ArrayLike) -> Floats:
     """Return the ranks from 1 of the values, ties having the mean of theirs; shape (n,)."""
     array = np.asarray(values, dtype=np.float64)
     _, places, counts = np.unique(array, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[places], dtype=np.float64)
-
-
-def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Kendall's tau-b: (concordant - discordant pairs) over the root of the product of
-    the pairs that differ in x and those that differ in y (Kendall 1945).
-    """
-    return value_of(weighted_kendall_tau_b, x, y)
-
-
-def auroc(scores: ArrayLike, labels: ArrayLike) -> float | None:
-    """Return the share of pairs of a positive and a negative in which the positive scores higher.
-
-    Ties count half (Mann-Whitney's U over its largest value). Labels above 0 are positive.
-    """
-    return value_of(weighted_auroc, scores, labels)
-
-
-MEASURES: Mapping[str, Measure] = {
-    "Pearson": pearson,
-    "Spearman": spearman,
-    "Kendall tau-b": kendall_tau_b,
-    "AUROC": auroc,
-}
-"""The measures by the names that the field gives them."""
 
 
 # of two classes
@@ -277,6 +240,18 @@ WEIGHTED_MEASURES: Mapping[str, WeightedMeasure] = {
     "ece": weighted_calibration_error,
 }
 """The measures by their short names."""
+pearson, spearman, kendall_tau_b, auroc = (
+    partial(value_of, measure)
+    for measure in (weighted_pearson, weighted_spearman, weighted_kendall_tau_b, weighted_auroc)
+)
+"""They take two samples of one length, and return ``None`` where they are not defined."""
+MEASURES: Mapping[str, Measure] = {
+    "Pearson": pearson,
+    "Spearman": spearman,
+    "Kendall tau-b": kendall_tau_b,
+    "AUROC": auroc,
+}
+"""The measures by the names that the field gives them."""
 BIASED = frozenset({"ece"})
 """Those that are too large in small samples: what is chance adds to them."""
 BY_CLASS = frozenset({"auroc", "auprc", "prr"})
