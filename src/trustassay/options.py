@@ -112,7 +112,7 @@ def _per_worker(given: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _read_rows() -> Mapping[str, Mapping[str, Any]]:
+def _read_rows() -> dict[str, dict[str, Any]]:
     """Return the fields of :class:`Flag` by option; default and bounds are written as JSON."""
     text = files("trustassay").joinpath("options.csv").read_text(encoding="utf-8")
     read = dict.fromkeys(("default", "least", "most"), json.loads)

@@ -124,6 +124,11 @@ def write_template(template: str, path: Path, **context: Any) -> None:
         os.fsync(file.fileno())
 
 
+def rendered(template: str, **context: Any) -> str:
+    """Return what one of this package's templates makes of its context."""
+    return _environment().get_template(template).render(**context)
+
+
 def _answers(run: ReportRun) -> Iterator[Answer]:
     columns = {}
     for place, metric in enumerate(run.metrics):
