@@ -398,21 +398,17 @@ class Weighted(Protocol):
 
     def at(self, places: NDArray[np.int64], /) -> Self:
         """Return the same of the answers at these places."""
-        ...
 
     def figures(self, weights: Floats, /) -> Mapping[str, Floats]:
         """Return the figures over data sets, shape (b,), in which each answer counts as often as
         ``weights``, shape (b, n), say. NaN where a figure is undefined.
         """
-        ...
 
     def inputs(self, key: str, /) -> Floats:
         """Return what a figure takes of each answer, shape (n, c); NaN where it does not count."""
-        ...
 
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""
-        ...
 
     def counted(self, key: str, /) -> NDArray[np.bool_]:
         """Return whether each answer is among those that a figure is a mean of, shape (n,).
@@ -420,7 +416,6 @@ class Weighted(Protocol):
         A figure that itself says how answers fall into such groups, as an F1 of refusals, counts
         all that did not fail.
         """
-        ...
 
 
 @dataclass(frozen=True)

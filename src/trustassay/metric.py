@@ -125,7 +125,6 @@ class Pool(Protocol):
         """The samples of the run itself: this pool, unless it is a file of its own. For the run
         of a shard it holds those of all shards.
         """
-        ...
 
     def __len__(self) -> int: ...
 
@@ -135,7 +134,6 @@ class Pool(Protocol):
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
-        ...
 
     async def filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample with its references; those of a file of its own are asked for now.
@@ -143,7 +141,6 @@ class Pool(Protocol):
         The run's own samples are filled already; of the run of a shard, those of other shards are
         filled now. What fails is missing.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

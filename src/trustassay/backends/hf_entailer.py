@@ -116,11 +116,9 @@ class _Kind(Protocol):
 
     def encode(self, pairs: Pairs) -> tuple[list[Features], list[int]]:
         """Return the model's inputs and, for each, the index of the pair that it belongs to."""
-        ...
 
     def logits(self, batch: Any) -> Any:
         """Return a tensor (b, k) for a padded batch of b inputs."""
-        ...
 
 
 class _Classifier:
