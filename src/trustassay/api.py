@@ -114,10 +114,8 @@ def _calibrator(others: dict[str, Any]) -> Calibrator | None:
 def _read(
     samples: Source, metrics: Metrics | None, options: Mapping[str, Any]
 ) -> tuple[list[Metric], Source, dict[str, Any], dict[str, Any]]:
-    """Return the metrics, the samples, the backends that were named, and the other options.
-
-    All that is wrong in names is told before the samples are looked at.
-    """
+    """Return the metrics, the samples, the backends that were named, and the other options; what is
+    wrong in names is told before the samples are looked at."""
     chosen = [] if metrics is None else _built(metrics)
     named, others = _split(options, chosen)
     samples = Files.of(samples)

@@ -471,11 +471,8 @@ class WeightedColumns:
 
 
 def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
-    """Return the q-quantiles of values that stand there so often, as ``numpy.quantile`` has them.
-
-    Args:
-        values: shape (n,). weights: whole numbers, shape (b, n).
-    """
+    """Return the q-quantiles of values, shape (n,), that stand there as often as whole weights,
+    shape (b, n), say, as ``numpy.quantile`` has them."""
     order = np.argsort(values)
     ordered, reached = values[order], np.cumsum(weights[:, order], axis=1)
     result = np.full(len(weights), np.nan)

@@ -75,10 +75,8 @@ def place_of(error: BaseException) -> str:
 
 @cache
 def _is_own(file: str) -> bool:
-    """Whether a file is of this package, or of the user, and not of a library.
-
-    Compiled libraries name files without their folders, as ``numpy/random/mtrand.pyx``.
-    """
+    """Whether a file is of this package, or of the user, and not of a library; compiled ones name
+    files without their folders, as ``numpy/random/mtrand.pyx``."""
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     outside = ("<", *(f"{folder}/" for folder in libraries))
     if file.startswith(f"{Path(__file__).parent}/"):

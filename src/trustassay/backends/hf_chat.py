@@ -308,8 +308,6 @@ class HuggingFaceChat:
                 pairs = [([*start, *before], tokens) for before, tokens in pairs]
             return self._after(start, pairs)
 
-    # ------------------------------------------------------------------------------- from chats
-
     def _rows(self, request: ChatRequest) -> Iterator[Row]:
         """Yield the replies that a request asks for; equal ones, of a greedy request, once."""
         text, special = self._laid_out(request.messages)
@@ -392,8 +390,6 @@ class HuggingFaceChat:
         if whole[: len(start)] == start and (bare or not option):
             return [], whole[len(start) :]
         return [], bare
-
-    # ------------------------------------------------------------------------------- the model
 
     def _write(self, rows: Sequence[Row]) -> None:
         """Write the reply of each row of a batch."""

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from trustassay.capabilities import EndpointLimits, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
-from trustassay.tracebacks import hide
+from trustassay.tracebacks import SECRET, hide
 
 if TYPE_CHECKING:
     import aiohttp
@@ -130,8 +130,6 @@ SHOWN = 300
 """Characters of an endpoint's own words that an error message repeats."""
 ERROR_BYTES = 1_000_000
 """Of a reply that tells an error, no more is read."""
-SECRET = 8
-"""Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
 
 _CLOSED = re.compile(
     "insufficient_quota|invalid_api_key|API_KEY_INVALID|credit balance is too low", re.IGNORECASE
@@ -439,17 +437,9 @@ def worded(text: str) -> str:
     try:
         found = json.loads(text)
         while isinstance(found, dict | list) and found:
-            if isinstance(found, list):
-                found = found[0]
-            else:
-                found = next(
-                    (
-                        found[name]
-                        for name in ("error", "message", "detail", "msg")
-                        if name in found
-                    ),
-                    None,
-                )
+            names = ("error", "message", "detail", "msg")
+            inner = (found[name] for name in names if name in found)
+            found = found[0] if isinstance(found, list) else next(inner, None)
         text = found if isinstance(found, str) else text
     except ValueError:
         pass

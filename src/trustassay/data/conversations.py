@@ -138,8 +138,7 @@ _NUMBERED = re.compile(
 
 def _named_passages(text: str) -> list[str]:
     """Return the passages of an instruction: in tags, below a heading that names them, or from a
-    line on that begins with ``[1]``.
-    """
+    line on that begins with ``[1]``."""
     tagged = [found for _, found in _TAGGED.findall(text)]
     if not tagged and (heading := _HEADING.search(text)):
         tagged = [_AFTER.sub("", text[heading.end() :])]
@@ -200,10 +199,8 @@ Record = Mapping[str, Any]
 
 
 class _Shape(NamedTuple):
-    """A tool's record: keys that tell it, all of them; where its parts are, the best place first.
-
-    ``gold`` are places of right answers alone, ``mixed`` those that hold other things, too.
-    """
+    """A tool's record: all keys that tell it, and where its parts are, the best place first;
+    ``gold`` are places of right answers alone, ``mixed`` those that hold other things, too."""
 
     keys: Sequence[str]
     ask: Sequence[str]

@@ -346,11 +346,8 @@ def _ratings(
 
 
 def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
-    """Return the values of a scale, the lowest first, and its words if it is one of words.
-
-    Raises:
-        InputError: a level is named twice, or there are fewer than two or too many.
-    """
+    """Return the values of a scale, the lowest first, and its words if it is one of words; raises
+    :class:`InputError` for a level that is named twice, fewer than two, or too many."""
     texts = [level.strip().lower() for level in levels]
     if len(texts) == 1 and (ends := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", texts[0])):
         low, high = int(ends[1]), int(ends[2])
@@ -374,11 +371,8 @@ def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
 
 
 def _repeats(reading: _Reading) -> list[int]:
-    """Return the place of each cell among the ratings of the same item by the same rater: by the
-    numbers of the column repeat, else in the order of the file.
-
-    It is a fault if a repeat occurs twice, or only some of these ratings say which one they are.
-    """
+    """Return the place of each cell among the ratings of an item by a rater, by the column repeat
+    or in the order of the file; a repeat that occurs twice, or in some cells only, is a fault."""
     cells = reading.cells
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):

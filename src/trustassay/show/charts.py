@@ -207,9 +207,6 @@ def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) 
     return _stretched("curves", label, content)
 
 
-# rows of histograms
-
-
 class Ridges(NamedTuple):
     """What the rows of one figure share: fine bins on the axis and in a bar, the largest share.
 

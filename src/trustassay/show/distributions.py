@@ -252,8 +252,6 @@ class Groups:
         stable = self.stable_below is not None and score < self.stable_below
         group.add(place, score, rating, stable=stable)
 
-    # what is there
-
     @property
     def whole(self) -> Group:
         """All samples together."""
@@ -345,8 +343,6 @@ class Groups:
     def _rank(self, group: Group) -> float:
         return group.scores.mean if self.lower_is_better else -group.scores.mean
 
-    # drawing
-
     def axis(self) -> int:
         """Return how many fine bins the drawings show, from the low end on.
 
@@ -376,8 +372,6 @@ class Groups:
                 edges = self.value(number * step), self.value((number + 1) * step)
                 found.append(RatedBin(*edges, one.n, one.mean, one.error))
         return found
-
-    # summary.json
 
     def to_dict(self) -> dict[str, Any]:
         """Return the block of ``summary.json``: every group that was counted, largest first."""

@@ -220,6 +220,7 @@ def _environment() -> Environment:
         "with_error": text.with_error,
         "plain": _plain,
         "part": _part,
+        "block": lambda block: type(block).__name__,
     }
     environment.globals |= {
         "split_long": text.split_long,

@@ -52,9 +52,6 @@ def whole_svg(
     ).format(kind, *size, finalized(label), Markup("").join(content))
 
 
-# ratings
-
-
 class Ratings(NamedTuple):
     """What the plots of ratings share: the axis of scores, and that of ratings."""
 
@@ -159,9 +156,6 @@ def line_text(line: FittedLine) -> str:
 
     slope = one("m", line.slope, line.slope_interval)
     return f"{slope}, {one('b', line.intercept, line.intercept_interval)}"
-
-
-# curves
 
 
 class Line(NamedTuple):

@@ -49,9 +49,6 @@ def ranks(values: ArrayLike) -> Floats:
     return np.asarray((last - (counts - 1) / 2)[places], dtype=np.float64)
 
 
-# of two classes
-
-
 def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> Figure:
     """The share of pairs of a positive and a negative in which the positive scores higher, ties
     counting half; labels above 0 are positive.
@@ -89,9 +86,6 @@ def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> Figure:
         return _over((of_positives * precision).sum(axis=1), np.where(p < every, p, 0.0))
 
     return figure
-
-
-# of labels of any kind
 
 
 def weighted_prediction_rejection_ratio(scores: ArrayLike, labels: ArrayLike) -> Figure:
@@ -199,9 +193,6 @@ def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
         return np.asarray(surplus)
 
     return figure
-
-
-# of probabilities
 
 
 def weighted_brier_score(scores: ArrayLike, labels: ArrayLike) -> Figure:
@@ -319,12 +310,8 @@ def _codes(values: Floats) -> Places:
 
 
 def _inversion_levels(ranks: Places) -> list[Figure]:
-    """Return, for each binary digit of the ranks, what counts the inversions that it decides.
-
-    Two answers whose ranks share all higher digits and differ in this one are inverted where the
-    one with the digit 1 stands first. So of all answers with the same higher digits, each with the
-    digit 0 is inverted with those before it that have the digit 1.
-    """
+    """Return, for each binary digit of the ranks, what counts the inversions that it decides: of
+    those with the same higher digits, each with the digit 0 is inverted with any 1 before it."""
     levels: list[Figure] = []
     largest = int(ranks.max(initial=0))
     for digit in range(largest.bit_length()):
