@@ -31,11 +31,6 @@ _loaded: dict[tuple[str, str], type[Metric]] = {}
 """The classes of files that were named in this process, by name and digest of the content."""
 
 
-def metric_names() -> list[str]:
-    """Return the names of all installed metrics."""
-    return sorted(_entries())
-
-
 def metric_class(name: str) -> type[Metric]:
     """Return the metric class of this name among the entry points.
 

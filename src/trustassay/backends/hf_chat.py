@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import math
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -275,15 +274,6 @@ class HuggingFaceChat:
             for batch in batches(lengths, self._batch_tokens):
                 self._write([flat[i] for i in batch])
         return [_reply(request, own) for request, own in zip(requests, rows, strict=True)]
-
-    def loglikelihoods(
-        self, prompt: str | Sequence[Message], options: Sequence[str]
-    ) -> list[float]:
-        """Return, for each option, the sum of the natural log-probabilities of its tokens.
-
-        As :meth:`token_loglikelihoods`; an option without tokens has 0.
-        """
-        return [math.fsum(row) for row in self.token_loglikelihoods(prompt, options)]
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]

@@ -437,9 +437,11 @@ def worded(text: str) -> str:
     try:
         found = json.loads(text)
         while isinstance(found, dict | list) and found:
-            names = ("error", "message", "detail", "msg")
-            inner = (found[name] for name in names if name in found)
-            found = found[0] if isinstance(found, list) else next(inner, None)
+            if isinstance(found, list):
+                found = found[0]
+            else:
+                known = (name for name in ("error", "message", "detail", "msg") if name in found)
+                found = found.get(next(known, None))
         text = found if isinstance(found, str) else text
     except ValueError:
         pass
