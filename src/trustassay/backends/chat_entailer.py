@@ -153,12 +153,6 @@ class ChatEntailer:
             stand_in="NEITHER",
         )
 
-    def _repair(self, pair: tuple[str, str], said: str) -> ChatRequest:
-        """Return what asks once more after a reply that names no verdict."""
-        request = self.request(pair)
-        turns = repair_turns(request.messages[0].content, said, REPAIR)
-        return replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
-
     async def aentailment(self, pair: tuple[str, str], ask: Ask) -> Entailment:
         """Return the probabilities of one (premise, hypothesis), with ``ask`` for each request.
 
@@ -170,7 +164,10 @@ class ChatEntailer:
         if found := entailment_by_tokens(first):
             return found
         if self.judging.repeats == 1 and verdict_in(first.text) is None:
-            again = await ask(self._repair(pair, first.text))
+            request = self.request(pair)
+            turns = repair_turns(request.messages[0].content, first.text, REPAIR)
+            request = replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
+            again = await ask(request)
             first = again if verdict_in(again.text) else first
         numbers = range(1, self.judging.repeats)
         others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))

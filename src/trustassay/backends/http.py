@@ -11,7 +11,7 @@ import os
 import re
 import urllib.request
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -240,6 +240,14 @@ def checked_base(base: str) -> str:
     return base.rstrip("/")
 
 
+def service_address(scheme: str, rest: str, base: str, keys: Sequence[str]) -> Address:
+    """Return the address of a service, ``base`` unless the environment names another, with the
+    first of the variables of keys that is set; raises as :meth:`Address.parse`."""
+    own = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
+    key = next((name for name in keys if os.environ.get(name)), keys[0])
+    return Address.parse(scheme, rest, base=own, key=key, public=base)
+
+
 def _number(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
     try:
         return kind(value)
@@ -430,6 +438,21 @@ class HttpEndpoint:
         if status >= 500 or status in (409, 425):
             return self._error(words, "server", _retry_after(headers, text))
         return RefusalError(self._redacted(f"{self.address.name}: {words}"), text)
+
+
+class HttpBackend:
+    """What asks an address."""
+
+    _http: HttpEndpoint
+
+    @property
+    def missing_key(self) -> str | None:
+        """The error message if a key is needed and not set, else ``None``."""
+        return self._http.missing_key
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
 
 
 def worded(text: str) -> str:

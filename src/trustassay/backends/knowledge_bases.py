@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint
 from trustassay.capabilities import EndpointLimits, Entity, SubstitutesRequest
 from trustassay.errors import BackendError, CallError
 
@@ -33,7 +33,7 @@ _LOCAL_NAME = re.compile(r"[\w-]+")
 _QUALIFIER = re.compile(r"\([^()]*\)$")
 
 
-class _Service:
+class _Service(HttpBackend):
     """What both have: an address, limits, connections, and no key."""
 
     free = True
@@ -43,10 +43,6 @@ class _Service:
         self.endpoint = address.base
         self.name = f"{address.scheme}:{address.base}"
         self._http = HttpEndpoint(address, "Authorization")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
     def _malformed(self, message: str) -> CallError:
         return CallError(f"{self.name}: {message}", "malformed")

@@ -10,29 +10,25 @@ import asyncio
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, service_address
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
 
-BASE = "https://api.openai.com/v1"
 VECTOR_BYTES = 256_000
 """What the vector of one text may take in a reply, whatever the limit for replies is."""
-
-
-def openai_address(rest: str) -> Address:
-    """Return the address behind ``openai:``; raises as :meth:`Address.parse`."""
-    base = os.environ.get("OPENAI_BASE_URL") or BASE
-    return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY", public=BASE)
+openai_address = partial(
+    service_address, "openai", base="https://api.openai.com/v1", keys=("OPENAI_API_KEY",)
+)
 
 
 def _endpoint(address: Address) -> HttpEndpoint:
@@ -106,7 +102,7 @@ class OpenAIChat(EndpointChat):
         )
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(HttpBackend):
     """An embedding model behind ``/embeddings``; its vectors are made unit vectors."""
 
     def __init__(self, address: Address) -> None:
@@ -117,11 +113,6 @@ class OpenAIEmbedder:
         most = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
         roomy = replace(address, limits=replace(address.limits, reply_bytes=most))
         self._http = _endpoint(roomy)
-
-    @property
-    def missing_key(self) -> str | None:
-        """Why nothing can be asked, where a key is needed and none is set."""
-        return self._http.missing_key
 
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
@@ -138,10 +129,6 @@ class OpenAIEmbedder:
             ) from None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
 
 class BlockingEmbedder:

@@ -42,7 +42,12 @@ def _bars(histogram: Histogram) -> Iterator[Markup]:
     for index, total in enumerate(histogram.counts):
         if not total:
             continue
-        title = Markup("<title>{}</title>").format(finalized(_bin_text(histogram, series, index)))
+        low, high = histogram.edges(index)
+        parts = ", ".join(
+            f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index]
+        )
+        text = f"{score_text(low)} to {score_text(high)}: {total:,} ({parts})"
+        title = Markup("<title>{}</title>").format(finalized(text))
         yield Markup("<g>{}{}</g>").format(
             title, Markup("").join(_stack(series, index, total, tallest))
         )
@@ -58,12 +63,6 @@ def _stack(series: Sequence[Series], index: int, total: int, tallest: int) -> It
             yield Markup('<rect class="v{}" x="{}" y="{:.2f}" width="9" height="{:.2f}"/>').format(
                 place, 10 * index + 0.5, top, height
             )
-
-
-def _bin_text(histogram: Histogram, series: Sequence[Series], index: int) -> str:
-    low, high = histogram.edges(index)
-    parts = ", ".join(f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index])
-    return f"{score_text(low)} to {score_text(high)}: {histogram.counts[index]:,} ({parts})"
 
 
 def histogram_text(histogram: Histogram) -> str:

@@ -50,14 +50,9 @@ def prepare_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(OUTPUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _lossy(sys.stderr)
-
-
-def _lossy(stream: io.TextIOWrapper | Any) -> io.TextIOWrapper:
-    encoding = "utf-8" if stream is None else stream.encoding
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Lossy()), encoding, errors="backslashreplace", line_buffering=True
-    )
+        encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
+        raw = io.BufferedWriter(_Lossy())
+        sys.stderr = io.TextIOWrapper(raw, encoding, "backslashreplace", line_buffering=True)
 
 
 class _Lossy(io.RawIOBase):

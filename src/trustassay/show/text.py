@@ -36,8 +36,8 @@ def visible(text: str) -> Markup:
     pieces = []
     position = 0
     for match in HIDDEN.finditer(text):
-        names = ", ".join(dict.fromkeys(map(_name, match[0][:20])))
-        chip = CHIP.format(cut(names, 200), _spelled(match[0]))
+        names = (unicodedata.name(c, "control character").lower() for c in match[0][:20])
+        chip = CHIP.format(cut(", ".join(dict.fromkeys(names)), 200), _spelled(match[0]))
         pieces += [escape(text[position : match.start()]), chip]
         position = match.end()
     return Markup("").join([*pieces, escape(text[position:])])
@@ -146,10 +146,6 @@ def with_error(value: float, error: float | None, digits: int = 3) -> str:
     while error > 0 and round(error * 10**digits) == 0 and digits < 10:
         digits += 1
     return f"{number(float(value), digits)}({round(error * 10**digits)})"
-
-
-def _name(character: str) -> str:
-    return unicodedata.name(character, "control character").lower()
 
 
 def _spelled(run: str) -> str:
