@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from trustassay.data.conversations import CHATS, ends_with_answer, may_be_nested, unfolded
@@ -22,6 +22,7 @@ from trustassay.data.layouts import (
     CANONICAL,
     CONVERTERS,
     LAYOUTS,
+    NAMES,
     SPELLINGS,
     Layout,
     guesses,
@@ -440,18 +441,6 @@ def _answers(
     ]
 
 
-def _chale(record: Record) -> Sequence[Record]:
-    """Three answers: one without hallucination, one with half of it, one with nothing else."""
-    kinds = {"non-halu": ("non-halu", 1), "mid-halu": ("mid-halu", 0), "halu": ("halu", 0)}
-    return _answers(record, "Question", "Short_ans", "Long_ans", kinds)
-
-
-def _halueval(record: Record) -> Sequence[Record]:
-    """The right answer and the hallucinated one, with the knowledge as a passage."""
-    kinds = {"right": ("right_answer", 1), "hallucinated": ("hallucinated_answer", 0)}
-    return _answers(record, "question", "right_answer", "knowledge", kinds)
-
-
 def _haltt4llm(record: Record) -> Sequence[Record]:
     """One question with its choices; it is answered by whom is assessed."""
     choices = record["answers"]
@@ -482,10 +471,10 @@ def _haltt4llm(record: Record) -> Sequence[Record]:
     ]
 
 
-_SHAPES = (
-    _Shape(
-        frozenset({"Question", "Short_ans", "Long_ans", "non-halu", "mid-halu", "halu"}), _chale
-    ),
-    _Shape(frozenset({"knowledge", "question", "right_answer", "hallucinated_answer"}), _halueval),
-    _Shape(frozenset({"question", "answers"}), _haltt4llm),
-)
+def _shape(row: Mapping[str, Any]) -> _Shape:
+    fields = (field for field, _ in row["kinds"].values())
+    keys = frozenset((row["question"], row["gold"], row["passage"], *fields))
+    return _Shape(keys, partial(_answers, **row))
+
+
+_SHAPES = (*map(_shape, NAMES["answers"]), _Shape(frozenset({"question", "answers"}), _haltt4llm))
