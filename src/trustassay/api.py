@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # what a door needs is loaded when it is used
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import Source
     from trustassay.runs.shards import Shards
-    from trustassay.workflows.choose_metric import Chosen
     from trustassay.workflows.evaluation_events import EventsChoice
     from trustassay.workflows.scorer import OpenScorer, Scorer
     from trustassay.workflows.watch import Watched, WatchOptions
@@ -120,7 +119,12 @@ def _read(
     named, others = _split(options, chosen)
     samples = Files.of(samples)
     if metrics is None:
-        found = _default(samples, named, options)
+        from trustassay.workflows.choose_metric import choose_metric, naming
+
+        retrieves = named.get("retriever") is not None
+        found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
+        if options.get("progress"):
+            tell(f"{naming(found.metrics)}: {found.why}")
         chosen, samples = _built(found.metrics), found.source
         others = {"why": found.why, **others}
     return chosen, samples, named, others
@@ -270,16 +274,6 @@ def default_metrics(
 
     found = choose_metric(Files.of(samples), fields, retrieves=retrieves)
     return found.metrics, found.why
-
-
-def _default(samples: Source, named: Mapping[str, Any], options: Mapping[str, Any]) -> Chosen:
-    from trustassay.workflows.choose_metric import choose_metric, naming
-
-    retrieves = named.get("retriever") is not None
-    found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
-    if options.get("progress"):
-        tell(f"{naming(found.metrics)}: {found.why}")
-    return found
 
 
 @shows_keywords(EngineOptions)
