@@ -97,10 +97,7 @@ class EntailerQuality:
 
 
 def entailer_quality(
-    entailer: str,
-    metrics: Collection[str],
-    larger: Mapping[str, Any] | None = None,
-    why: str = "",
+    entailer: str, metrics: Collection[str], larger: Mapping[str, Any] | None = None, why: str = ""
 ) -> EntailerQuality:
     """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics."""
     raw = _figures().get(entailer)

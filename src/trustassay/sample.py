@@ -368,12 +368,9 @@ def _rows_of_columns(value: Mapping[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    kind = {
-        dict: "an object",
-        list: "a list",
-        bool: "a boolean",
-        type(None): "null",
-    }.get(type(value))
+    kind = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}.get(
+        type(value)
+    )
     if kind and not isinstance(value, bool | type(None)):
         return kind if value else f"an empty {kind.split()[-1]}"
     text = json.dumps(value, default=str, ensure_ascii=True)

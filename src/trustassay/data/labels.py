@@ -43,11 +43,7 @@ class LabelValues:
 
 
 def label_values(
-    name: str,
-    given: Sequence[Any],
-    *,
-    positive: Sequence[str] = (),
-    levels: Sequence[str] = (),
+    name: str, given: Sequence[Any], *, positive: Sequence[str] = (), levels: Sequence[str] = ()
 ) -> LabelValues:
     """Read labels. ``None``, an empty text and NaN are missing.
 

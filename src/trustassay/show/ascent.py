@@ -132,20 +132,17 @@ class AscentPage:
         ]
         content.append(self._way(last, x, place, y))
         for point in sorted(self.points, key=lambda point: point.kept):
+            at, title = place(point), finalized(_told(point))
             if point.gamma is None:
-                content.append(
-                    Markup(
-                        '<g><title>{}</title><path class="failed" '
-                        'd="M{:.1f} {:.1f}l7 7m0 -7l-7 7"/></g>'
-                    ).format(finalized(_told(point)), place(point) - 3.5, y(0) - 3.5)
+                shape = Markup('<path class="failed" d="M{:.1f} {:.1f}l7 7m0 -7l-7 7"/>').format(
+                    at - 3.5, y(0) - 3.5
                 )
             else:
                 kind = "dot" if point.kept else "dot single"
-                content.append(
-                    Markup(
-                        '<g><title>{}</title><circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/></g>'
-                    ).format(finalized(_told(point)), kind, place(point), y(point.gamma))
+                shape = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
+                    kind, at, y(point.gamma)
                 )
+            content.append(Markup("<g><title>{}</title>{}</g>").format(title, shape))
         return whole_svg("ratings ascent", SIZE, self._label, content)
 
     def _way(self, last: int, x: Scale, place: Callable[[Point], float], y: Scale) -> Markup:

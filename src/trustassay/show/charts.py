@@ -9,31 +9,19 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.show.distributions import (
-    BINS,
-    SHOWN_BINS,
-    Group,
-    Groups,
-    Histogram,
-    Series,
-)
+from trustassay.show.distributions import BINS, SHOWN_BINS, Group, Groups, Histogram, Series
 from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text, with_error
 
-HEIGHT = 100.0
 LEAST_HEIGHT = 1.5  # one answer among a million stays visible
 
 
 def histogram_svg(histogram: Histogram) -> Markup:
     """Draw the distribution as stacked bars, one colour a verdict."""
+    label, bars = finalized(histogram_text(histogram)), Markup("").join(_bars(histogram))
     return Markup(
-        '<svg class="histogram" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img"'
+        '<svg class="histogram" viewBox="0 0 {} {:g}" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>'
-    ).format(
-        10 * BINS,
-        f"{HEIGHT:g}",
-        finalized(histogram_text(histogram)),
-        Markup("").join(_bars(histogram)),
-    )
+    ).format(10 * BINS, HEIGHT, label, bars)
 
 
 def _bars(histogram: Histogram) -> Iterator[Markup]:

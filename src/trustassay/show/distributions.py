@@ -282,17 +282,12 @@ class Groups:
             domain: -sum(group.n for name, group in largest if name.domain == domain)
             for domain in {name.domain for name, _ in largest}
         }
-        return dict(
-            sorted(
-                largest,
-                key=lambda item: (
-                    sizes[item[0].domain],
-                    item[0].domain or "",
-                    models[item[0].model],
-                    item[0].model or "",
-                ),
-            )
-        )
+
+        def order(item: tuple[Name, Group]) -> tuple[int, str, float, str]:
+            domain, model = item[0].domain, item[0].model
+            return sizes[domain], domain or "", models[model], model or ""
+
+        return dict(sorted(largest, key=order))
 
     def by_domain(self) -> dict[str | None, dict[Name, Group]]:
         """Return the shown groups by their domain."""

@@ -139,13 +139,7 @@ def _answers(run: ReportRun) -> Iterator[Answer]:
     for place, shown in enumerate(run.shown):
         position = place + 1 if shown.number is None else shown.number
         yield answer_of(
-            position,
-            place,
-            shown.sample,
-            shown.assessments,
-            columns,
-            shown.ratings,
-            shown.chance,
+            position, place, shown.sample, shown.assessments, columns, shown.ratings, shown.chance
         )
 
 
