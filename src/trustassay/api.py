@@ -83,13 +83,10 @@ async def ascore(
     try:
         outcome = await execute(samples, chosen, backends, folder, settings)
         if calibrator:
+            shown = settings.progress
             await run_in_thread(
                 lambda stop: apply_calibrator(
-                    folder,
-                    calibrator,
-                    chosen,
-                    report=report,
-                    steps=Steps(shown=settings.progress, stop=stop),
+                    folder, calibrator, chosen, report=report, steps=Steps(shown=shown, stop=stop)
                 )
             )
     except BaseException:
@@ -434,14 +431,9 @@ def shard(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import RunOptions
     from trustassay.runs.shards import split
 
+    options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
     return run_anywhere(
-        lambda: split(
-            samples,
-            Path(out),
-            lambda _: into,
-            RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress),
-            keep_whole=whole,
-        )
+        lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)
     )
 
 
@@ -465,13 +457,9 @@ def merge(
     from trustassay.runs.tasks import Steps
 
     steps = Steps(shown=progress)
-    found = merge_runs(
-        [Path(run) for run in runs],
-        Path(out),
-        pool=None if pool is None else Path(pool),
-        prices=prices,
-        steps=steps,
-    )
+    file = None if pool is None else Path(pool)
+    folders = [Path(run) for run in runs]
+    found = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
     if found.repeated and progress:
         tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
     return Run(found.folder, found.outcome)

@@ -196,17 +196,10 @@ class Summary:
         cls, found: Summarised, settings: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> Summary:
         """Return figures as a summary; ``keys`` gives their order, if not that of ``found``."""
-        return cls(
-            found.values if keys is None else {key: found.values[key] for key in keys},
-            found.n,
-            found.failed,
-            found.intervals,
-            found.support,
-            found.not_applicable,
-            settings,
-            found.without_interval,
-            units=found.units,
-        )
+        named = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+        if keys is not None:
+            named["values"] = {key: found.values[key] for key in keys}
+        return cls(**named, settings=settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""

@@ -32,15 +32,6 @@ from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metric import Assessment, Mean, Metric, Quantile, Total
 from trustassay.sample import Sample
 
-__all__ = [
-    "MetricContract",
-    "ScriptedChat",
-    "ScriptedEmbedder",
-    "ScriptedEntailer",
-    "ScriptedRetriever",
-    "ScriptedSimilarity",
-]
-
 Script = str | Mapping[str, str | Exception] | Callable[[ChatRequest], str | Reply]
 Triple = tuple[float, float, float]
 DIMENSIONS = 64

@@ -166,15 +166,8 @@ class Group:
         rated = self.rated or other.rated
         if self.rated and other.rated:
             rated = [a + b for a, b in zip(self.rated, other.rated, strict=True)]
-        return Group(
-            self.scores + other.scores,
-            self.stable + other.stable,
-            self.ratings + other.ratings,
-            self.stable_ratings + other.stable_ratings,
-            self.sums + other.sums,
-            self.counts + other.counts,
-            rated,
-        )
+        names = ("scores", "stable", "ratings", "stable_ratings", "sums", "counts")
+        return Group(*(getattr(self, name) + getattr(other, name) for name in names), rated)
 
     def to_dict(self, *, stable: bool) -> dict[str, Any]:
         """Return the JSON form; what there is nothing to say of is left out."""
