@@ -167,7 +167,8 @@ class Group:
         if self.rated and other.rated:
             rated = [a + b for a, b in zip(self.rated, other.rated, strict=True)]
         names = ("scores", "stable", "ratings", "stable_ratings", "sums", "counts")
-        return Group(*(getattr(self, name) + getattr(other, name) for name in names), rated)
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Group(**sums, rated=rated)
 
     def to_dict(self, *, stable: bool) -> dict[str, Any]:
         """Return the JSON form; what there is nothing to say of is left out."""
