@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -40,6 +41,16 @@ def metric_names() -> list[str]:
 def repeats(full: int) -> int:
     """Return how often a simulation is repeated: so often, or a third of it."""
     return full if FULL else full // 3
+
+
+def crossed(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return all combinations, or every other one, in which any two values of three lists meet."""
+    places = itertools.product(*(range(len(values)) for values in choices))
+    return [
+        tuple(values[i] for values, i in zip(choices, place, strict=True))
+        for place in places
+        if FULL or sum(place) % 2 == 0
+    ]
 
 
 def record(i: int, **others: Any) -> dict[str, Any]:
