@@ -11,10 +11,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from benchmarks import tables
 from typer.testing import CliRunner
 
 import trustassay
-from tests.docs.guide import BUDGETS, MEASURED, pages_of, value_of, with_figures, words_of
+from tests.docs.guide import (
+    BUDGETS,
+    MEASURED,
+    NoFigureError,
+    pages_of,
+    value_of,
+    with_figures,
+    words_of,
+)
 from tests.docs.pages import DOCS, PAGES, ROOT
 from trustassay.cli.main import app
 from trustassay.workflows import guide
@@ -54,10 +63,13 @@ def test_a_figure_that_no_file_holds_is_noticed() -> None:
     value = value_of("measured", f"{SHIPPED}/near_copies/auc")
     right = marker.format(SHIPPED, "auc")
     assert f"-->{value:.1f}<".replace("0.", ".") in with_figures(right)
-    with pytest.raises(KeyError):
-        with_figures(marker.format(SHIPPED, "precision"))
-    with pytest.raises(KeyError):
-        with_figures(marker.format("embedded:999", "auc"))
+    for wrong in (marker.format(SHIPPED, "precision"), marker.format("embedded:999", "auc")):
+        with pytest.raises(NoFigureError, match="no file holds"):
+            with_figures(wrong)
+
+
+def test_the_tables_are_those_of_the_files() -> None:
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), "make figures"
 
 
 @pytest.mark.parametrize("page", PLACES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import trustassay
-from tests.docs.guide import MEASURED
+from tests.docs.guide import MEASURED, SITE
 from tests.docs.pages import DOCS, PAGES, ROOT
 
 SHIPPED = trustassay.entailer("embedded").name.partition(":")[2]
@@ -39,6 +39,17 @@ def test_no_other_version_is_named(path: Path) -> None:
 )
 def test_another_version_is_noticed(text: str) -> None:
     assert others(text) == ["999"]
+
+
+def test_pictures_are_of_the_shipped_version() -> None:
+    assert not SITE["old_pictures"](f"embedded:{SHIPPED}"), "make pictures"
+
+
+def test_pictures_of_another_version_or_origin_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "report.png").write_bytes((DOCS / "images/report.png").read_bytes())
+    (tmp_path / "annotate.png").write_bytes(b"of unknown origin")
+    assert SITE["old_pictures"](f"embedded:{SHIPPED}", tmp_path) == ["annotate.png"]
+    assert SITE["old_pictures"]("embedded:999", tmp_path) == ["annotate.png", "report.png"]
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.name)
