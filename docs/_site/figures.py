@@ -51,7 +51,12 @@ def value_of(file: str, keys: str) -> Any:
 
 
 def shown(value: Any, before: str) -> str:
-    """Write a value with as many decimals as the page has now, and shares as ``.92``."""
+    """Write a value with as many decimals as the page has now, and shares as ``.92``.
+
+    Of a text such as ``0.921 (0.901 to 0.937)`` the value alone where the page shows that alone.
+    """
+    if isinstance(value, str) and re.fullmatch(r"\.\d+", before):
+        value = float(value.split()[0])
     if isinstance(value, float) and before.isdigit():
         return f"{value:,.0f}"
     if not isinstance(value, float):
