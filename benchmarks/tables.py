@@ -54,8 +54,7 @@ def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[st
 
 
 def _entailer(record: Mapping[str, Any]) -> Iterator[Table]:
-    keys = ("n", "supported", "auc", "words", "cosine", "balanced_accuracy", "calibration_error")
-    keys = (*keys, "version_5", "version_4", "version_3", "less_version_5")
+    keys = [key for key in record["sets"][0] if key != "set"]
     titles = [key.replace("_", " ") for key in keys]
     yield ["set", *titles], [[one["set"], *(one[key] for key in keys)] for one in record["sets"]]
     kinds = record["near_copies"]["kinds"]

@@ -47,7 +47,7 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
 
 
 def figures(tables: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the AUROC of each score by set, as the tables ``passages``, ``gold`` and ``others`` say."""
+    """Return the AUROC of each score by set, as the tables of passages, gold and others say."""
     found: dict[str, dict[str, str]] = {}
     for name in ("passages", "gold"):
         rows = [line.strip("| ").split(" | ") for line in tables[name].splitlines()]

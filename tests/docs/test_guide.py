@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -141,6 +137,27 @@ QUERIES = {
     "distractors": "methods/trustscore",
     "add citations": "data",
     "reproduce paper": "papers",
+    "install": "start",
+    "how to install": "start",
+    "hallucination": "methods/faithfulness",
+    "confidence": "intervals",
+    "gpu": "big-runs",
+    "kubernetes": "big-runs",
+    "gitlab": "errands/ci",
+    "jupyter": "errands/notebook",
+    "pandas": "errands/notebook",
+    "pairwise": "errands/compare-models",
+    "win rate": "errands/compare-models",
+    "excel": "input",
+    "sample size": "intervals",
+    "rag evaluation": "methods/grounding",
+    "llm as a judge": "methods/judge",
+    "false positives": "which-metric",
+    "offline": "privacy",
+    "azure": "models/chat-models",
+    "exit status": "runs",
+    "rank models": "errands/compare-models",
+    "mlflow": "live/tools",
 }
 """What people type, and the page that must be among the first three."""
 
@@ -149,26 +166,6 @@ QUERIES = {
 def test_the_page_is_found(query: str) -> None:
     found = [page.name for page in guide.search(query, guide.pages())]
     assert QUERIES[query] in found[:3]
-
-
-@pytest.mark.slow
-def test_the_site_finds_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mkdocs = pytest.importorskip("mkdocs", reason="mkdocs is not installed")
-    pytest.importorskip("material", reason="mkdocs-material is not installed")
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True)
-    lunr = Path(mkdocs.__file__).parent / "contrib/search/templates/search/lunr.js"
-    index = tmp_path / "search/search_index.json"
-    script = ROOT / "tests/docs/search.js"
-    asks = [node, *map(str, (script, lunr, index)), json.dumps([*QUERIES])]
-    found = json.loads(subprocess.run(asks, check=True, capture_output=True).stdout)
-    missed = {q: found[q] for q, page in QUERIES.items() if f"{page}.html" not in found[q]}
-    assert not missed
-    assert '"location":"api/' not in index.read_text(encoding="utf-8")
 
 
 def test_help_lists_searches_and_prints_pages() -> None:
