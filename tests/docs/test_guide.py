@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,14 @@ def test_the_entailer_that_ships_has_figures() -> None:
 
 
 def test_nothing_is_installed_by_a_name_that_the_index_does_not_have() -> None:
-    texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES)}
-    by_name = re.compile(r"pip install (?:-\S+ )*['\"]?trustassay\b(?!-)")
+    others = [*ROOT.glob("integrations/*/README.md"), ROOT / "papers/README.md"]
+    texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES, *others)}
+    ours = "|".join(
+        tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"]
+        for place in (".", "papers", "integrations/*")
+        for path in ROOT.glob(f"{place}/pyproject.toml")
+    )
+    by_name = re.compile(rf"pip install (?:[-.]\S+ )*['\"]?(?:{ours})(?![\w-])")
     extras = set(re.findall(r"^(\S+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     for path, text in texts.items():
         assert not by_name.search(text), path
