@@ -76,11 +76,7 @@ class Following:
         settings: dict[str, Any],
         backends: BackendChoices,
     ) -> None:
-        """Score the file until the options say that it ends; ``settings`` are other options.
-
-        Raises:
-            UsageError: there are several files or metrics, or no folder or threshold.
-        """
+        """Score the file until the options say that it ends; ``settings`` are other options."""
         if len(sources) > 1 or len(metric) > 1:
             raise UsageError("--follow: expected one file and one metric")
         if out is None or self.threshold is None:

@@ -34,14 +34,8 @@ class EvaluationEvents:
     """Sends an event for each assessment; a provider that fails costs events, never a score."""
 
     def __init__(self, *, explanations: bool = False) -> None:
-        """Take the provider that is configured now.
-
-        Args:
-            explanations: also send the reason of each score, which may quote question, response
-                and documents.
-
-        Raises:
-            BackendError: OpenTelemetry is not installed, or no provider of logs is configured.
+        """Take the provider that is configured now; BackendError: there is none. explanations: also
+        send the reason of each score, which may quote question, response and documents.
         """
         try:
             from opentelemetry import _logs

@@ -65,11 +65,7 @@ class GuidePage:
 
 
 def pages() -> list[GuidePage]:
-    """Return the pages that were installed with the program, or those of the clone it runs from.
-
-    Raises:
-        UsageError: there are none.
-    """
+    """Return the pages as installed, or of the clone it runs from; UsageError: there are none."""
     folder = Path(str(files("trustassay").joinpath("guide")))
     if not folder.is_dir():
         folder = Path(__file__).parents[3] / "docs"

@@ -182,11 +182,7 @@ class UnfinishedFile:
 
 
 def locked(path: Path) -> IO[bytes]:
-    """Open a file for this process alone; one that is removed meanwhile is created again.
-
-    Raises:
-        UnfinishedError: another process has locked it.
-    """
+    """Open or make a file for this process alone; UnfinishedError: another one has locked it."""
     while True:
         file = path.open("a+b")
         try:

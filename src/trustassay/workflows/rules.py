@@ -140,11 +140,7 @@ class Gate:
 
 
 def parse_bound(text: str, *, at_least: bool) -> Bound:
-    """Read ``NAME=VALUE`` or ``NAME=VALUE%``.
-
-    Raises:
-        ValueError: it is not of this form, or the value is not a finite number.
-    """
+    """Read ``NAME=VALUE`` or ``NAME=VALUE%``; UsageError: it is no such finite number."""
     name, _, number = text.rpartition("=")
     value, percent = _number(number)
     if not name.strip() or value is None:
@@ -157,11 +153,7 @@ def parse_bound(text: str, *, at_least: bool) -> Bound:
 
 
 def parse_allowance(text: str) -> Allowance:
-    """Read ``N`` or ``N%``.
-
-    Raises:
-        ValueError: it is neither, or below 0, or above 100 %.
-    """
+    """Read ``N`` or ``N%``; UsageError: it is neither, below 0, or above 100 %."""
     value, percent = _number(text)
     if value is None or value < 0 or (percent and value > 100):
         raise UsageError(

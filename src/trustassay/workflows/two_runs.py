@@ -107,11 +107,7 @@ class Pairing:
 
 
 def read_keys(folder: RunFolder) -> SampleKeys:
-    """Return what the samples of a run are paired by.
-
-    Raises:
-        RunFolderError: the samples are missing or damaged.
-    """
+    """Return what a run's samples are paired by; RunFolderError: they are missing or damaged."""
     found = SampleKeys(array("Q"), array("Q"), array("Q"))  # type: ignore[arg-type]
     if not folder.samples_path.exists():
         raise RunFolderError(f"{folder.samples_path}: is missing; score the input again")

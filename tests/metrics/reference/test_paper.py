@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from benchmarks.reproductions import pearson_p
 
+from tests.lazily import needed
 from trustassay.data import Located, read_samples
-from trustassay.metrics.reference.measures import lexical_parts, missing
+from trustassay.metrics.reference.measures import Compared, lexical_parts, missing
 from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson
 
-pytest.importorskip("rouge_score", reason="pip install '.[reference]'")
-pytest.importorskip("nltk", reason="pip install '.[reference]'")
+needed("rouge_score", reason="pip install '.[reference]'")
+needed("nltk", reason="pip install '.[reference]'")
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve()
 FILE = SHARED / "data" / "trustscore" / "qa_human_check.json"
@@ -38,7 +39,8 @@ def r(part: str, system: str) -> float | None:
     assert len(own) == 1000
     values = [
         lexical_parts(
-            [part], one.response or "", golds_of(one), one.question, "best", "trustscore-paper"
+            [part],
+            Compared(one.response or "", golds_of(one), one.question, "best", "trustscore-paper"),
         )[part]
         for one in own
     ]

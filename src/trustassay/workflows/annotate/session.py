@@ -126,11 +126,7 @@ class RatingsFile:
             raise OSError(errno.ESTALE, f"{words} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
-        """Store one line; it is on disk when this returns.
-
-        Raises:
-            OSError: it could not be stored.
-        """
+        """Store one line; it is on disk when this returns; OSError: it could not be stored."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((encoded(line), stored))
         if self._writing is None or self._writing.done():

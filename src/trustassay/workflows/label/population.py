@@ -83,11 +83,7 @@ class Population:
         return np.array([row.model == name for row in self.answers.rows])
 
     def column(self, name: str) -> Column:
-        """Return a score by its name.
-
-        Raises:
-            InputError: the runs have none of that name.
-        """
+        """Return a score by its name; InputError: the runs have none of that name."""
         by_name = {column.name: column for column in self.answers.columns}
         if name not in by_name:
             raise InputError(did_you_mean("score", name, by_name))
