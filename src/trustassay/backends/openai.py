@@ -35,6 +35,15 @@ def openai_address(rest: str) -> Address:
     return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY", public=BASE)
 
 
+LOCAL = {"ollama": "http://127.0.0.1:11434/v1", "llamafile": "http://127.0.0.1:8080/v1"}
+"""Where servers of models on one's own machine are, unless the URI says otherwise."""
+
+
+def local_address(scheme: str, rest: str) -> Address:
+    """Return the address behind ``ollama:`` or ``llamafile:``; raises as :meth:`Address.parse`."""
+    return Address.parse(scheme, rest, base=LOCAL[scheme], key="")
+
+
 def _endpoint(address: Address) -> HttpEndpoint:
     if (urlsplit(address.base).hostname or "").endswith(".azure.com"):
         return HttpEndpoint(address, "api-key")
@@ -76,7 +85,7 @@ class OpenAIChat(EndpointChat):
             "n": request.n if request.n > 1 else None,
             "logprobs": True if request.logprobs is not None else None,
             "top_logprobs": request.logprobs or None,
-            "response_format": _held_to(request.schema) if request.schema else None,
+            "response_format": held_to(request.schema) if request.schema else None,
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,20 +95,10 @@ class OpenAIChat(EndpointChat):
 
     def read(self, found: Any) -> Reply:
         """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
-        first, *others = found["choices"]
-        text, finish = _text(first["message"]), first.get("finish_reason")
-        if not text and finish == "content_filter":
+        reply = reply_of(found)
+        if not reply.text and reply.finish == "content_filter":
             raise self.failed("blocked by the endpoint's content filter")
-        usage = found.get("usage")
-        return Reply(
-            text,
-            finish if isinstance(finish, str) else None,
-            counted(usage, "prompt_tokens"),
-            counted(usage, "completion_tokens"),
-            tuple(_text(choice["message"]) for choice in others),
-            _logprobs(first.get("logprobs")),
-            reasoning=_reasoning(first["message"]),
-        )
+        return reply
 
 
 class OpenAIEmbedder:
@@ -163,6 +162,25 @@ class BlockingEmbedder:
             await self._embedder.close()
 
 
+def reply_of(found: Any) -> Reply:
+    """Return the reply that the body of a chat completion holds.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError, AttributeError: it holds none.
+    """
+    first, *others = found["choices"]
+    finish, usage = first.get("finish_reason"), found.get("usage")
+    return Reply(
+        _text(first["message"]),
+        finish if isinstance(finish, str) else None,
+        counted(usage, "prompt_tokens"),
+        counted(usage, "completion_tokens"),
+        tuple(_text(choice["message"]) for choice in others),
+        _logprobs(first.get("logprobs")),
+        reasoning=_reasoning(first["message"]),
+    )
+
+
 def _text(message: Mapping[str, Any]) -> str:
     """Return the words of a message: its content, its parts', or the refusal in its place."""
     content = message.get("content")
@@ -175,7 +193,7 @@ def _text(message: Mapping[str, Any]) -> str:
     return content
 
 
-def _held_to(schema: str) -> dict[str, Any]:
+def held_to(schema: str) -> dict[str, Any]:
     """Return the parameter that holds a reply to a JSON schema."""
     named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
     return {"type": "json_schema", "json_schema": named}

@@ -389,6 +389,25 @@ for _kind, _path, _options, _needs in (
         models=r"[\w.-]+/[\w.-]+(\?|$)",
     )(_lazy(f"backends.{_path}"))
 
+scheme(
+    "gguf",
+    kind="chat model",
+    form="gguf:FILE",
+    options={
+        "threads": _count,
+        "parallel": _count,
+        "context": _count,
+        "template": str,
+        "max_tokens": _count,
+        "file": str,
+    },
+    target="a file, as in gguf:model.gguf",
+    needs={"xllamacpp": requirement("gguf")},
+    path="file",
+    slow=True,
+    models=r".*\.gguf$",
+)(_lazy("backends.gguf:GgufChat"))
+
 for _name, _class, _price, _models in (
     ("openai", "OpenAIChat", "openai", r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"),
     ("anthropic", "AnthropicChat", "anthropic", "claude-"),
@@ -402,6 +421,14 @@ for _name, _class, _price, _models in (
         price=_price,
         models=_models,
     )(_lazy(f"backends.{_name}:{_class}"))
+
+for _name in ("ollama", "llamafile"):
+    scheme(
+        _name,
+        kind="chat model",
+        form=f"{_name}:MODEL",
+        address=partial(_lazy("backends.openai:local_address"), _name),
+    )(_lazy("backends.openai:OpenAIChat"))
 
 scheme(
     "openai",
