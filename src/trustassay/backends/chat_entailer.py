@@ -193,6 +193,18 @@ class ChatEntailer:
         others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))
         return self._shares([first, *others])
 
+    def odds_request(self, pair: tuple[str, str], contradicted: bool) -> ChatRequest:
+        """Return the question about one pair that is answered by yes or no."""
+        premise, hypothesis = pair
+        return ChatRequest.of(
+            self.prompt.filled(premise=premise, hypothesis=hypothesis, contradicted=contradicted),
+            max_tokens=1,
+            logprobs=ALTERNATIVES,
+            prompt=self.prompt.name,
+            may_be_empty=True,
+            stand_in="No",
+        )
+
     async def _by_odds(self, pair: tuple[str, str], ask: Ask) -> Entailment:
         """Return the probabilities from those of yes and no as the first tokens of two replies.
 
@@ -201,26 +213,16 @@ class ChatEntailer:
         """
         chances = []
         for contradicted in (False, True):
-            words = {"premise": pair[0], "hypothesis": pair[1], "contradicted": contradicted}
-            request = ChatRequest.of(
-                self.prompt.filled(**words),
-                max_tokens=1,
-                logprobs=ALTERNATIVES,
-                prompt=self.prompt.name,
-                may_be_empty=True,
-                stand_in="No",
-            )
-            reply = await ask(request)
+            reply = await ask(self.odds_request(pair, contradicted))
             if (chance := yes_by_odds(reply)) is None:
-                said = " ".join(reply.text.split())[:SHOWN]
-                words_ = "the model tells no probabilities of its first token"
+                words = "the model tells no probabilities of its first token"
                 if reply.logprobs:
-                    words_ = f"neither yes nor no is a likely first token; it begins with {said!r}"
-                raise UnparsedError(f"{self.name}: {words_}")
+                    said = " ".join(reply.text.split())[:SHOWN]
+                    words = f"neither yes nor no is a likely first token; it begins with {said!r}"
+                raise UnparsedError(f"{self.name}: {words}")
             chances.append(chance)
-        stated, contradicted_ = chances
-        rest = 1 - stated
-        return Entailment(stated, rest * (1 - contradicted_), rest * contradicted_)
+        stated, false = chances
+        return Entailment(stated, (1 - stated) * (1 - false), (1 - stated) * false)
 
     def _shares(self, replies: Sequence[Reply]) -> Entailment:
         """Return the shares of the verdicts among the replies that name one, at least half."""

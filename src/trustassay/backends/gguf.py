@@ -259,6 +259,8 @@ class GgufChat:
         given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
         self.name = f"gguf:{path}?{'&'.join(given)}"
         self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
+        self.tokens_read = 0
+        """Tokens of prompts that were computed; those that were read before do not count."""
         self._server = _server(found.path, self.context, parallel, threads)
         self._threads = ThreadPoolExecutor(parallel, "gguf")
 
@@ -294,7 +296,8 @@ class GgufChat:
         The end of the text is not counted.
 
         Raises:
-            BackendError: prompt and option are longer than the context, or the model fails.
+            BackendError: prompt and option are longer than the context, the model fails, or its
+                tokens split a character, for which llama.cpp tells one of the numbers alone.
         """
         messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         jobs = []
@@ -307,9 +310,12 @@ class GgufChat:
         for option, reply in zip(options, self._made(jobs), strict=True):
             if isinstance(reply, BackendError):
                 raise reply
-            if reply.text != option:
-                raise BackendError(f"{self.name}: its tokens do not spell {shortened(option)!r}")
-            rows.append([token.logprob for token in reply.logprobs or ()])
+            found = [token.logprob for token in reply.logprobs or ()]
+            ended = reply.finish == "stop"
+            if reply.text != option or len(found) + ended != reply.reply_tokens:
+                words = f"its tokens do not spell {shortened(option)!r}, or split a character"
+                raise BackendError(f"{self.name}: {words}")
+            rows.append(found)
         return rows
 
     def _job(self, request: ChatRequest, number: int = 0) -> Job:
@@ -361,6 +367,7 @@ class GgufChat:
             words = f"{turns[0]['content']}\n\n{turns[1]['content']}"
             merged = [{"role": "user", "content": words}, *turns[2:]]
             return self._asked(job._replace(body=job.body | {"messages": merged}), sequence)
+        self.tokens_read += said.get("timings", {}).get("prompt_n", 0)
         for choice in said["choices"]:
             choice.setdefault("message", {"content": choice.get("text", "")})
         reply = reply_of(said)
