@@ -19,9 +19,10 @@ import mmap
 import os
 import struct
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -216,53 +217,39 @@ class GgufChat:
             max_tokens: of replies whose request does not say it.
             file: the identity that the file must have.
         """
-        try:
-            self._open(path, threads, parallel, context, template, max_tokens, file)
-        except BackendError as error:
-            raise BackendError(f"gguf:{path}: {error}") from None
-
-    def _open(
-        self,
-        path: str,
-        threads: int | None,
-        parallel: int,
-        context: int | None,
-        template: str,
-        max_tokens: int,
-        file: str | None,
-    ) -> None:
-        if template not in ("auto", "none"):
-            raise BackendError(f"template={template} is unknown; use auto or none")
-        found = GgufFile.read(path)
-        if file not in (None, found.identity):
-            raise BackendError(f"it is another file ({found.identity}) than was named ({file})")
-        if template == "auto" and not found.has_template:
-            raise BackendError(
-                "it has no chat template, as base models have none; a chat can be laid out as "
-                f"plain text: gguf:{path}?template=none"
-            )
-        trained = found.of_model("context_length") or CONTEXT
-        self.context = min(CONTEXT, trained) if context is None else context
-        if self.context > trained:
-            words = f"context={self.context}: the model was trained for {trained} tokens"
-            raise BackendError(words)
-        self.memory = found.memory(self.context * parallel)
-        free = free_memory()
-        if free is not None and self.memory > free:
-            raise BackendError(
-                f"it takes about {_gb(self.memory)} of memory, and {_gb(free)} are free; "
-                "try a smaller file, or a smaller ?context= or ?parallel="
-            )
-        self._template, self._parallel, self._max_tokens = template, parallel, max_tokens
-        given = [f"file={found.identity}"]
-        given += [f"template={template}"] * (template != "auto")
-        given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
-        self.name = f"gguf:{path}?{'&'.join(given)}"
-        self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
-        self.tokens_read = 0
-        """Tokens of prompts that were computed; those that were read before do not count."""
-        self._server = _server(found.path, self.context, parallel, threads)
-        self._threads = ThreadPoolExecutor(parallel, "gguf")
+        with _told_by(path):
+            if template not in ("auto", "none"):
+                raise BackendError(f"template={template} is unknown; use auto or none")
+            found = GgufFile.read(path)
+            if file not in (None, found.identity):
+                raise BackendError(f"it is another file ({found.identity}) than was named ({file})")
+            if template == "auto" and not found.has_template:
+                raise BackendError(
+                    "it has no chat template, as base models have none; a chat can be laid out as "
+                    f"plain text: gguf:{path}?template=none"
+                )
+            trained = found.of_model("context_length") or CONTEXT
+            self.context = min(CONTEXT, trained) if context is None else context
+            if self.context > trained:
+                words = f"context={self.context}: the model was trained for {trained} tokens"
+                raise BackendError(words)
+            self.memory = found.memory(self.context * parallel)
+            free = free_memory()
+            if free is not None and self.memory > free:
+                raise BackendError(
+                    f"it takes about {_gb(self.memory)} of memory, and {_gb(free)} are free; "
+                    "try a smaller file, or a smaller ?context= or ?parallel="
+                )
+            self._template, self._parallel, self._max_tokens = template, parallel, max_tokens
+            given = [f"file={found.identity}"]
+            given += [f"template={template}"] * (template != "auto")
+            given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
+            self.name = f"gguf:{path}?{'&'.join(given)}"
+            self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
+            self.tokens_read = 0
+            """Tokens of prompts that were computed; those that were read before do not count."""
+            self._server = _server(found.path, self.context, parallel, threads)
+        self._threads, self._lock = ThreadPoolExecutor(parallel, "gguf"), threading.Lock()
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply | BackendError]:
         """Answer each of the requests, in their order; a failed one has its error in its place.
@@ -367,7 +354,8 @@ class GgufChat:
             words = f"{turns[0]['content']}\n\n{turns[1]['content']}"
             merged = [{"role": "user", "content": words}, *turns[2:]]
             return self._asked(job._replace(body=job.body | {"messages": merged}), sequence)
-        self.tokens_read += said.get("timings", {}).get("prompt_n", 0)
+        with self._lock:
+            self.tokens_read += said.get("timings", {}).get("prompt_n", 0)
         for choice in said["choices"]:
             choice.setdefault("message", {"content": choice.get("text", "")})
         reply = reply_of(said)
@@ -387,6 +375,15 @@ class GgufChat:
             f"the reply do not fit the context of {self.context}; give more by ?context=N: "
             f"{shortened(job.text)!r}"
         )
+
+
+@contextmanager
+def _told_by(path: str) -> Iterator[None]:
+    """Put the URI before what is wrong."""
+    try:
+        yield
+    except BackendError as error:
+        raise BackendError(f"gguf:{path}: {error}") from None
 
 
 def _server(path: Path, context: int, parallel: int, threads: int | None) -> Any:
