@@ -13,7 +13,7 @@ import pytest
 
 from tests.llm_server import LlmServer
 from tests.support import command, jsonl, run_command
-from trustassay.workflows.compare import WinRateOptions, pair_answers, plan_win_rate, win_rate
+from trustassay.workflows.compare import WinRateOptions, plan_win_rate, win_rate
 
 JUDGES = """
 import re
@@ -114,7 +114,7 @@ def test_a_plan_makes_no_call(inputs: tuple[Path, Path], tmp_path: Path) -> None
 
     found = plan_win_rate(*inputs, refuses, tmp_path / "run")
     assert [part.calls for part in found.parts] == [80]
-    assert len(pair_answers(*inputs).samples) == 40
+    assert found.samples == 40
     done = run_command(
         "compare", *inputs, "--judge", "python:judges:first", "--dry-run", cwd=tmp_path
     )

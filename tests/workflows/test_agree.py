@@ -186,8 +186,8 @@ def test_a_scale_that_is_known_gives_the_weights_and_leaves_the_rest() -> None:
     columns = {rater: rng.choice([1.0, 2.0, 5.0], 40).tolist() for rater in "ab"}
     occurring = agreement(table(**columns))
     known = agreement(replace(table(**columns), scale=(1, 2, 3, 4, 5)))
-    assert (occurring.levels, occurring.declared) == (["1", "2", "5"], False)
-    assert (known.levels, known.declared) == (["1", "2", "3", "4", "5"], True)
+    assert (occurring.levels, occurring.levels_declared) == (["1", "2", "5"], False)
+    assert (known.levels, known.levels_declared) == (["1", "2", "3", "4", "5"], True)
     for name, same in (
         ("percent", True),
         ("kappa", True),

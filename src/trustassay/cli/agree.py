@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from trustassay.cli import common
-from trustassay.cli.options import with_options
-from trustassay.options import Argument, Flag, pairs
+from trustassay.cli.options import argument, flag, with_options
+from trustassay.options import pairs
 from trustassay.show.terminal import one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
@@ -22,63 +22,42 @@ MOST_LISTED = 12
 @with_options
 def agree(  # noqa: PLR0913 - one argument an option
     *,
-    source: Annotated[
-        Path | None,
-        Argument(
-            "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and "
-            "maybe repeat and model; or item, and a column of numbers for each rater. May be "
-            "left out where --run holds the votes of judges.",
-            metavar="FILE",
-        ),
-    ] = None,
-    fields: Annotated[
-        Mapping[str, str],
-        Flag(
-            "Where a column is called otherwise: item=question_id; if FILE has several "
-            "rubrics, which one: rating=truthfulness. May be given again.",
-            metavar="NAME=COLUMN",
-            name="--field",
-            kind=list[str],
-            read=lambda given: pairs(given, "--field"),
-        ),
-    ],
-    rater: Annotated[
-        list[str],
-        Flag(
-            "Read the ratings of FILE by this rater alone; of a wide table the column that "
-            "holds them. May be given again.",
-            metavar="NAME",
-        ),
-    ],
-    levels: Annotated[
-        str | None,
-        Flag(
-            "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas "
-            "between them. Needed for weights where the ratings do not use all levels. Other words "
-            "are categories without an order.",
-            metavar="LEVELS",
-        ),
-    ] = None,
-    run: Annotated[
-        Path | None,
-        Flag(
-            "Folder of the run that was rated: disputes link to its report, and the votes of "
-            "its judges, if it has any, are ratings like those of FILE."
-        ),
-    ] = None,
-    machine: Annotated[
-        list[str],
-        Flag(
-            "A rater of FILE that is a judge and not a person: their variances are told "
-            "apart. More than once for all.",
-            metavar="RATER",
-        ),
-    ],
-    page: Annotated[
-        Path | None,
-        Flag("Write a page with the variance drawn."),
-    ] = None,
-    top: Annotated[int, Flag("Items on which raters part that are listed.", least=0)] = (10),
+    source: Path | None = argument(
+        "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and maybe repeat "
+        "and model; or item, and a column of numbers for each rater. May be left out where --run "
+        "holds the votes of judges.",
+        metavar="FILE",
+    ),
+    fields: Mapping[str, str] = flag(
+        "Where a column is called otherwise: item=question_id; if FILE has several rubrics, which "
+        "one: rating=truthfulness. May be given again.",
+        metavar="NAME=COLUMN",
+        name="--field",
+        kind=list[str],
+        read=lambda given: pairs(given, "--field"),
+    ),
+    rater: list[str] = flag(
+        "Read the ratings of FILE by this rater alone; of a wide table the column that holds them. "
+        "May be given again.",
+        metavar="NAME",
+    ),
+    levels: str | None = flag(
+        "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas between "
+        "them. Needed for weights where the ratings do not use all levels. Other words are "
+        "categories without an order.",
+        metavar="LEVELS",
+    ),
+    run: Path | None = flag(
+        "Folder of the run that was rated: disputes link to its report, and the votes of its "
+        "judges, if it has any, are ratings like those of FILE."
+    ),
+    machine: list[str] = flag(
+        "A rater of FILE that is a judge and not a person: their variances are told apart. More "
+        "than once for all.",
+        metavar="RATER",
+    ),
+    page: Path | None = flag("Write a page with the variance drawn."),
+    top: int = flag("Items on which raters part that are listed.", default=10, least=0),
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves, and where they part.
@@ -171,7 +150,7 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
         say(f"missing ratings: {found.missing:,}")
     if found.categories and not found.ordered:
         say(one_line(f"categories without an order: {', '.join(found.categories)}"))
-    elif found.declared:
+    elif found.levels_declared:
         say(one_line(f"levels: {_listed(found.levels)}"))
     else:
         say(

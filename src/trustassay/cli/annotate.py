@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import with_options
+from trustassay.cli.options import argument, flag, with_options
 from trustassay.errors import UsageError
-from trustassay.options import Argument, Fields, Flag, Limit, Seed, SkipBad
+from trustassay.options import Fields, Limit, Seed, SkipBad
 from trustassay.show.terminal import say, show_table
 
 if TYPE_CHECKING:
@@ -25,90 +25,62 @@ PORT = 8765
 @with_options
 def annotate(  # noqa: PLR0913 - one argument an option
     *,
-    source: Annotated[
-        Path | None,
-        Argument("Answers: a file as of `score`, or a run's folder.", "INPUT"),
-    ] = None,
-    rater: Annotated[
-        list[str],
-        Flag("A person who rates; once for each.", metavar="NAME"),
-    ],
-    rubric: Annotated[
-        list[str],
-        Flag(
-            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or "
-            "a YAML file. Once for each that is rated. Default: answer; of pairs none.",
-            metavar="NAME|FILE",
-        ),
-    ],
-    out: Annotated[Path, Flag("The file of ratings; the same command goes on with it.")] = Path(
-        "ratings.jsonl"
+    source: Path | None = argument(
+        "Answers: a file as of `score`, or a run's folder.", metavar="INPUT"
     ),
-    gold: Annotated[
-        bool | None,
-        Flag(
-            "Show the gold answers as a guide. Default: where the rubric is about them.",
-            name="--gold/--no-gold",
-        ),
-    ] = None,
-    together: Annotated[
-        bool, Flag("Show all answers to a question on one page.", name="--together")
-    ] = False,
-    pairs: Annotated[
-        tuple[Path, Path] | None,
-        Flag(
-            "Two files or runs with answers to the same questions, side by side: which is "
-            "better? In place of INPUT.",
-            metavar="A B",
-        ),
-    ] = None,
-    double: Annotated[
-        float,
-        Flag(
-            "Share of the answers that all raters rate; the others are divided among them.",
-            least=0,
-            most=1,
-        ),
-    ] = 1.0,
-    again: Annotated[
-        float,
-        Flag("Share that a rater is shown a second time, later.", least=0, most=1),
-    ] = 0.0,
-    per_group: Annotated[
-        int | None,
-        Flag(
-            "Draw this many answers of each model and domain (of questions of each domain, "
-            "with --together and --pairs).",
-            least=1,
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        Flag("Rate the answers of a plan of `label` alone, in its order. The plan may grow."),
-    ] = None,
+    rater: list[str] = flag("A person who rates; once for each.", metavar="NAME"),
+    rubric: list[str] = flag(
+        "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a YAML "
+        "file. Once for each that is rated. Default: answer; of pairs none.",
+        metavar="NAME|FILE",
+    ),
+    out: Path = flag(
+        "The file of ratings; the same command goes on with it.", default=Path("ratings.jsonl")
+    ),
+    gold: bool | None = flag(
+        "Show the gold answers as a guide. Default: where the rubric is about them.",
+        name="--gold/--no-gold",
+    ),
+    together: bool = flag("Show all answers to a question on one page."),
+    pairs: tuple[Path, Path] | None = flag(
+        "Two files or runs with answers to the same questions, side by side: which is better? In "
+        "place of INPUT.",
+        metavar="A B",
+    ),
+    double: float = flag(
+        "Share of the answers that all raters rate; the others are divided among them.",
+        default=1.0,
+        least=0,
+        most=1,
+    ),
+    again: float = flag(
+        "Share that a rater is shown a second time, later.", default=0.0, least=0, most=1
+    ),
+    per_group: int | None = flag(
+        "Draw this many answers of each model and domain (of questions of each domain, with "
+        "--together and --pairs).",
+        least=1,
+    ),
+    plan: Path | None = flag(
+        "Rate the answers of a plan of `label` alone, in its order. The plan may grow."
+    ),
     domain: common.Domain,
     fields: Fields,
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
-    host: Annotated[
-        str, Flag("The address to listen at; other machines reach it at 0.0.0.0.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, Flag("The port to listen at; 0 takes a free one.", least=0, most=65535)
-    ] = PORT,
-    export: Annotated[
-        Path | None,
-        Flag("Write the answers as a CSV for each rater, and end."),
-    ] = None,
-    sheets: Annotated[
-        list[Path],
-        Flag(
-            "Store the ratings of a filled CSV of --export, and end. Once for each.",
-            name="--import",
-            metavar="SHEET",
-        ),
-    ],
+    host: str = flag(
+        "The address to listen at; other machines reach it at 0.0.0.0.", default="127.0.0.1"
+    ),
+    port: int = flag(
+        "The port to listen at; 0 takes a free one.", default=PORT, least=0, most=65535
+    ),
+    export: Path | None = flag("Write the answers as a CSV for each rater, and end."),
+    sheets: list[Path] = flag(
+        "Store the ratings of a filled CSV of --export, and end. Once for each.",
+        name="--import",
+        metavar="SHEET",
+    ),
 ) -> None:
     """Let people rate answers in the browser, each through a link of their own.
 
@@ -147,18 +119,14 @@ def annotate(  # noqa: PLR0913 - one argument an option
     for remark in project.material.remarks:
         say(remark)
     if export:
-        _export(project, export)
+        from trustassay.workflows.annotate.sheets import write_sheets
+
+        for name, written in zip(project.steps, write_sheets(project, export), strict=True):
+            say(f"{name}: {len(project.steps[name]):,} rows: {written}")
     elif sheets:
         _import(project, out, sheets)
     else:
         _serve(project, out, host, port)
-
-
-def _export(project: Project, path: Path) -> None:
-    from trustassay.workflows.annotate.sheets import write_sheets
-
-    for rater, written in zip(project.steps, write_sheets(project, path), strict=True):
-        say(f"{rater}: {len(project.steps[rater]):,} rows: {written}")
 
 
 def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:
@@ -229,10 +197,7 @@ def group() -> None:
 @with_options
 def check(
     *,
-    file: Annotated[
-        str,
-        Argument("A rubric's file, or the name of one that ships.", "FILE"),
-    ],
+    file: str = argument("A rubric's file, or the name of one that ships.", metavar="FILE"),
 ) -> None:
     """Name all faults of a rubric's file, or show its levels and the prompt that it makes.
 

@@ -142,16 +142,12 @@ def completion(
     typer.echo(script)
 
 
-def asked() -> bool:
-    """Return whether this process was started by a shell's script to complete a command."""
-    return VARIABLE in os.environ
+def prepare_completion() -> None:
+    """Let typer answer if a shell's script started this process; it reads the commands itself."""
+    if VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
-
-def prepare() -> None:
-    """Let typer answer the scripts of the shells; it reads commands and options itself."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]
-
-    completion_init()
+        completion_init()
 
 
 SHOWN = 5
@@ -171,14 +167,14 @@ def help_command(
     trustassay help errands/ci
     """
     with errors_for_people():
-        pages = guide.pages()
+        pages = {one.name: one for one in guide.pages()}
         if not words:
-            for one in pages:
+            for one in pages.values():
                 typer.echo(f"{one.name:<28} {one.title}")
-        elif len(words) == 1 and words[0] in {one.name for one in pages}:
-            typer.echo(guide.page(words[0], pages).text)
+        elif len(words) == 1 and words[0] in pages:
+            typer.echo(pages[words[0]].text)
         else:
-            _show(" ".join(words), pages)
+            _show(" ".join(words), list(pages.values()))
 
 
 def _show(query: str, pages: list[guide.GuidePage]) -> None:

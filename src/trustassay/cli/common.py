@@ -91,22 +91,13 @@ LastCode = Annotated[
         "The highest code point that the perturbation codes draws.", "--range", default=31, least=0
     ),
 ]
-Source = Annotated[
-    Path,
-    Argument(
-        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, or - for "
-        "standard input.",
-        "INPUT",
-    ),
-]
-Sources = Annotated[
-    list[Path],
-    Argument(
-        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, or - for "
-        "standard input. Several files are pooled, as those of several models.",
-        "INPUT...",
-    ),
-]
+ANSWERS = (
+    "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, or - for "
+    "standard input."
+)
+POOLED = f"{ANSWERS} Several files are pooled, as those of several models."
+Source = Annotated[Path, Argument(ANSWERS, "INPUT")]
+Sources = Annotated[list[Path], Argument(POOLED, "INPUT...")]
 Json = Annotated[
     bool, Flag("Print the summary as JSON on standard output.", "--json", default=False)
 ]
@@ -129,23 +120,21 @@ def errors_for_people() -> Iterator[None]:
     except KeyboardInterrupt:
         complain("interrupted; run the same command again to continue")
         raise typer.Exit(INTERRUPTED) from None
-    except BadInputError as error:
-        show_faults(error)
+    except (UsageError, BackendError, FaultsError, UntoldError, BadInputError) as error:
+        if isinstance(error, BadInputError):
+            show_faults(error)
+        elif isinstance(error, FaultsError):
+            complain(f"trustassay: {len(error.faults)} faults; nothing was started")
+            for fault in error.faults:
+                complain(one_line(f"  {fault}"))
+        elif isinstance(error, UntoldError):
+            complain(f"trustassay: {error.message}")
+            show_untold(error.untold)
+        else:
+            complain(f"trustassay: {error}")
         raise typer.Exit(2) from None
-    except FaultsError as error:
-        complain(f"trustassay: {len(error.faults)} faults; nothing was started")
-        for fault in error.faults:
-            complain(one_line(f"  {fault}"))
-        raise typer.Exit(2) from None
-    except UntoldError as error:
-        complain(f"trustassay: {error.message}")
-        show_untold(error.untold)
-        raise typer.Exit(2) from None
-    except (UsageError, BackendError) as error:
-        complain(f"trustassay: {error}")
-        raise typer.Exit(2) from None
-    except BrokenPipeError:
-        raise  # typer ends quietly then
+    except (BrokenPipeError, typer.Exit, typer.Abort):
+        raise  # typer ends quietly at a broken pipe
     except OSError as error:
         known = error.filename is not None and error.strerror
         complain(
@@ -157,8 +146,6 @@ def errors_for_people() -> Iterator[None]:
             )
             raise typer.Exit(1) from None
         raise typer.Exit(2) from None
-    except (typer.Exit, typer.Abort):
-        raise
     except Exception as error:
         internal_error(error)
 
@@ -171,10 +158,7 @@ def command_line() -> str:
 def default_metrics(
     source: Path | list[Path], fields: Mapping[str, str], named: Mapping[str, Any]
 ) -> tuple[list[str], str]:
-    """Return the metrics for files where none was named, and why; say both.
-
-    ``named`` are the backends that were.
-    """
+    """Say and return the metrics for files where none was named, and why; ``named``: backends."""
     from trustassay import api
     from trustassay.workflows.choose_metric import naming
 
@@ -228,9 +212,7 @@ def show_faults(error: BadInputError) -> None:
 
 
 def show_untold(untold: Untold) -> None:
-    """Print the fields that were found, and how to name those that are missing: this command with
-    their names, where nothing else stands in its way.
-    """
+    """Print the fields that were found, and how to name those that are missing."""
     complain(f"found the fields {untold.found}")
     named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
     if named:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from trustassay.cli.common import Json, source_of
-from trustassay.cli.options import given, with_options
+from trustassay.cli.options import argument, flag, given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
-from trustassay.options import Argument, BackendChoices, Flag, Records, Seed, Spending
+from trustassay.options import BackendChoices, Records, Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
@@ -95,60 +95,38 @@ def _left_out(found: WinRate, asked: Judged) -> list[str]:
 
 @with_options
 def compare(  # noqa: PLR0913 - one argument an option
-    first: Annotated[
-        Path,
-        Argument(
-            "The earlier run's folder; with --judge answers of any kind: a file, or a run.",
-            metavar="RUN",
-        ),
-    ],
-    second: Annotated[
-        Path,
-        Argument(
-            "The later run's folder; with --judge the answers to compare with.", metavar="RUN"
-        ),
-    ],
+    first: Path = argument(
+        "The earlier run's folder; with --judge answers of any kind: a file, or a run.",
+        metavar="RUN",
+    ),
+    second: Path = argument(
+        "The later run's folder; with --judge the answers to compare with.", metavar="RUN"
+    ),
     *,
-    metric: Annotated[
-        str | None,
-        Flag("The metric to compare, if the runs share several.", metavar="NAME"),
-    ] = None,
+    metric: str | None = flag("The metric to compare, if the runs share several.", metavar="NAME"),
     seed: Seed,
     as_json: Json,
-    out: Annotated[
-        Path | None,
-        Flag(
-            "Write a page: changed answers and both distributions, or all pairs.",
-            name="--page --out",
-            metavar="FILE",
-        ),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        Flag(
-            "A judge that says whose answer is better, a URI as for --model of score: the "
-            "win rate is reported, and no scores are compared.",
-            metavar="URI",
-        ),
-    ] = None,
-    prompt: Annotated[
-        Path | None,
-        Flag("With --judge: your own template; filled with question, first, second and fence."),
-    ] = None,
-    run: Annotated[
-        Path | None,
-        Flag(
-            "With --judge: the folder of the calls and verdicts. Run the same command again "
-            "to continue. Default: one in trustassay-runs.",
-            name="--run",
-        ),
-    ] = None,
+    out: Path | None = flag(
+        "Write a page: changed answers and both distributions, or all pairs.",
+        name="--page --out",
+        metavar="FILE",
+    ),
+    judge: str | None = flag(
+        "A judge that says whose answer is better, a URI as for --model of score: the win rate is "
+        "reported, and no scores are compared.",
+        metavar="URI",
+    ),
+    prompt: Path | None = flag(
+        "With --judge: your own template; filled with question, first, second and fence."
+    ),
+    run: Path | None = flag(
+        "With --judge: the folder of the calls and verdicts. Run the same command again to "
+        "continue. Default: one in trustassay-runs.",
+        name="--run",
+    ),
     records: Records,
     spending: Spending,
-    dry_run: Annotated[
-        bool,
-        Flag("With --judge: show the calls that would be made.", name="--dry-run"),
-    ] = False,
+    dry_run: bool = flag("With --judge: show the calls that would be made."),
 ) -> None:
     """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
     judge.
@@ -206,40 +184,24 @@ def _show_comparison(found: Comparison) -> None:
 
 @with_options
 def rank(  # noqa: PLR0913 - one argument an option
-    sources: Annotated[
-        list[Path],
-        Argument(
-            "A run's folder, or answers of several models, told apart by the field model, or "
-            "by their files.",
-            metavar="INPUT...",
-        ),
-    ],
+    sources: list[Path] = argument(
+        "A run's folder, or answers of several models, told apart by the field model, or by their "
+        "files.",
+        metavar="INPUT...",
+    ),
     *,
-    metric: Annotated[
-        str | None,
-        Flag(
-            "The metric, where the run has several; for answers what to score them with, "
-            "as for score. Default: fewl:form=agreement.",
-            metavar="NAME[:OPTION=VALUE,...]",
-        ),
-    ] = None,
+    metric: str | None = flag(
+        "The metric, where the run has several; for answers what to score them with, as for score. "
+        "Default: fewl:form=agreement.",
+        metavar="NAME[:OPTION=VALUE,...]",
+    ),
     backends: BackendChoices,
-    out: Annotated[
-        Path | None,
-        Flag("The folder of the run that scores answers."),
-    ] = None,
-    page: Annotated[
-        Path | None,
-        Flag("Write a page with the ranking drawn."),
-    ] = None,
-    tqa: Annotated[
-        bool,
-        Flag(
-            "Also hold the scores of single answers against the TQA metric: likeness to the "
-            "right answers of the input less that to its wrong ones, by --similarity.",
-            name="--tqa",
-        ),
-    ] = False,
+    out: Path | None = flag("The folder of the run that scores answers."),
+    page: Path | None = flag("Write a page with the ranking drawn."),
+    tqa: bool = flag(
+        "Also hold the scores of single answers against the TQA metric: likeness to the right "
+        "answers of the input less that to its wrong ones, by --similarity.",
+    ),
     seed: Seed,
     records: Records,
     as_json: Json,

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import OldConcurrency, Only, renamed, with_options
-from trustassay.options import AnswerOptions, Fields, Flag, Limit, SkipBad, Spending
+from trustassay.cli.options import OldConcurrency, Only, flag, renamed, with_options
+from trustassay.options import AnswerOptions, Records, Spending
 from trustassay.show.terminal import complain, one_line, say
 
 
@@ -18,16 +18,12 @@ def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
     model: common.NeededModel,
-    out: Annotated[Path, Flag("The answered questions to write, JSON Lines.")],
+    out: Path = flag("The answered questions to write, JSON Lines."),
     answers: AnswerOptions,
-    repeats: Annotated[int, Flag("Answers per question.", least=1)] = 1,
-    again: Annotated[
-        bool, Flag("Also answer questions that already have an answer.", name="--again")
-    ] = False,
-    limit: Limit,
+    repeats: int = flag("Answers per question.", default=1, least=1),
+    again: bool = flag("Also answer questions that already have an answer."),
     concurrency: OldConcurrency = None,
-    fields: Fields,
-    skip_bad: SkipBad,
+    records: Records,
     spending: Spending,
 ) -> None:
     """Answer a file of questions. Run a stopped command again to continue: replies are cached.
@@ -50,13 +46,11 @@ def generate(  # noqa: PLR0913 - one argument an option
     answering = common.answering(answers)
     options = generating.GenerateOptions(
         answering=answering,
-        fields=fields,
-        limit=limit,
-        skip_bad=skip_bad,
         repeats=repeats,
         again=again,
         progress=True,
         calls=CallOptions.of(**spending),
+        **records,
     )
     done = generating.generate(source, model, out, options)
     common.show_endpoints(done.endpoints)
@@ -83,27 +77,16 @@ def generate(  # noqa: PLR0913 - one argument an option
 def cite(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    out: Annotated[Path, Flag("The cited answers, JSON Lines.")],
-    by: Annotated[
-        str,
-        Flag("How support is judged: entailment, embedding, bm25."),
-    ] = "entailment",
+    out: Path = flag("The cited answers, JSON Lines."),
+    by: str = flag("How support is judged: entailment, embedding, bm25.", default="entailment"),
     entailer: common.Entailer,
-    embedder: Annotated[str, Flag("The embedder for --by embedding.", metavar="URI")] = "embedded",
-    threshold: Annotated[
-        float | None,
-        Flag(
-            "Cite a document if its support is at least this, and above 0. Default: 0.5 "
-            "for entailment and embedding, 0 for bm25."
-        ),
-    ] = None,
-    only_uncited: Annotated[
-        bool,
-        Flag("Leave answers that already cite something unchanged.", name="--only-uncited"),
-    ] = False,
-    limit: Limit,
-    fields: Fields,
-    skip_bad: SkipBad,
+    embedder: str = flag("The embedder for --by embedding.", default="embedded", metavar="URI"),
+    threshold: float | None = flag(
+        "Cite a document if its support is at least this, and above 0. Default: 0.5 for entailment "
+        "and embedding, 0 for bm25."
+    ),
+    only_uncited: bool = flag("Leave answers that already cite something unchanged."),
+    records: Records,
     spending: Annotated[Spending, Only("cache")],
 ) -> None:
     """Put citations into answers that have documents but do not cite them.
@@ -126,11 +109,9 @@ def cite(  # noqa: PLR0913 - one argument an option
         by=by,
         threshold=threshold,
         only_uncited=only_uncited,
-        fields=fields,
-        limit=limit,
-        skip_bad=skip_bad,
         progress=True,
         calls=CallOptions.of(**spending),
+        **records,
     )
     backends = Backends.of(
         entail=resolve.entailer(entailer) if by == "entailment" else None,

@@ -115,8 +115,7 @@ def main() -> None:
     """Run the command line."""
     prepare_streams()
     try:
-        if commands.asked():
-            commands.prepare()
+        commands.prepare_completion()
         app(prog_name=commands.PROGRAM)
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
-from trustassay.options import Argument, Flag, Seed, Spending, pairs
+from trustassay.cli.options import Only, argument, flag, with_options
+from trustassay.options import Seed, Spending, pairs
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -21,29 +21,18 @@ if TYPE_CHECKING:
 @with_options
 def models(
     *,
-    uris: Annotated[
-        list[str] | None,
-        Argument(
-            "Send each of these a small request and show how long it took: openai:MODEL, "
-            "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to choose "
-            "what it is tried as.",
-            metavar="[URI]...",
-        ),
-    ] = None,
-    check: Annotated[
-        bool,
-        Flag(
-            "Load each backend that needs no name, run its self-test, measure its speed.",
-            name="--check",
-        ),
-    ] = False,
-    plugins: Annotated[
-        bool,
-        Flag(
-            "List what installed packages add: schemes of backends, metrics, commands.",
-            name="--plugins",
-        ),
-    ] = False,
+    uris: list[str] | None = argument(
+        "Send each of these a small request and show how long it took: openai:MODEL, "
+        "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to choose what "
+        "it is tried as.",
+        metavar="[URI]...",
+    ),
+    check: bool = flag(
+        "Load each backend that needs no name, run its self-test, measure its speed.",
+    ),
+    plugins: bool = flag(
+        "List what installed packages add: schemes of backends, metrics, commands.",
+    ),
 ) -> None:
     """List the backends that work here and the keys that are set; try the backends given.
 
@@ -97,41 +86,29 @@ def _show_plugins() -> None:
 @with_options
 def entailers(
     *,
-    source: Annotated[
-        Path,
-        Argument(
-            "Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and "
-            "label (entailment, neutral, contradiction; supported, not_supported; 1, 0), and maybe "
-            "kind.",
-            metavar="FILE",
-        ),
-    ],
-    entailer: Annotated[
-        list[str],
-        Flag(
-            "An entailment model to measure: embedded, lexical, hf:ID-or-path, "
-            "python:MODULE:FUNCTION, or a chat model (openai:MODEL, chat:hf:ID, ...). More than "
-            "once for several. Default: embedded and lexical.",
-            metavar="URI",
-        ),
-    ],
-    fields: Annotated[
-        Mapping[str, str],
-        Flag(
-            "Where a column is called otherwise: premise=passage. May be given again.",
-            metavar="NAME=COLUMN",
-            name="--field",
-            kind=list[str],
-            read=lambda given: pairs(given, "--field"),
-        ),
-    ],
-    supported: Annotated[
-        str,
-        Flag(
-            "The label of what is supported, where it is another word; all others are not.",
-            metavar="LABEL",
-        ),
-    ] = "",
+    source: Path = argument(
+        "Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and label "
+        "(entailment, neutral, contradiction; supported, not_supported; 1, 0), and maybe kind.",
+        metavar="FILE",
+    ),
+    entailer: list[str] = flag(
+        "An entailment model to measure: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION, "
+        "or a chat model (openai:MODEL, chat:hf:ID, ...). More than once for several. Default: "
+        "embedded and lexical.",
+        metavar="URI",
+    ),
+    fields: Mapping[str, str] = flag(
+        "Where a column is called otherwise: premise=passage. May be given again.",
+        metavar="NAME=COLUMN",
+        name="--field",
+        kind=list[str],
+        read=lambda given: pairs(given, "--field"),
+    ),
+    supported: str = flag(
+        "The label of what is supported, where it is another word; all others are not.",
+        default="",
+        metavar="LABEL",
+    ),
     spending: Annotated[Spending, Only("cache", "prices", "budget")],
     seed: Seed,
     as_json: common.Json,

@@ -1,15 +1,15 @@
 """From commands with typed options to what typer reads, and back.
 
-A parameter of a command is an option with a :class:`~trustassay.options.Flag` in its annotation, or
-a group of options. Of a group that is a typed dictionary the command gets those that were given, as
-keywords for Python; of one that is a dataclass, all of them.
+A parameter of a command is an option with a :class:`~trustassay.options.Flag` as its default or in
+its annotation, or a group of options. Of a group that is a typed dictionary the command gets those
+that were given, as keywords for Python; of one that is a dataclass, all of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
@@ -20,6 +20,16 @@ from trustassay.cli.common import errors_for_people
 from trustassay.options import UNSET, Flag, declared, flag_of
 from trustassay.progress import quieted
 from trustassay.show.terminal import complain, only_last_line
+
+
+def flag(text: str, **how: Any) -> Any:
+    """Return the :class:`Flag` of an option, which stands where its default would."""
+    return Flag(text, **how)
+
+
+def argument(text: str, **how: Any) -> Any:
+    """Return the :class:`Flag` of an argument, in the place of its default."""
+    return Flag(text, positional=True, **how)
 
 
 class Only:
@@ -42,10 +52,7 @@ def renamed(old: str, new: str) -> None:
 
 
 def given(*groups: Any, **others: Any) -> list[str]:
-    """Return the flags of options that have another value than their default.
-
-    ``others`` are options outside of groups, by the names of their flags; true ones count.
-    """
+    """Return the flags of options with another value than their default; of others true ones."""
     flags = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
     for group in groups:
         if isinstance(group, Mapping):
@@ -120,13 +127,15 @@ class _Option:
     @classmethod
     def of(cls, key: str, hint: Any, default: Any = UNSET) -> _Option:
         kind, flag = declared(hint)
+        if isinstance(default, Flag):
+            flag, default = default, UNSET
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
-        if default is UNSET and not flag.positional:  # what may be left out, unless it is required
-            if get_origin(kind) is list:
-                default = []
-            elif type(None) in get_args(kind):
+        if default is UNSET:  # what may be left out, unless it is required
+            if type(None) in get_args(kind):
                 default = None
+            elif get_origin(kind) is list and not flag.positional:
+                default = []
             elif kind is bool:
                 default = False
         return cls(key, flag, kind, default)
@@ -183,16 +192,9 @@ def _options(hint: Any) -> list[_Option]:
     """Return the options of a group that the command line takes."""
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
-        hints = get_type_hints(group, include_extras=True)
-        found = []
-        for field in dataclasses.fields(group):
-            if _is_group(hints[field.name]):
-                found += _options(hints[field.name])
-            else:
-                default = UNSET if field.default is dataclasses.MISSING else field.default
-                if field.default_factory is not dataclasses.MISSING:
-                    default = field.default_factory()
-                found.append(_Option.of(field.name, hints[field.name], default))
+        found: list[_Option] = []
+        for name, own, default in _fields(group):
+            found += _options(own) if _is_group(own) else [_Option.of(name, own, default)]
         return found
     only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
@@ -210,12 +212,19 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
             elif (value := one.value(values)) != one.default:
                 found |= value if one.flag.several else {one.key: value}
         return found
-    hints = get_type_hints(group, include_extras=True)
-    own = {}
-    for field in dataclasses.fields(group):
-        hint = hints[field.name]
-        if _is_group(hint):
-            own[field.name] = _filled(hint, values)
-        else:
-            own[field.name] = _Option.of(field.name, hint, None).value(values)
+    own = {
+        name: _filled(each, values)
+        if _is_group(each)
+        else _Option.of(name, each, default).value(values)
+        for name, each, default in _fields(group)
+    }
     return group(**own)
+
+
+def _fields(group: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, annotation and default of the fields of a dataclass."""
+    hints = get_type_hints(group, include_extras=True)
+    for one in dataclasses.fields(group):
+        made = one.default_factory
+        default = one.default if made is dataclasses.MISSING else made()
+        yield one.name, hints[one.name], UNSET if default is dataclasses.MISSING else default

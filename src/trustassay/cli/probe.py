@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, quietable, with_options
+from trustassay.cli.options import Only, argument, flag, quietable, with_options
 from trustassay.errors import UsageError
-from trustassay.options import Argument, Fields, Flag, Limit, MaxTokens, Seed, SkipBad, Spending
+from trustassay.options import Fields, Limit, MaxTokens, Records, Seed, SkipBad, Spending
 from trustassay.show.terminal import (
     complain,
     one_line,
@@ -32,54 +32,39 @@ ANSWER_SHOWN = 60
 
 @with_options
 def attack(  # noqa: PLR0913 - one argument an option
-    prompt: Annotated[str, Argument("The prompt that the search starts from.", "PROMPT")],
+    prompt: str = argument("The prompt that the search starts from.", metavar="PROMPT"),
     *,
-    model: Annotated[
-        str,
-        Flag("The model to test, a URI as for score.", metavar="URI"),
-    ],
-    out: Annotated[Path, Flag("Folder for the page, the trace and all calls.")],
+    model: str = flag("The model to test, a URI as for score.", metavar="URI"),
+    out: Path = flag("Folder for the page, the trace and all calls."),
     embedder: common.Embedder,
-    steps: Annotated[int, Flag("Number of rounds.", least=1)] = 5,
-    candidates: Annotated[int, Flag("Candidates per round.", least=1)] = 8,
-    perturbations: Annotated[int, Flag("Perturbed prompts per gamma.", least=1)] = 10,
-    perturbation: Annotated[
-        str,
-        Flag("How they are made: unicode, codes, control, whitespace, typo, synonym."),
-    ] = "unicode",
-    candidate: Annotated[
-        str,
-        Flag(
-            "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes "
-            "the perturbed prompts of the current prompt's gamma."
-        ),
-    ] = "unicode",
-    step_rule: Annotated[
-        str,
-        Flag(
-            "uphill moves only to a better candidate, extremum always to a round's best.",
-            metavar="uphill|extremum",
-        ),
-    ] = "uphill",
+    steps: int = flag("Number of rounds.", default=5, least=1),
+    candidates: int = flag("Candidates per round.", default=8, least=1),
+    perturbations: int = flag("Perturbed prompts per gamma.", default=10, least=1),
+    perturbation: str = flag(
+        "How they are made: unicode, codes, control, whitespace, typo, synonym.", default="unicode"
+    ),
+    candidate: str = flag(
+        "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes the "
+        "perturbed prompts of the current prompt's gamma.",
+        default="unicode",
+    ),
+    step_rule: str = flag(
+        "uphill moves only to a better candidate, extremum always to a round's best.",
+        default="uphill",
+        metavar="uphill|extremum",
+    ),
     length: common.Length,
     last: common.LastCode,
-    descend: Annotated[
-        bool, Flag("Search for prompts with stable answers.", name="--descend")
-    ] = False,
-    calls: Annotated[
-        int | None,
-        Flag(
-            "Maximum number of requests to the model. Failed tries count; replies from the "
-            "cache do not.",
-            least=2,
-        ),
-    ] = None,
+    descend: bool = flag("Search for prompts with stable answers."),
+    calls: int | None = flag(
+        "Maximum number of requests to the model. Failed tries count; replies from the cache do "
+        "not.",
+        least=2,
+    ),
     max_tokens: MaxTokens = 512,
     seed: Seed,
     spending: Spending,
-    as_json: Annotated[
-        bool, Flag("Print the points as JSON on standard output.", name="--json")
-    ] = False,
+    as_json: bool = flag("Print the points as JSON on standard output.", name="--json"),
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
@@ -128,11 +113,11 @@ def attack(  # noqa: PLR0913 - one argument an option
     except AssessmentError as error:
         complain(f"trustassay: {error}")
         raise typer.Exit(1) from None
-    common.show_endpoints(found.endpoints)
+    common.show_endpoints(found.session.endpoints)
     say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
     if found.best.prompt != found.end.prompt:
         say(f"best prompt found: gamma {found.best.gamma:.3f} at step {found.best.step}")
-    if found.cut:
+    if found.session.cut:
         say(found.warnings[-1])
     say(f"trace: {found.trace}")
     say(f"page:  {found.page}")
@@ -162,45 +147,28 @@ SHOWN = 8
 def distractors(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    sources: Annotated[
-        str,
-        Flag(
-            "Where substitutes come from, with commas: embedding[:FILE] (nearest words), pos "
-            "(the same part of speech), dbpedia[:URL] (entities of the same types; needs "
-            "--linker), llm (needs --generator), python:MODULE:OBJECT. In this order, but "
-            "embedding and pos last.",
-            name="--source",
-            metavar="NAME,...",
-        ),
-    ] = "embedding,pos",
-    linker: Annotated[
-        str | None,
-        Flag(
-            "Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. "
-            "Without: runs of capital letters and known names.",
-            metavar="URI",
-        ),
-    ] = None,
-    generator: Annotated[
-        str | None,
-        Flag("The chat model of the source llm, a URI as of generate's --model.", metavar="URI"),
-    ] = None,
-    pool: Annotated[
-        bool,
-        Flag("Use answers to other questions of the file, too.", name="--pool"),
-    ] = False,
-    most: Annotated[int, Flag("Distractors of an answer, at most.", least=1)] = 40,
-    out: Annotated[
-        Path | None,
-        Flag("Write all as JSON Lines instead of printing."),
-    ] = None,
-    as_json: Annotated[
-        bool, Flag("Print all as JSON Lines on standard output.", name="--json")
-    ] = False,
+    sources: str = flag(
+        "Where substitutes come from, with commas: embedding[:FILE] (nearest words), pos (the same "
+        "part of speech), dbpedia[:URL] (entities of the same types; needs --linker), llm (needs "
+        "--generator), python:MODULE:OBJECT. In this order, but embedding and pos last.",
+        default="embedding,pos",
+        name="--source",
+        metavar="NAME,...",
+    ),
+    linker: str | None = flag(
+        "Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. Without: runs "
+        "of capital letters and known names.",
+        metavar="URI",
+    ),
+    generator: str | None = flag(
+        "The chat model of the source llm, a URI as of generate's --model.", metavar="URI"
+    ),
+    pool: bool = flag("Use answers to other questions of the file, too."),
+    most: int = flag("Distractors of an answer, at most.", default=40, least=1),
+    out: Path | None = flag("Write all as JSON Lines instead of printing."),
+    as_json: bool = flag("Print all as JSON Lines on standard output.", name="--json"),
     seed: Seed,
-    limit: Limit,
-    fields: Fields,
-    skip_bad: SkipBad,
+    records: Records,
     spending: Annotated[Spending, Only("cache", "prices", "budget")],
 ) -> None:
     """Show wrong answers that look like the given ones: what a consistency check is made of.
@@ -225,11 +193,9 @@ def distractors(  # noqa: PLR0913 - one argument an option
         pool=pool,
         most=most,
         seed=seed,
-        fields=fields,
-        limit=limit,
-        skip_bad=skip_bad,
         progress=True,
         calls=CallOptions.of(**spending),
+        **records,
     )
     with TemporaryDirectory(prefix="trustassay-") as place:
         path = out or Path(place) / "distractors.jsonl"
@@ -276,29 +242,23 @@ def _readable(record: dict[str, Any]) -> str:
 def isotropy(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    perturbation: Annotated[
-        list[str],
-        Flag(
-            "control (the paper's), codes (with a space before, the authors' program), "
-            "unicode, whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than "
-            "once. Default: all but functions.",
-            metavar="NAME",
-        ),
-    ],
+    perturbation: list[str] = flag(
+        "control (the paper's), codes (with a space before, the authors' program), unicode, "
+        "whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than once. Default: "
+        "all but functions.",
+        metavar="NAME",
+    ),
     embedder: common.Embedder,
-    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
+    perturbations: int = flag("Perturbed versions per question.", default=10, least=1),
     length: common.Length,
     last: common.LastCode,
-    draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,
+    draw: int = flag("Questions to draw at random.", default=100, least=1),
     limit: Limit,
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
     spending: Annotated[Spending, Only("cache")],
-    out: Annotated[
-        Path | None,
-        Flag("Write a page with charts."),
-    ] = None,
+    out: Path | None = flag("Write a page with charts."),
     as_json: common.Json,
 ) -> None:
     """Check that a perturbation moves the vectors of questions equally in all directions.
@@ -328,12 +288,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         raise UsageError("paraphrases need a model; choose another --perturbation")
     chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
     samples = drawn_samples(
-        source,
-        draw,
-        seed=seed,
-        fields=dict(fields),
-        limit=limit,
-        skip_bad=skip_bad,
+        source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad
     )
     made = {family.name: versions(samples, family, perturbations, seed) for family in chosen}
     unfit = [name for name, one in made.items() if not one.texts] if len(made) > 1 else []

@@ -8,39 +8,30 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import Only, argument, flag, with_options
 from trustassay.cli.results import show, show_calibrated
 from trustassay.errors import UsageError
-from trustassay.options import Argument, CalibratorFile, Flag, Records, Spending
+from trustassay.options import CalibratorFile, Records, Spending
 from trustassay.show.terminal import one_line, say
 
 
 @with_options
 def report(
     *,
-    runs: Annotated[
-        list[Path],
-        Argument(
-            "A run's folder; several are shown together, by model and domain.", metavar="RUN..."
-        ),
-    ],
+    runs: list[Path] = argument(
+        "A run's folder; several are shown together, by model and domain.", metavar="RUN..."
+    ),
     domain: common.Domain,
-    ratings: Annotated[
-        Path | None,
-        Flag(
-            "Ratings of the answers by people, as agree reads them: shown with each answer, "
-            "and drawn against the scores.",
-            metavar="FILE",
-        ),
-    ] = None,
+    ratings: Path | None = flag(
+        "Ratings of the answers by people, as agree reads them: shown with each answer, and drawn "
+        "against the scores.",
+        metavar="FILE",
+    ),
     fields: common.RatingFields,
     calibrator: CalibratorFile,
-    out: Annotated[
-        Path | None,
-        Flag(
-            "The page of several runs. Default: pooled.html beside the first one.", metavar="FILE"
-        ),
-    ] = None,
+    out: Path | None = flag(
+        "The page of several runs. Default: pooled.html beside the first one.", metavar="FILE"
+    ),
     open_report: common.OpenReport,
 ) -> None:
     """Write the report page of a finished run again, or one page of several runs.
@@ -111,20 +102,13 @@ def _pool(runs: list[Path], page: Path, domain: str) -> None:
 def shard(
     source: common.Source,
     *,
-    into: Annotated[int, Flag("The number of shards, up to 400.", least=1)],
-    out: Annotated[
-        Path | None,
-        Flag("The new folder. Default: INPUT.shards."),
-    ] = None,
+    into: int = flag("The number of shards, up to 400.", least=1),
+    out: Path | None = flag("The new folder. Default: INPUT.shards."),
     records: Records,
-    whole: Annotated[
-        bool,
-        Flag(
-            "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare "
-            "a sample with all others.",
-            name="--whole",
-        ),
-    ] = False,
+    whole: bool = flag(
+        "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare a sample "
+        "with all others.",
+    ),
 ) -> None:
     """Divide an input into shards, to be scored on several machines and merged.
 
@@ -155,15 +139,11 @@ def shard(
 @with_options
 def merge(
     *,
-    runs: Annotated[
-        list[Path],
-        Argument("The runs of all shards.", "RUN..."),
-    ],
-    out: Annotated[Path, Flag("The folder of the whole run.")],
-    pool: Annotated[
-        Path | None,
-        Flag("The file of all samples that the runs were given as --pool, if it was moved."),
-    ] = None,
+    runs: list[Path] = argument("The runs of all shards.", metavar="RUN..."),
+    out: Path = flag("The folder of the whole run."),
+    pool: Path | None = flag(
+        "The file of all samples that the runs were given as --pool, if it was moved."
+    ),
     spending: Annotated[Spending, Only("prices")],
     as_json: common.Json,
 ) -> None:

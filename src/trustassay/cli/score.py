@@ -12,17 +12,16 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import Entailer, Json, Metrics
-from trustassay.cli.options import Only, given, with_options
+from trustassay.cli.options import Only, argument, flag, given, with_options
 from trustassay.cli.results import show, show_plan
 from trustassay.errors import UsageError
 from trustassay.options import (
+    MOST,
     AnswerOptions,
-    Argument,
     BackendChoices,
     CalibratorFile,
     Cluster,
     Engine,
-    Flag,
     LongestAnswer,
     Pool,
     Records,
@@ -41,54 +40,33 @@ ALARM = 3
 class Following:
     """How a growing file is scored; all but the first need ``--follow``."""
 
-    follow: Annotated[
-        bool,
-        Flag(
-            "Score one growing file, JSON Lines, as its answers arrive; needs --out and "
-            "--threshold. Metric: one, by default harmonicity:perturbations=3. The same command "
-            "goes on after the last record read.",
-            name="--follow",
-        ),
-    ] = False
-    threshold: Annotated[
-        str | None,
-        Flag(
-            "With --follow: scores beyond this, on the worse side, count; with a per cent "
-            "sign, of the range of the metric's scores.",
-            metavar="SCORE[%]",
-        ),
-    ] = None
-    share: Annotated[
-        float,
-        Flag("With --follow: end with status 3 if more than this share of the last answers count."),
-    ] = 0.2
-    window: Annotated[
-        int,
-        Flag("With --follow: number of last answers to look at.", least=1, most=common.MOST),
-    ] = 50
-    idle: Annotated[
-        float | None,
-        Flag("With --follow: end after this many seconds without a new record."),
-    ] = None
-    once: Annotated[
-        bool,
-        Flag("With --follow: end after the records that are in the file now.", name="--once"),
-    ] = False
-    opentelemetry: Annotated[
-        bool,
-        Flag(
-            "With --follow: send each score as an event to OpenTelemetry, as it is "
-            "configured by opentelemetry-instrument (see docs/live/tools.md).",
-            name="--opentelemetry",
-        ),
-    ] = False
-    explanations: Annotated[
-        bool,
-        Flag(
-            "As --opentelemetry, with the reason of each score, which may quote the answer.",
-            name="--opentelemetry-explanations",
-        ),
-    ] = False
+    follow: bool = flag(
+        "Score one growing file, JSON Lines, as its answers arrive; needs --out and --threshold. "
+        "Metric: one, by default harmonicity:perturbations=3. The same command goes on after the "
+        "last record read.",
+    )
+    threshold: str | None = flag(
+        "With --follow: scores beyond this, on the worse side, count; with a per cent sign, of the "
+        "range of the metric's scores.",
+        metavar="SCORE[%]",
+    )
+    share: float = flag(
+        "With --follow: end with status 3 if more than this share of the last answers count.",
+        default=0.2,
+    )
+    window: int = flag(
+        "With --follow: number of last answers to look at.", default=50, least=1, most=MOST
+    )
+    idle: float | None = flag("With --follow: end after this many seconds without a new record.")
+    once: bool = flag("With --follow: end after the records that are in the file now.")
+    opentelemetry: bool = flag(
+        "With --follow: send each score as an event to OpenTelemetry, as it is configured by "
+        "opentelemetry-instrument (see docs/live/tools.md).",
+    )
+    explanations: bool = flag(
+        "As --opentelemetry, with the reason of each score, which may quote the answer.",
+        name="--opentelemetry-explanations",
+    )
 
     def watch(
         self,
@@ -98,11 +76,7 @@ class Following:
         settings: dict[str, Any],
         backends: BackendChoices,
     ) -> None:
-        """Score the file until the options say that it ends; ``settings`` are other options.
-
-        Raises:
-            UsageError: there are several files or metrics, or no folder or threshold.
-        """
+        """Score the file until the options say that it ends; ``settings`` are other options."""
         if len(sources) > 1 or len(metric) > 1:
             raise UsageError("--follow: expected one file and one metric")
         if out is None or self.threshold is None:
@@ -150,13 +124,10 @@ def score(  # noqa: PLR0913 - one argument an option
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Annotated[
-        Path | None,
-        Flag(
-            "The run's folder. Run the same command again with the same folder to continue a "
-            "stopped run. Default: one in trustassay-runs, named after the input and the settings."
-        ),
-    ] = None,
+    out: Path | None = flag(
+        "The run's folder. Run the same command again with the same folder to continue a stopped "
+        "run. Default: one in trustassay-runs, named after the input and the settings."
+    ),
     seed: Seed,
     unit: Unit,
     records: Records,
@@ -169,10 +140,7 @@ def score(  # noqa: PLR0913 - one argument an option
     engine: Engine,
     cluster: Cluster,
     following: Following,
-    dry_run: Annotated[
-        bool,
-        Flag("Show the calls that would be made; make none (see plan).", name="--dry-run"),
-    ] = False,
+    dry_run: bool = flag("Show the calls that would be made; make none (see plan)."),
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:
@@ -275,10 +243,7 @@ def plan(  # noqa: PLR0913
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Annotated[
-        Path | None,
-        Flag("The folder of the run, if it was already started."),
-    ] = None,
+    out: Path | None = flag("The folder of the run, if it was already started."),
     records: Records,
     pool: Pool,
     answers: AnswerOptions,
@@ -314,15 +279,12 @@ def plan(  # noqa: PLR0913
 
 @with_options
 def rescore(  # noqa: PLR0913 - one argument an option
-    run: Annotated[Path, Argument("A run's folder.", "RUN")],
+    run: Path = argument("A run's folder.", metavar="RUN"),
     *,
-    out: Annotated[Path, Flag("The new run's folder.")],
+    out: Path = flag("The new run's folder."),
     metric: Metrics,
     backends: BackendChoices,
-    seed: Annotated[
-        int | None,
-        Flag("A seed other than the run's.", least=0),
-    ] = None,
+    seed: int | None = flag("A seed other than the run's.", least=0),
     unit: Unit,
     samples_at_once: SamplesAtOnce,
     longest_answer: LongestAnswer,
@@ -369,11 +331,7 @@ EXAMPLE_FILES = {
 
 
 def _write_examples(folder: Path) -> None:
-    """Write the example files.
-
-    Raises:
-        UsageError: one of them is already there, and differs.
-    """
+    """Write the example files; UsageError: one of them is already there, and differs."""
     texts = {
         name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
         for name in EXAMPLE_FILES
@@ -392,22 +350,16 @@ def _write_examples(folder: Path) -> None:
 @with_options
 def demo(
     *,
-    out: Annotated[
-        Path | None,
-        Flag("The run's folder. Default: one in trustassay-runs."),
-    ] = None,
+    out: Path | None = flag("The run's folder. Default: one in trustassay-runs."),
     entailer: Entailer,
     as_json: Json,
     open_report: common.OpenReport,
-    example_files: Annotated[
-        Path | None,
-        Flag(
-            "Score nothing; write example files into this folder: 60 questions, answers, ratings "
-            "and scripted models.",
-            name="--files",
-            metavar="DIR",
-        ),
-    ] = None,
+    example_files: Path | None = flag(
+        "Score nothing; write example files into this folder: 60 questions, answers, ratings and "
+        "scripted models.",
+        name="--files",
+        metavar="DIR",
+    ),
 ) -> None:
     """Score the bundled example: 32 cited answers, good ones and bad ones.
 

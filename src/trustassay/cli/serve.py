@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import with_options
+from trustassay.cli.options import flag, with_options
 from trustassay.errors import UsageError
 from trustassay.options import (
     BackendChoices,
@@ -35,54 +35,36 @@ PORT = 8770
 class Integrations:
     """What is served besides ``/v1/score``, and which answers are withheld there."""
 
-    upstream: Annotated[
-        str | None,
-        Flag(
-            "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
-            "POST /v1/chat/completions.",
-            metavar="URL",
-        ),
-    ] = None
-    upstream_key: Annotated[
-        str,
-        Flag(
-            "The environment variable with the key for --upstream. Default: the key that the "
-            "client sends.",
-            metavar="NAME",
-        ),
-    ] = ""
-    upstream_timeout: Annotated[
-        float, Flag("Seconds that --upstream has for an answer.", least=0.1)
-    ] = 600.0
-    guardrail: Annotated[
-        bool, Flag("Answer LiteLLM's generic guardrail API.", name="--guardrail")
-    ] = False
-    mcp: Annotated[
-        bool, Flag("Serve the tool check_answer to MCP clients at /mcp.", name="--mcp")
-    ] = False
-    documents_in: Annotated[
-        list[str],
-        Flag(
-            "Whose messages in a chat are passages, besides its `documents`: tool, system. "
-            "May be given more than once.",
-            metavar="ROLE",
-        ),
-    ] = field(default_factory=lambda: ["tool"])
-    block_below: Annotated[
-        list[str],
-        Flag("Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"),
-    ] = field(default_factory=list)
-    block_above: Annotated[
-        list[str],
-        Flag("The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"),
-    ] = field(default_factory=list)
-    block_unscored: Annotated[
-        bool, Flag("Withhold answers without a verdict, too.", name="--block-unscored")
-    ] = False
-    block_message: Annotated[
-        str | None,
-        Flag("What is said in place of an answer that is withheld."),
-    ] = None
+    upstream: str | None = flag(
+        "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: POST "
+        "/v1/chat/completions.",
+        metavar="URL",
+    )
+    upstream_key: str = flag(
+        "The environment variable with the key for --upstream. Default: the key that the client "
+        "sends.",
+        default="",
+        metavar="NAME",
+    )
+    upstream_timeout: float = flag(
+        "Seconds that --upstream has for an answer.", default=600.0, least=0.1
+    )
+    guardrail: bool = flag("Answer LiteLLM's generic guardrail API.")
+    mcp: bool = flag("Serve the tool check_answer to MCP clients at /mcp.")
+    documents_in: list[str] = flag(
+        "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
+        "given more than once.",
+        default=["tool"],
+        metavar="ROLE",
+    )
+    block_below: list[str] = flag(
+        "Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"
+    )
+    block_above: list[str] = flag(
+        "The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"
+    )
+    block_unscored: bool = flag("Withhold answers without a verdict, too.")
+    block_message: str | None = flag("What is said in place of an answer that is withheld.")
 
     def parts(
         self, metrics: Sequence[str], tokens: Sequence[str]
@@ -150,27 +132,20 @@ def serve(  # noqa: PLR0913 - one argument an option
     *,
     metric: Metrics,
     backends: BackendChoices,
-    out: Annotated[
-        Path | None,
-        Flag("A run's folder to which all samples and results are added."),
-    ] = None,
-    host: Annotated[
-        str,
-        Flag("The address to listen at; other than this machine needs a token."),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, Flag("The port to listen at; 0 takes a free one.", least=0, most=65535)
-    ] = PORT,
-    capacity: Annotated[int, Flag("Samples accepted and not finished, at once.", least=1)] = 1024,
-    per_minute: Annotated[
-        int, Flag("Requests of one token or address in a minute.", least=1)
-    ] = 6000,
-    largest_body: Annotated[int, Flag("Bytes of a request's body.", least=1)] = 4 * 1024**2,
-    connections: Annotated[int, Flag("Connections that are open at once.", least=1)] = 2048,
-    slow: Annotated[
-        float,
-        Flag("Seconds in which a client must have sent a request.", least=0.1),
-    ] = 10.0,
+    out: Path | None = flag("A run's folder to which all samples and results are added."),
+    host: str = flag(
+        "The address to listen at; other than this machine needs a token.", default="127.0.0.1"
+    ),
+    port: int = flag(
+        "The port to listen at; 0 takes a free one.", default=PORT, least=0, most=65535
+    ),
+    capacity: int = flag("Samples accepted and not finished, at once.", default=1024, least=1),
+    per_minute: int = flag("Requests of one token or address in a minute.", default=6000, least=1),
+    largest_body: int = flag("Bytes of a request's body.", default=4 * 1024**2, least=1),
+    connections: int = flag("Connections that are open at once.", default=2048, least=1),
+    slow: float = flag(
+        "Seconds in which a client must have sent a request.", default=10.0, least=0.1
+    ),
     integrations: Integrations,
     seed: Seed,
     samples_at_once: SamplesAtOnce,

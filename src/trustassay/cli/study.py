@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from trustassay.cli import common
-from trustassay.cli.options import with_options
+from trustassay.cli.options import argument, flag, with_options
 from trustassay.errors import UsageError
-from trustassay.options import Argument, Flag, Seed
+from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
@@ -22,64 +22,40 @@ PARTING = 8
 @with_options
 def study(  # noqa: PLR0913 - one argument an option
     *,
-    runs: Annotated[
-        list[Path],
-        Argument("Folders of finished runs: of the same answers, or of others.", "RUN..."),
-    ],
-    label: Annotated[
-        list[str],
-        Flag(
-            "The field of the samples that says how good an answer is: 0 and 1, a level, a "
-            "number, or words such as yes and no; dots descend into objects. Or a column of "
-            "--ratings. May be given again.",
-            metavar="FIELD",
-        ),
-    ],
-    ratings: Annotated[
-        Path | None,
-        Flag(
-            "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one "
-            "label; or a table keyed by id, whose columns --label names."
-        ),
-    ] = None,
-    by: Annotated[
-        list[str],
-        Flag(
-            "Tell all figures again for each value of a field: source, model, ... May be "
-            "given again.",
-            metavar="FIELD",
-        ),
-    ],
-    positive: Annotated[
-        list[str],
-        Flag(
-            "A word of a label that means right; all others of that label then mean wrong. "
-            "May be given again.",
-            metavar="WORD",
-        ),
-    ],
-    levels: Annotated[
-        str | None,
-        Flag("Words of an ordinal scale, the lowest first, with commas between them."),
-    ] = None,
-    machine: Annotated[
-        list[str],
-        Flag(
-            "A rater of --ratings that is a judge: a score to be studied, and no label. May "
-            "be given again.",
-            metavar="RATER",
-        ),
-    ],
+    runs: list[Path] = argument(
+        "Folders of finished runs: of the same answers, or of others.", metavar="RUN..."
+    ),
+    label: list[str] = flag(
+        "The field of the samples that says how good an answer is: 0 and 1, a level, a number, or "
+        "words such as yes and no; dots descend into objects. Or a column of --ratings. May be "
+        "given again.",
+        metavar="FIELD",
+    ),
+    ratings: Path | None = flag(
+        "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one label; "
+        "or a table keyed by id, whose columns --label names."
+    ),
+    by: list[str] = flag(
+        "Tell all figures again for each value of a field: source, model, ... May be given again.",
+        metavar="FIELD",
+    ),
+    positive: list[str] = flag(
+        "A word of a label that means right; all others of that label then mean wrong. May be "
+        "given again.",
+        metavar="WORD",
+    ),
+    levels: str | None = flag(
+        "Words of an ordinal scale, the lowest first, with commas between them."
+    ),
+    machine: list[str] = flag(
+        "A rater of --ratings that is a judge: a score to be studied, and no label. May be given "
+        "again.",
+        metavar="RATER",
+    ),
     fields: common.RatingFields,
-    page: Annotated[
-        Path | None,
-        Flag("Write a page with curves and tables."),
-    ] = None,
-    table: Annotated[
-        Path | None,
-        Flag("Write all figures: .csv, .tsv or .md."),
-    ] = None,
-    resamples: Annotated[int, Flag("How often questions are drawn anew.", least=100)] = 2000,
+    page: Path | None = flag("Write a page with curves and tables."),
+    table: Path | None = flag("Write all figures: .csv, .tsv or .md."),
+    resamples: int = flag("How often questions are drawn anew.", default=2000, least=100),
     seed: Seed,
     as_json: common.Json,
 ) -> None:
@@ -186,74 +162,49 @@ def _show_parting(one: LabelStudy) -> None:
 @with_options
 def calibrate(  # noqa: PLR0913 - one argument an option
     *,
-    runs: Annotated[
-        list[Path],
-        Argument("Folders of finished runs with labelled answers.", "RUN..."),
-    ],
-    label: Annotated[
-        str,
-        Flag(
-            "The field of the samples that says whether an answer is right: two classes, as "
-            "study reads them. Or a column of --ratings.",
-            metavar="FIELD",
-        ),
-    ] = "",
-    metric: Annotated[
-        list[str],
-        Flag(
-            "A score of the runs: a metric, or a part of one (faithfulness.support). Given "
-            "again, they are combined. Not needed where the runs have one metric.",
-            metavar="NAME",
-        ),
-    ],
-    lower: Annotated[
-        list[str],
-        Flag(
-            "A part named by --metric of which lower is better, where its metric does not say so.",
-            metavar="NAME",
-        ),
-    ],
-    at_most: Annotated[
-        list[float],
-        Flag(
-            "Find a threshold above which at most this share is wrong. May be given again; "
-            "the report shows the first. Default: 0.05, 0.1 and 0.2.",
-            metavar="SHARE",
-        ),
-    ],
-    confidence: Annotated[float, Flag("How surely a promise about accepted answers holds.")] = 0.95,
-    method: Annotated[
-        str,
-        Flag("isotonic, logistic, or auto: the one with the lower log loss out of fold."),
-    ] = "auto",
-    ratings: Annotated[
-        Path | None,
-        Flag(
-            "Ratings by people, pooled to one label; or a table keyed by id, whose column "
-            "--label names. As of study."
-        ),
-    ] = None,
-    positive: Annotated[
-        list[str],
-        Flag(
-            "A word of the label that means right; all others then mean wrong. May be given again.",
-            metavar="WORD",
-        ),
-    ],
-    machine: Annotated[
-        list[str],
-        Flag(
-            "A rater of --ratings that is a judge, and does not count. May be given again.",
-            metavar="RATER",
-        ),
-    ],
+    runs: list[Path] = argument(
+        "Folders of finished runs with labelled answers.", metavar="RUN..."
+    ),
+    label: str = flag(
+        "The field of the samples that says whether an answer is right: two classes, as study "
+        "reads them. Or a column of --ratings.",
+        default="",
+        metavar="FIELD",
+    ),
+    metric: list[str] = flag(
+        "A score of the runs: a metric, or a part of one (faithfulness.support). Given again, they "
+        "are combined. Not needed where the runs have one metric.",
+        metavar="NAME",
+    ),
+    lower: list[str] = flag(
+        "A part named by --metric of which lower is better, where its metric does not say so.",
+        metavar="NAME",
+    ),
+    at_most: list[float] = flag(
+        "Find a threshold above which at most this share is wrong. May be given again; the report "
+        "shows the first. Default: 0.05, 0.1 and 0.2.",
+        metavar="SHARE",
+    ),
+    confidence: float = flag("How surely a promise about accepted answers holds.", default=0.95),
+    method: str = flag(
+        "isotonic, logistic, or auto: the one with the lower log loss out of fold.", default="auto"
+    ),
+    ratings: Path | None = flag(
+        "Ratings by people, pooled to one label; or a table keyed by id, whose column --label "
+        "names. As of study."
+    ),
+    positive: list[str] = flag(
+        "A word of the label that means right; all others then mean wrong. May be given again.",
+        metavar="WORD",
+    ),
+    machine: list[str] = flag(
+        "A rater of --ratings that is a judge, and does not count. May be given again.",
+        metavar="RATER",
+    ),
     fields: common.RatingFields,
-    out: Annotated[Path, Flag("The file to write.", metavar="FILE")] = Path("calibrator.json"),
-    page: Annotated[
-        Path | None,
-        Flag("Write a page with curves and tables."),
-    ] = None,
-    resamples: Annotated[int, Flag("How often questions are drawn anew.", least=100)] = 2000,
+    out: Path = flag("The file to write.", default=Path("calibrator.json"), metavar="FILE"),
+    page: Path | None = flag("Write a page with curves and tables."),
+    resamples: int = flag("How often questions are drawn anew.", default=2000, least=100),
     seed: Seed,
     as_json: common.Json,
 ) -> None:

@@ -47,6 +47,11 @@ class Estimate:
     interval: Interval | None = None
     without: str = ""
 
+    @classmethod
+    def of(cls, value: float | None, n: int, interval: Interval | str) -> Estimate:
+        """Return a figure with its interval, or with the reason why it has none."""
+        return cls(value, n, *((None, interval) if isinstance(interval, str) else (interval,)))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {name: getattr(self, name) for name in self.__slots__}

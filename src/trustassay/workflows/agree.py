@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,8 @@ from trustassay.statistics.intervals import (
     bounded_interval,
     too_few_units,
 )
-from trustassay.workflows.judges import Variances, variances
+from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
+from trustassay.workflows.judges import Variances, unit_numbers, variances
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -71,7 +72,7 @@ MOST_RATERS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Dispute:
+class Dispute(JsonForm):
     """An item on which raters part: how far, and what each said."""
 
     item: str
@@ -80,16 +81,12 @@ class Dispute:
     ratings: Mapping[str, str]
     link: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True)
 class Agreement:
     """What there is to say of a table of ratings; each group maps coefficients to estimates.
 
-    levels: all of the scale, those that occur where ``declared`` is not true. overall: of all
+    levels: all of the scale, those that occur unless they are declared. overall: of all
     raters. pairs: of each pair of raters. judges: of each judge with all people. models: as
     overall, for each model. intra: of each rater with the repeats of their own. disputes: the
     farthest apart first. variance: where it comes from, of ratings that have an order.
@@ -101,40 +98,22 @@ class Agreement:
     ordered: bool
     categories: Sequence[str]
     levels: Sequence[str]
-    declared: bool
+    levels_declared: bool
     overall: Mapping[str, Estimate]
     pairs: Mapping[tuple[str, str], Mapping[str, Estimate]]
     judges: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     models: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     intra: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
-    disputes: Sequence[Dispute] = ()
     variance: Variances | None = None
+    disputes: Sequence[Dispute] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-
-        def told(group: Mapping[str, Estimate]) -> dict[str, Any]:
-            return {name: one.to_dict() for name, one in group.items()}
-
-        return {
-            "items": self.items,
-            "raters": dict(self.raters),
-            "missing": self.missing,
-            "ordered": self.ordered,
-            "categories": list(self.categories),
-            "levels": list(self.levels),
-            "levels_declared": self.declared,
-            "overall": told(self.overall),
-            "pairs": [
-                {"first": one, "second": other, **told(group)}
-                for (one, other), group in self.pairs.items()
-            ],
-            "judges": {name: told(group) for name, group in self.judges.items()},
-            "models": {name: told(group) for name, group in self.models.items()},
-            "intra": {name: told(group) for name, group in self.intra.items()},
-            "variance": self.variance and self.variance.to_dict(),
-            "disputes": [dispute.to_dict() for dispute in self.disputes],
-        }
+        pairs = [
+            {"first": one, "second": other, **as_json(group)}
+            for (one, other), group in self.pairs.items()
+        ]
+        return fields_as_json(self) | {"pairs": pairs}
 
 
 def agreement(
@@ -164,7 +143,7 @@ def agreement(
     first = cube[:, :, 0]
     if len(raters) < 2 and cube.shape[2] < 2:
         raise UsageError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
-    own = _unit_numbers([item for item, _ in items], units or {})
+    own = unit_numbers([item for item, _ in items], units or {})
 
     levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
     every = figures_of_all(ratings, levels)
@@ -209,22 +188,16 @@ def agreement(
         ratings.missing,
         ratings.ordered,
         ratings.categories,
-        [ratings.categories[int(one)] if ratings.categories else f"{one:g}" for one in levels],
+        [_named(ratings, one) for one in levels],
         bool(ratings.scale),
         overall,
         by_pair,
         by_judge,
         by_model,
         intra,
-        _disputes(ratings, items, raters, first),
         variance,
+        _disputes(ratings, items, raters, first),
     )
-
-
-def _unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> Places:
-    """Return the number of each item's unit: that in ``units``, else that of the item itself."""
-    known: dict[str | int, int] = {}
-    return np.array([known.setdefault(units.get(item, item), len(known)) for item in items])
 
 
 def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str]) -> Floats:
@@ -238,29 +211,19 @@ def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[s
     return cube
 
 
-def _kappas(
-    pairs: Callable[[int], Sequence[tuple[int, int]]], weights: Weights, levels: Sequence[float]
-) -> Coefficient:
-    """Return the mean of Cohen's kappas of pairs of so many raters, where they are defined (Light
-    1971).
-    """
+def _kappas(weights: Weights, levels: Sequence[float], *, of_first: bool = False) -> Coefficient:
+    """Return the mean of the Cohen's kappas of each two raters (Light 1971), or of the first."""
 
     def mean(table: Floats, times: Floats) -> float | None:
+        pairs = itertools.combinations(table, 2)
         result = [
-            cohen_kappa(table[i], table[j], weights, levels, times) for i, j in pairs(len(table))
+            cohen_kappa(one, other, weights, levels, times)
+            for one, other in itertools.islice(pairs, len(table) - 1 if of_first else None)
         ]
         known = [one for one in result if one is not None]
         return math.fsum(known) / len(known) if known else None
 
     return Coefficient(mean, "nominal" if weights == "none" else "interval")
-
-
-def _each_two(raters: int) -> Sequence[tuple[int, int]]:
-    return list(itertools.combinations(range(raters), 2))
-
-
-def _first_with_others(raters: int) -> Sequence[tuple[int, int]]:
-    return [(0, other) for other in range(1, raters)]
 
 
 def _ac(weights: Weights, levels: Sequence[float]) -> Coefficient:
@@ -283,9 +246,7 @@ def _icc(which: int) -> Coefficient:
 
 
 def _same_pairs(table: Floats) -> tuple[Floats, Floats]:
-    """Return 100 times the pairs of ratings of each item that are the same, and all pairs. Their
-    ratio is the mean percentage over pairs of raters, weighed by the items that both rated.
-    """
+    """Return 100 times the equal pairs of ratings of each item, and all its pairs."""
     m = (~np.isnan(table)).sum(axis=0)
     counts = counts_of(table)
     return 100.0 * (counts * (counts - 1)).sum(axis=1), (m * (m - 1)).astype(np.float64)
@@ -302,11 +263,11 @@ def _distance(ratings: Ratings) -> Ratio:
 
 def figures_of_two(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
     """Return the figures of two raters."""
-    result: dict[str, Figure] = {"percent": PERCENT, "kappa": _kappas(_each_two, "none", levels)}
+    result: dict[str, Figure] = {"percent": PERCENT, "kappa": _kappas("none", levels)}
     if ratings.ordered:
         result |= {
-            "kappa_linear": _kappas(_each_two, "linear", levels),
-            "kappa_quadratic": _kappas(_each_two, "quadratic", levels),
+            "kappa_linear": _kappas("linear", levels),
+            "kappa_quadratic": _kappas("quadratic", levels),
         }
     result["ac1"] = _ac("none", levels)
     if ratings.ordered:
@@ -318,7 +279,7 @@ def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figur
     """Return the figures of all raters."""
     result: dict[str, Figure] = {
         "percent": PERCENT,
-        "mean_kappa": _kappas(_each_two, "none", levels),
+        "mean_kappa": _kappas("none", levels),
         "fleiss_kappa": FLEISS,
         "ac1": _ac("none", levels),
         "alpha_nominal": _alpha("nominal"),
@@ -337,9 +298,9 @@ def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figur
 
 def _with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
     """Return the figures of a judge, whose ratings come first, with all people."""
-    result: dict[str, Figure] = {"mean_kappa": _kappas(_first_with_others, "none", levels)}
+    result: dict[str, Figure] = {"mean_kappa": _kappas("none", levels, of_first=True)}
     if ratings.ordered:
-        result["mean_kappa_quadratic"] = _kappas(_first_with_others, "quadratic", levels)
+        result["mean_kappa_quadratic"] = _kappas("quadratic", levels, of_first=True)
     return result | {"fleiss_kappa": FLEISS}
 
 
@@ -352,7 +313,9 @@ def _of_repeats(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
         distance = _distance(ratings)
         result["mean_absolute_difference"] = distance
         bounds = distance.bounds and (0.0, distance.bounds[1] / math.sqrt(2))
-        result["sd"] = Ratio(_deviations, bounds)
+        result["sd"] = Ratio(  # the deviation of the repeats of each item, and 1
+            lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), bounds
+        )
     return result
 
 
@@ -366,11 +329,6 @@ def _distances_of_pairs(table: Floats) -> tuple[Floats, Floats]:
     added = np.where(rank < m, 2 * rank - (m - 1), 0)
     total = (added * np.nan_to_num(np.sort(table, axis=0))).sum(axis=0)  # NaN is sorted last
     return total, m * (m - 1) / 2
-
-
-def _deviations(table: Floats) -> tuple[Floats, Floats]:
-    """Return the standard deviation of the repeats of each item, and 1."""
-    return np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])
 
 
 def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
@@ -392,9 +350,7 @@ def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
         if value is None:
             return Estimate(None, n, None, "all of these ratings are the same")
         interval = item_interval(figure.of, rated, units, figure.scale, figure.fewest)
-    if isinstance(interval, str) or interval is None:
-        return Estimate(value, n, None, interval or "all items are the same in it")
-    return Estimate(value, n, interval)
+    return Estimate.of(value, n, interval or "all items are the same in it")
 
 
 def _ratio_interval(
@@ -411,10 +367,7 @@ def _ratio_interval(
 
 
 def _disputes(
-    ratings: Ratings,
-    units: Sequence[tuple[str, str]],
-    raters: Sequence[str],
-    first: Floats,
+    ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str], first: Floats
 ) -> list[Dispute]:
     """Return the items with different ratings, the farthest apart first."""
     result = []
@@ -424,13 +377,9 @@ def _disputes(
         values = column[there]
         if not len(values) or (values == values[0]).all():
             continue
-        distance = float(values.max() - values.min()) if ratings.ordered else float(
-            len(set(values.tolist())) - 1
-        )  # fmt: skip
+        distance = float(np.ptp(values)) if ratings.ordered else float(len(np.unique(values)) - 1)
         said = {rater: _named(ratings, column[i]) for i, rater in enumerate(raters) if there[i]}
-        result.append(
-            (-distance, -float(values.std()), place, Dispute(item, model, distance, said))
-        )
+        result.append((-distance, -values.std(), place, Dispute(item, model, distance, said)))
     return [dispute for *_, dispute in sorted(result, key=lambda row: row[:3])]
 
 
@@ -455,7 +404,7 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
     for dispute in disputes:
         number = places.get((dispute.item, dispute.model)) or places.get((dispute.item, ""), 0)
         link = f"{folder.report_path}#a{number}" if number else ""
-        result.append(Dispute(dispute.item, dispute.model, dispute.distance, dispute.ratings, link))
+        result.append(replace(dispute, link=link))
     return result
 
 

@@ -7,21 +7,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from trustassay.show import document
 from trustassay.show.charts import interval_svg, stacked_svg
-from trustassay.show.document import (
-    MEAN,
-    Bar,
-    Bars,
-    Block,
-    Chart,
-    Document,
-    Legend,
-    Panels,
-    Row,
-    Section,
-    Table,
-    Text,
-)
 from trustassay.show.text import number
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.agree import Agreement
@@ -49,16 +36,16 @@ VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
 PERCENT = ("0 %", "50 %", "100 %")
 
 
-def overall(found: Agreement) -> Table:
+def overall(found: Agreement) -> document.Table:
     """Return the figures of all raters together."""
     rows = []
     for name, one in found.overall.items():
         interval = " to ".join(_number(name, end) for end in one.interval or ())
-        rows.append(Row(NAMES[name], [_number(name, one.value), interval, str(one.n)]))
-    return Table("all raters", ("value", "95 % interval", "items"), rows)
+        rows.append(document.Row(NAMES[name], [_number(name, one.value), interval, str(one.n)]))
+    return document.Table("all raters", ("value", "95 % interval", "items"), rows)
 
 
-def groups(found: Agreement) -> Iterator[Table]:
+def groups(found: Agreement) -> Iterator[document.Table]:
     """Yield the figures of each pair, of judges with people, by model, and of repeated ratings."""
     pairs = {f"{a} – {b}": group for (a, b), group in found.pairs.items()}
     for what, named in (
@@ -71,13 +58,15 @@ def groups(found: Agreement) -> Iterator[Table]:
             yield _table(what, named)
 
 
-def _table(what: str, named: Mapping[str, Mapping[str, Estimate]]) -> Table:
+def _table(what: str, named: Mapping[str, Mapping[str, Estimate]]) -> document.Table:
     keys = list(next(iter(named.values())))
     rows = [
-        Row(title, [*(_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)])
+        document.Row(
+            title, [*(_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)]
+        )
         for title, group in named.items()
     ]
-    return Table(what, [*(NAMES[key] for key in keys), "items"], rows)
+    return document.Table(what, [*(NAMES[key] for key in keys), "items"], rows)
 
 
 def _with_interval(name: str, one: Estimate) -> str:
@@ -92,10 +81,10 @@ def _number(name: str, value: float | None) -> str:
     return f"{value:.1f}" if name == "percent" else f"{value:.3f}"
 
 
-def variance(found: Variances) -> Table:
+def variance(found: Variances) -> document.Table:
     """Return the table of all parts of all groups."""
     rows = [
-        Row(
+        document.Row(
             f"{name}: {one.name}",
             [
                 f"{one.variance:.3f}",
@@ -107,7 +96,7 @@ def variance(found: Variances) -> Table:
         for name, group in found.groups.items()
         for one in group.components
     ]
-    return Table("Part", VARIANCE, rows, "In numbers")
+    return document.Table("Part", VARIANCE, rows, "In numbers")
 
 
 def variance_notes(found: Variances) -> list[str]:
@@ -127,7 +116,9 @@ def variance_notes(found: Variances) -> list[str]:
     return notes
 
 
-def document_of(found: Agreement, source: Path | None, run: Path | None) -> Document | None:
+def document_of(
+    found: Agreement, source: Path | None, run: Path | None
+) -> document.Document | None:
     """Return the page with the variance drawn; None for categories, which have no variance."""
     if found.variance is None:
         return None
@@ -140,48 +131,57 @@ def document_of(found: Agreement, source: Path | None, run: Path | None) -> Docu
         for name, group in found.variance.groups.items()
     }
     of = source or run
-    return Document(
+    return document.Document(
         "agree",
         f"{of.name if of else ''}: variance of ratings",
         facts,
         found.variance.in_words(),
         variance_notes(found.variance),
-        [Section("Where the variance of the ratings comes from", _variance_parts(found.variance))],
+        [
+            document.Section(
+                "Where the variance of the ratings comes from", _variance_parts(found.variance)
+            )
+        ],
     )
 
 
-def _variance_parts(found: Variances) -> list[Block]:
+def _variance_parts(found: Variances) -> list[document.Block]:
     """Return what the page draws: each group's shares in one bar, and each with its interval."""
     names = list(dict.fromkeys(one.name for g in found.groups.values() for one in g.components))
-    stacked, intervals = [], dict[str, list[Bar]]()
+    stacked, intervals = [], dict[str, list[document.Bar]]()
     for group, parts in found.groups.items():
         shares = [(one.name, one.share or 0.0) for one in parts.components]
         if any(one.share is not None for one in parts.components):
-            stacked.append(Bar(group, "", stacked_svg(shares, names, group)))
+            stacked.append(document.Bar(group, "", stacked_svg(shares, names, group)))
         for one in parts.components:
             if one.share is not None and one.share_interval is not None:
                 low, high = one.share_interval
                 text = f"{number(one.share)} % ({number(low)} to {number(high)})"
                 label = f"{group}, {one.name}: {text}"
                 drawing = interval_svg((low / 100, high / 100), one.share / 100, label)
-                intervals.setdefault(one.name, []).append(Bar(group, text, drawing))
-    bars = Bars(stacked, PERCENT if stacked else ())
-    shown: list[Block] = [
-        Text(
+                intervals.setdefault(one.name, []).append(document.Bar(group, text, drawing))
+    bars = document.Bars(stacked, PERCENT if stacked else ())
+    shown: list[document.Block] = [
+        document.Text(
             "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
             "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
             "the same rater gives the same answer another level.",
             "note",
         ),
-        Chart("Shares of the variance", "", [bars, Legend(names)]),
+        document.Chart("Shares of the variance", "", [bars, document.Legend(names)]),
     ]
     if intervals:
         note = Markup(
             "Bar: 95 % interval from resampled answers; {}the share. The raters stay the same: "
             "what other raters would give, the intervals do not say."
-        ).format(MEAN)
-        panels = [Chart(name, "", [Bars(own, PERCENT)]) for name, own in intervals.items()]
-        shown.append(Chart("Each share with its interval", note, [Panels(panels)]))
+        ).format(document.MEAN)
+        panels = [
+            document.Chart(name, "", [document.Bars(own, PERCENT)])
+            for name, own in intervals.items()
+        ]
+        shown.append(
+            document.Chart("Each share with its interval", note, [document.Panels(panels)])
+        )
     if (table := variance(found)).rows:
         shown.append(table)
     return shown

@@ -22,6 +22,7 @@ from trustassay.statistics.comparison import (
 )
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
+from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 
 Floats = NDArray[np.float64]
@@ -74,8 +75,7 @@ class VerdictChange:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        names = ("worse", "better", "questions", "of")
-        return {name: getattr(self, name) for name in names} | {"p_worse": self.worse_p()}
+        return fields_as_json(self) | {"p_worse": self.worse_p()}
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,21 @@ class FigureChange:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        interval = self.difference.interval
         return {
             "first": self.first,
             "second": self.second,
-            "change": self.difference.value,
-            "interval": None if interval is None else list(interval),
-            **({"without_interval": self.difference.without} if interval is None else {}),
+            **difference_as_json(self.difference),
             **({"verdicts": self.verdicts.to_dict()} if self.verdicts else {}),
             "better": self.better or None,
             "verdict": self.verdict,
         }
+
+
+def difference_as_json(one: Difference) -> dict[str, Any]:
+    """Return a change, its interval, and why it has none."""
+    interval = None if one.interval is None else list(one.interval)
+    without = {} if interval else {"without_interval": one.without}
+    return {"change": one.value, "interval": interval, **without}
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ class AnswerChange:
 
 
 @dataclass(frozen=True)
-class AnswerChanges:
+class AnswerChanges(JsonForm):
     """The answers whose score or verdict changed, the largest changes first, by what the metric is
     ordered by (:func:`~trustassay.metric.badness_of`).
 
@@ -167,10 +171,10 @@ class AnswerChanges:
     second; failed: in either. same: all other pairs.
     """
 
+    counts: Mapping[str, int]
     worse: Sequence[AnswerChange]
     better: Sequence[AnswerChange]
     other: Sequence[AnswerChange]
-    counts: Mapping[str, int]
 
     def in_words(self) -> str:
         """Say how many answers changed, and how."""
@@ -184,20 +188,9 @@ class AnswerChanges:
             words += f" ({counts['failed_now']:,} in the second alone)"
         return words
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        lists = {"worse": self.worse, "better": self.better, "other": self.other}
-        return {"counts": dict(self.counts)} | {
-            name: [one.to_dict() for one in found] for name, found in lists.items()
-        }
-
 
 def figure_changes(
-    first: Scored,
-    second: Scored,
-    pairing: Pairing,
-    keys: Sequence[str],
-    seed: int = 0,
+    first: Scored, second: Scored, pairing: Pairing, keys: Sequence[str], seed: int = 0
 ) -> dict[str, FigureChange]:
     """Return the changes of figures over the pairs that are behind them in both runs.
 
@@ -226,10 +219,8 @@ def figure_changes(
 def _changes(
     first: Scored, second: Scored, pairing: Pairing, keys: Sequence[str], seed: int
 ) -> dict[str, FigureChange]:
-    """Return the changes of figures over all of these pairs.
-
-    A mean or a share has the interval of a paired mean; another figure is computed anew from
-    questions drawn with replacement, the same draws for all.
+    """Return the changes of figures over all of these pairs: of means and shares with the interval
+    of a paired mean, of others from questions drawn with replacement, the same for all.
     """
     sides = [first.weighted.at(pairing.first), second.weighted.at(pairing.second)]
     whole = [side.figures(np.ones((1, len(pairing.first)))) for side in sides]
@@ -324,13 +315,8 @@ def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerCha
     sign = -1.0 if first.info.lower_is_better else 1.0
     rise = sign * (after - before)
     scored = ~np.isnan(rise)
-    verdicts = np.array(
-        [
-            first.verdicts[one] != second.verdicts[other]
-            for one, other in zip(pairing.first, pairing.second, strict=True)
-        ],
-        dtype=np.bool_,
-    )
+    said = [np.array(one.verdicts, dtype=np.str_) for one in (first, second)]
+    verdicts = said[0][pairing.first] != said[1][pairing.second]
     kinds = {
         "worse": scored & (rise < -SAME),
         "better": scored & (rise > SAME),
@@ -352,13 +338,12 @@ def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerCha
     ]
 
     def change(place: int) -> AnswerChange:
-        one, other = told[0][int(pairing.first[place])], told[1][int(pairing.second[place])]
-        both = list(zip(one, other, strict=True))
-        question, ids, responses, scores, found, reasons = both
-        return AnswerChange(question[1], ids, responses, scores, found, reasons)
+        both = told[0][int(pairing.first[place])], told[1][int(pairing.second[place])]
+        questions, *sides = zip(*both, strict=True)
+        return AnswerChange(questions[1], *sides)
 
     lists = {name: [change(place) for place in places] for name, places in chosen.items()}
-    return AnswerChanges(lists["worse"], lists["better"], lists["other"], counts)
+    return AnswerChanges(counts, **lists)
 
 
 def _told(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
@@ -368,13 +353,7 @@ def _told(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
     found = {}
     for place, record in enumerate(folder.sample_records()):
         if place in places:
-            one = assessments[place]
-            found[place] = (
-                str(record["question"]),
-                one.id,
-                str(record.get("response") or ""),
-                one.score,
-                one.verdict or "",
-                one.reason,
-            )
+            one, response = assessments[place], str(record.get("response") or "")
+            judged = (one.score, one.verdict or "", one.reason)
+            found[place] = (str(record["question"]), one.id, response, *judged)
     return found

@@ -179,23 +179,16 @@ def cite(
 
     ``backends`` holds the entailer or embedder that the options name. An answer whose support
     could not be judged is left out. The same call continues an interrupted one, and tries the
-    failed answers again.
-
-    Raises:
-        BadInputError, InputError: the input has faults; nothing was started.
-        UnfinishedError: other work on ``out`` is unfinished.
-        BackendError: a key is needed and not set.
+    failed answers again. Raises as :func:`~trustassay.workflows.resumable.write_each`.
     """
-    return run_anywhere(lambda: _cite(source, Path(out), backends, options or CiteOptions()))
+    chosen = options or CiteOptions()
 
-
-async def _cite(source: Source, out: Path, backends: Backends, options: CiteOptions) -> Done:
     async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-        answer, counts = await cited_answer(sample, models, options)
+        answer, counts = await cited_answer(sample, models, chosen)
         return answer.to_dict(), counts
 
-    citing = FileWork("citing", _METRIC.problems, options.settings(), lambda _: work)
-    return await write_each(source, out, backends, options, citing)
+    citing = FileWork("citing", _METRIC.problems, chosen.settings(), lambda _: work)
+    return run_anywhere(lambda: write_each(source, Path(out), backends, chosen, citing))
 
 
 async def cited_answer(
@@ -210,31 +203,22 @@ async def cited_answer(
     Raises:
         BackendError: the model that judges support failed, or does not read the answer's language.
     """
-    sentences = _sentences(sample, options)
+    text = sample.response or ""
+    if not sample.documents or _METRIC.refusal_words(text):
+        return sample, {}
+    if options.only_uncited and citation_markers(text):
+        return sample, {}
+    sentences = uncited(text, _METRIC.split)
     if not sentences:
         return sample, {}
     if options.by == "entailment" and (words := unread_by("entail", sample, models)):
         raise BackendError(words)
     hypotheses = [sentence.hypothesis for sentence in sentences]
-    scores = await SUPPORTS[options.by](sample.documents or (), hypotheses, models)
-    numbers = _numbers(sentences, scores, options.lowest)
+    scores = await SUPPORTS[options.by](sample.documents, hypotheses, models)
+    numbers = {
+        sentence: int(row.argmax()) + 1
+        for sentence, row in zip(sentences, scores, strict=True)
+        if row.max() >= options.lowest and row.max() > 0
+    }
     counts = {"citations": len(numbers), "unsupported": len(sentences) - len(numbers)}
-    return replace(sample, response=with_citations(sample.response or "", numbers)), counts
-
-
-def _sentences(sample: Sample, options: CiteOptions) -> list[Uncited]:
-    text = sample.response or ""
-    if not sample.documents or _METRIC.refusal_words(text):
-        return []
-    if options.only_uncited and citation_markers(text):
-        return []
-    return uncited(text, _METRIC.split)
-
-
-def _numbers(sentences: Sequence[Uncited], scores: Scores, lowest: float) -> dict[Uncited, int]:
-    numbers = {}
-    for sentence, row in zip(sentences, scores, strict=True):
-        best = int(row.argmax())
-        if row[best] >= lowest and row[best] > 0:
-            numbers[sentence] = best + 1
-    return numbers
+    return replace(sample, response=with_citations(text, numbers)), counts

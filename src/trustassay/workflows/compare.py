@@ -44,9 +44,11 @@ from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,
     answer_changes,
+    difference_as_json,
     figure_changes,
     why_not_resampled,
 )
+from trustassay.workflows.json_form import as_json
 from trustassay.workflows.resumable import InputOptions, samples_of
 from trustassay.workflows.two_runs import (
     Outcome,
@@ -61,16 +63,14 @@ from trustassay.workflows.two_runs import (
 )
 
 Floats = NDArray[np.float64]
+PERMUTATIONS = 1999
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two runs; ``scores`` are those of the samples that have one, and ``units`` the
-    number of each one's unit, -1 for one by itself, ``None`` if all are.
-    """
+    """One of two runs: its scores, and the number of the unit of each, -1 for one by itself."""
 
     path: Path
-    run: Mapping[str, Any]
     scores: Floats
     samples: int
     units: NDArray[np.int64] | None = None
@@ -126,12 +126,13 @@ class Comparison:
             lower_is_better=self.metric.lower_is_better,
             stable_below=self.stable_below,
         )
-        names = [side.path.name or str(side.path) for side in (self.first, self.second)]
+        sides = (self.first, self.second)
+        names = [side.path.name or str(side.path) for side in sides]
         if names[0] == names[1]:
-            names = [str(side.path) for side in (self.first, self.second)]
+            names = [str(side.path) for side in sides]
         if names[0] == names[1]:
             names = [f"{names[0]} (first)", f"{names[1]} (second)"]
-        for name, side in zip(names, (self.first, self.second), strict=True):
+        for name, side in zip(names, sides, strict=True):
             for score in side.scores.tolist():
                 groups.add(name, None, score, None)
         return groups
@@ -151,26 +152,19 @@ class Comparison:
                 found["stable_share"] = one.share_below(self.stable_below)
             return found
 
-        def change(one: Difference | None) -> dict[str, Any] | None:
-            if one is None:
-                return None
-            if one.interval is None:
-                return {"change": one.value, "interval": None, "without_interval": one.without}
-            return {"change": one.value, "interval": list(one.interval)}
-
         return {
             "metric": self.metric.name,
             "stable_below": self.stable_below,
             "first": side(self.first),
             "second": side(self.second),
-            "mean": change(self.mean),
-            "median": change(self.median),
-            "stable_share": change(self.stable),
+            "mean": difference_as_json(self.mean),
+            "median": difference_as_json(self.median),
+            "stable_share": self.stable and difference_as_json(self.stable),
             "kolmogorov_smirnov": self.distribution._asdict(),
             "pairs": self.pairs,
-            "paired": self.paired and {**(change(self.paired) or {}), "p": self.paired_p},
+            "paired": self.paired and {**difference_as_json(self.paired), "p": self.paired_p},
             "pairing": self.pairing.to_dict(),
-            "figures": {key: one.to_dict() for key, one in self.figures.items()},
+            "figures": as_json(self.figures),
             "not_compared": dict(self.not_compared),
             "outcomes": outcomes_as_json(self.outcomes),
             "answers": self.answers.to_dict(),
@@ -178,14 +172,7 @@ class Comparison:
         }
 
 
-def compare(
-    first: Path,
-    second: Path,
-    *,
-    metric: str | None = None,
-    seed: int = 0,
-    permutations: int = 1999,
-) -> Comparison:
+def compare(first: Path, second: Path, *, metric: str | None = None, seed: int = 0) -> Comparison:
     """Compare the scores of a metric in two finished runs.
 
     Raises:
@@ -209,17 +196,20 @@ def compare(
     stable = None
     if bound is not None:
         stable = difference_of_shares(a.scores < bound, b.scores < bound, (a.units, b.units))
-    changes, questions = _paired(*scored, pairing)
+    kept = pairing.only(
+        ~np.isnan(scored[1].scores[pairing.second] - scored[0].scores[pairing.first])
+    )
+    changes = scored[1].scores[kept.second] - scored[0].scores[kept.first]
     paired, paired_p = None, None
     if len(changes) > 1:
         lowest, highest = info.score_range
-        paired = mean_of_differences(changes, highest - lowest, questions)
-        sums = np.bincount(questions, changes)
-        paired_p = sign_flip_p(sums, rng("sign flips"), permutations)
+        paired = mean_of_differences(changes, highest - lowest, kept.units)
+        sums = np.bincount(kept.units, changes)
+        paired_p = sign_flip_p(sums, rng("sign flips"), PERMUTATIONS)
     keys, absent = headlines(scored)
     figures = figure_changes(*scored, pairing, keys, seed)
     absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
-    distribution = kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), permutations)
+    distribution = kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), PERMUTATIONS)
     if a.units is not None or b.units is not None:
         distribution = distribution._replace(p=None)
     return Comparison(
@@ -239,7 +229,12 @@ def compare(
         not_compared=absent,
         outcomes=outcome_changes((scored[0].outcomes, scored[1].outcomes), pairing),
         answers=answer_changes(*scored, pairing),
-        warnings=[*differing_settings(*runs, [name]), *_without_score(a, b)],
+        warnings=differing_settings(*runs, [name])
+        + [
+            f"{side.path}: {amount(side.without_score, 'sample')} without a score"
+            for side in (a, b)
+            if side.without_score
+        ],
     )
 
 
@@ -272,23 +267,7 @@ def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
         )
     units = read_units(RunFolder(path), run.get(UNIT))
     own = None if units is None else units[~np.isnan(scored.scores)]
-    return Side(path, run, scores, len(scored.scores), own)
-
-
-def _paired(a: Scored, b: Scored, pairing: Pairing) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the differences of the pairs that both runs scored, in the order of the first, and the
-    number of each one's question.
-    """
-    kept = pairing.only(~np.isnan(b.scores[pairing.second] - a.scores[pairing.first]))
-    return b.scores[kept.second] - a.scores[kept.first], kept.units
-
-
-def _without_score(a: Side, b: Side) -> list[str]:
-    return [
-        f"{side.path}: {amount(side.without_score, 'sample')} without a score"
-        for side in (a, b)
-        if side.without_score
-    ]
+    return Side(path, scores, len(scored.scores), own)
 
 
 @dataclass(frozen=True)
@@ -378,7 +357,17 @@ def win_rate(
         BackendError, UnknownNameError: no such judge.
         RunFolderError: ``out`` holds another run.
     """
-    return run_anywhere(lambda: _win_rate(first, second, judge, Path(out), _of(options)))
+    chosen = options or WinRateOptions()
+
+    async def run() -> WinRate:
+        pairs = await _pairs(first, second, chosen)
+        folder = RunFolder(Path(out))
+        stores = (folder.calls_path, shared_file(chosen.calls.cache))
+        backends: Backends = await settle([chosen.metric], {"judge": judge}, stores=stores)
+        outcome = await execute(pairs.samples, [chosen.metric], backends, folder, _run(chosen))
+        return WinRate(folder.path, backends.names()["judge"], pairs, outcome)
+
+    return run_anywhere(run)
 
 
 def plan_win_rate(
@@ -389,9 +378,9 @@ def plan_win_rate(
     options: WinRateOptions | None = None,
 ) -> Plan:
     """Return the calls that :func:`win_rate` would make; make none. Raises as that."""
+    chosen = options or WinRateOptions()
 
     async def rehearse() -> Plan:
-        chosen = _of(options)
         pairs = await _pairs(first, second, chosen)
         backends = await settle([chosen.metric], {"judge": judge})
         folder = None if out is None else Path(out)
@@ -400,31 +389,10 @@ def plan_win_rate(
     return run_anywhere(rehearse)
 
 
-def pair_answers(first: Source, second: Source, options: WinRateOptions | None = None) -> Pairs:
-    """Return the answers of both inputs by question; raises as :func:`win_rate`."""
-    return run_anywhere(lambda: _pairs(first, second, _of(options)))
-
-
-def _of(options: WinRateOptions | None) -> WinRateOptions:
-    return options or WinRateOptions()
-
-
 def _run(options: WinRateOptions) -> RunOptions:
     return RunOptions(
         seed=options.seed, report=options.report, progress=options.progress, calls=options.calls
     )
-
-
-async def _win_rate(
-    first: Source, second: Source, judge: resolve.ChatChoice, out: Path, options: WinRateOptions
-) -> WinRate:
-    pairs = await _pairs(first, second, options)
-    stores = (RunFolder(out).calls_path, shared_file(options.calls.cache))
-    backends: Backends = await settle([options.metric], {"judge": judge}, stores=stores)
-    outcome = await execute(
-        pairs.samples, [options.metric], backends, RunFolder(out), _run(options)
-    )
-    return WinRate(out, backends.names()["judge"], pairs, outcome)
 
 
 async def _pairs(first: Source, second: Source, options: WinRateOptions) -> Pairs:
@@ -439,13 +407,9 @@ async def _pairs(first: Source, second: Source, options: WinRateOptions) -> Pair
             "may differ in case and white space alone"
         )
     names = [Path(_name(one)).name for one in (first, second)]
+    both_answered = [key for key in shared if ones[key].answered and others[key].answered]
     samples = PairedSamples(
-        (
-            _pair(ones[key], others[key])
-            for key in shared
-            if ones[key].answered and others[key].answered
-        ),
-        " against ".join(names),
+        (_pair(ones[key], others[key]) for key in both_answered), " against ".join(names)
     )
     if not samples:
         raise UsageError(f"{both}: none of {len(shared):,} questions has an answer in both")

@@ -9,22 +9,8 @@ from pathlib import Path
 import numpy as np
 from markupsafe import Markup
 
+from trustassay.show import document
 from trustassay.show.charts import TOO_FEW, Curve, Mark, beyond, curves_svg, ridge_svg, ridges_of
-from trustassay.show.document import (
-    MEAN,
-    Bar,
-    Bars,
-    Block,
-    ChangedAnswer,
-    ChangedAnswers,
-    Chart,
-    Document,
-    Drawing,
-    Row,
-    Section,
-    Table,
-    Text,
-)
 from trustassay.show.text import number, p_text, rounded, visible, with_error
 from trustassay.statistics.comparison import Difference
 from trustassay.workflows.compare import Comparison, Side, WinRate
@@ -78,13 +64,13 @@ def headline(found: Comparison) -> str:
     return f"{words}.".replace("-", "−")
 
 
-def scores(found: Comparison) -> Table:
+def scores(found: Comparison) -> document.Table:
     """Return the table of figures."""
 
-    def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> Row:
+    def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> document.Row:
         cells = [f"{value:.{digits}f}" for value in of]
         cells += [f"{change.value:+.{digits}f}", _interval(change, digits), ""]
-        return Row(name, [cell.replace("-", "−") for cell in cells], why)
+        return document.Row(name, [cell.replace("-", "−") for cell in cells], why)
 
     def both(figure: Callable[[Side], float]) -> list[float]:
         return [float(figure(side)) for side in (found.first, found.second)]
@@ -105,12 +91,12 @@ def scores(found: Comparison) -> Table:
             f"mean difference over {found.pairs:,} samples that both runs scored; p from sign flips"
         )
         cells = [cell.replace("-", "−") for cell in cells]
-        rows.append(Row("paired difference", [*cells, p_text(found.paired_p)], why))
+        rows.append(document.Row("paired difference", [*cells, p_text(found.paired_p)], why))
     far = found.distribution
     why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
     p = "" if far.p is None else p_text(far.p)
-    rows.append(Row("distance", ["", "", f"{far.statistic:.3f}", "", p], why))
-    return Table("Figure", COLUMNS, rows, "In numbers")
+    rows.append(document.Row("distance", ["", "", f"{far.statistic:.3f}", "", p], why))
+    return document.Table("Figure", COLUMNS, rows, "In numbers")
 
 
 def _interval(change: Difference, digits: int) -> str:
@@ -120,7 +106,7 @@ def _interval(change: Difference, digits: int) -> str:
     return f"{low:+.{digits}f} to {high:+.{digits}f}"
 
 
-def figures(found: Comparison) -> Table:
+def figures(found: Comparison) -> document.Table:
     """Return the table of headline figures over the pairs."""
     rows = []
     for key, one in found.figures.items():
@@ -128,19 +114,19 @@ def figures(found: Comparison) -> Table:
         cells = [rounded(value, one.figure.unit) for value in (one.first, one.second)]
         cells += [f"{one.difference.value:+.{digits}f}", _interval(one.difference, digits)]
         cells = [cell.replace("-", "−") for cell in (*cells, one.verdict)]
-        rows.append(Row(key, cells, one.figure.explanation))
-    return Table("Figure", OF_FIGURES, rows)
+        rows.append(document.Row(key, cells, one.figure.explanation))
+    return document.Table("Figure", OF_FIGURES, rows)
 
 
-def outcomes(found: Comparison) -> Table:
+def outcomes(found: Comparison) -> document.Table:
     """Return the table of what became of the answers: scored, refused, failed, missing, ..."""
     rows = []
     for one in found.outcomes:
         change = 100 * (one.second / one.of_second - one.first / one.of_first)
         cells = [f"{one.first:,}", f"{one.second:,}", f"{change:+.1f} %".replace("-", "−")]
         why = "" if one.p is None else f"more in {one.risen:,} of {one.questions:,} questions"
-        rows.append(Row(one.name, [*cells, "" if one.p is None else p_text(one.p)], why))
-    return Table("Answers", OF_OUTCOMES, rows)
+        rows.append(document.Row(one.name, [*cells, "" if one.p is None else p_text(one.p)], why))
+    return document.Table("Answers", OF_OUTCOMES, rows)
 
 
 def paired_in_words(found: Comparison) -> str:
@@ -150,21 +136,23 @@ def paired_in_words(found: Comparison) -> str:
     return words if len(found.pairing.first) else words + alone
 
 
-def document_of(found: Comparison) -> Document:
+def document_of(found: Comparison) -> document.Document:
     """Return the page of a comparison."""
     names = [side.path.name or str(side.path) for side in (found.first, found.second)]
     note = (
         "Only scored answers are in a mean. p: one-sided, that the share did not rise, over "
         "questions with answers in both runs."
     )
-    answers: list[Block] = [outcomes(found), Text(note, "note")]
-    sections = [Section("What became of the answers", answers)]
+    answers: list[document.Block] = [outcomes(found), document.Text(note, "note")]
+    sections = [document.Section("What became of the answers", answers)]
     if found.figures or len(found.pairing.first):
-        sections.append(Section("Answers to the same questions", [*_answer_parts(found)]))
+        sections.append(document.Section("Answers to the same questions", [*_answer_parts(found)]))
     sections.append(
-        Section(f"{found.metric.title}: all scores", [*_distributions(found), scores(found)])
+        document.Section(
+            f"{found.metric.title}: all scores", [*_distributions(found), scores(found)]
+        )
     )
-    return Document(
+    return document.Document(
         "compare",
         f"{names[0]} → {names[1]}",
         {
@@ -179,30 +167,34 @@ def document_of(found: Comparison) -> Document:
     )
 
 
-def _answer_parts(found: Comparison) -> Iterator[Block]:
+def _answer_parts(found: Comparison) -> Iterator[document.Block]:
     """Yield the figures over pairs of answers, and the answers that changed, some of each kind."""
     if found.figures:
         yield figures(found)
     for key, why in found.not_compared.items():
-        yield Text(f"{key} is not compared: {why}", "note")
+        yield document.Text(f"{key} is not compared: {why}", "note")
     answers = found.answers
     if not len(found.pairing.first):
         return
-    yield Text(f"{answers.in_words()}.")
+    yield document.Text(f"{answers.in_words()}.")
     for kind, title, changes in (
         ("worse", "Worse", answers.worse),
         ("better", "Better", answers.better),
         ("other", "Another verdict, and no score in one of the runs", answers.other),
     ):
         shown = [
-            ChangedAnswer(one.question, one.ids[1], one.in_words(), one.reasons, one.responses)
+            document.ChangedAnswer(
+                one.question, one.ids[1], one.in_words(), one.reasons, one.responses
+            )
             for one in changes[:ON_PAGE]
         ]
         if shown:
-            yield ChangedAnswers(title, shown, answers.counts[kind], folded=kind != "worse")
+            yield document.ChangedAnswers(
+                title, shown, answers.counts[kind], folded=kind != "worse"
+            )
 
 
-def _distributions(found: Comparison) -> list[Block]:
+def _distributions(found: Comparison) -> list[document.Block]:
     """Draw the scores of both runs, and both distribution functions."""
     groups = found.groups
     ridges = ridges_of(groups)
@@ -216,7 +208,7 @@ def _distributions(found: Comparison) -> list[Block]:
         mean = with_error(group.scores.mean, group.scores.error)
         after = f"{past:,} beyond →" if past else ""
         drawing = ridge_svg(groups, group, ridges)
-        bars.append(Bar(name.model or "", mean, drawing, group.n, style, after))
+        bars.append(document.Bar(name.model or "", mean, drawing, group.n, style, after))
         shares = np.cumsum(group.counts)[: ridges.axis] / max(group.n, 1)
         points = [(0.0, 0.0)]
         for place, share in enumerate(shares.tolist()):
@@ -229,7 +221,7 @@ def _distributions(found: Comparison) -> list[Block]:
     ).format(
         number(100 * ridges.peak),
         f", where bars of groups of fewer than {TOO_FEW} are cut" if ridges.cut else "",
-        MEAN,
+        document.MEAN,
         Markup(', <span class="sign bound"></span> stable below {:g}').format(groups.stable_below)
         if groups.stable_below is not None
         else "",
@@ -242,6 +234,8 @@ def _distributions(found: Comparison) -> list[Block]:
     )
     drawing = curves_svg(curves, label, [bound] if at <= top else ())
     return [
-        Chart("Both distributions", note, [Bars(bars, axis, "pair")]),
-        Chart("Share of answers up to a score", apart, [Drawing(drawing, "percent", axis)]),
+        document.Chart("Both distributions", note, [document.Bars(bars, axis, "pair")]),
+        document.Chart(
+            "Share of answers up to a score", apart, [document.Drawing(drawing, "percent", axis)]
+        ),
     ]

@@ -44,6 +44,7 @@ NO_SCORE = -1.0
 ENTAILED, NEUTRAL, CONTRADICTED = range(3)
 """Columns of probabilities."""
 TINY = 1e-12
+REPLICATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,6 @@ def measure_entailers(
     *,
     seed: int = 0,
     options: CallOptions = NO_CACHE,
-    replicates: int = 1000,
 ) -> list[MeasuredEntailer]:
     """Score all pairs with each entailer, one entailer after the other.
 
@@ -125,7 +125,7 @@ def measure_entailers(
     made = []
     for name, entailer in entailers.items():
         scored = run_anywhere(partial(_scored, pairs, entailer, options))
-        made.append(_measured(name, pairs, scored, (seed, replicates)))
+        made.append(_measured(name, pairs, scored, seed))
     return made
 
 
@@ -155,10 +155,7 @@ async def _scored(
 
 
 def _measured(
-    name: str,
-    pairs: Sequence[LabelledPair],
-    scored: tuple[Floats, str, float],
-    resampling: tuple[int, int],
+    name: str, pairs: Sequence[LabelledPair], scored: tuple[Floats, str, float], seed: int
 ) -> MeasuredEntailer:
     every, reason, seconds = scored
     chances = every[:, ENTAILED]
@@ -180,23 +177,19 @@ def _measured(
         Estimate(
             balanced_accuracy(given, true), balanced_accuracy_interval(given, true, premises[there])
         ),
-        _calibration_error(given, true, premises[there], "calibration error", resampling),
+        _calibration_error(given, true, premises[there], "calibration error", seed),
         seconds,
         _passed(given, true),
         {
             kind: _passed(chances[there & (kinds == kind)], truth[there & (kinds == kind)])
             for kind in dict.fromkeys(pair.kind for pair in pairs if pair.kind)
         },
-        _contradictions(every[told], truth[told], denied[told], premises[told], resampling),
+        _contradictions(every[told], truth[told], denied[told], premises[told], seed),
     )
 
 
 def _contradictions(
-    chances: Floats,
-    supported: Bools,
-    denied: Bools,
-    premises: Places,
-    resampling: tuple[int, int],
+    chances: Floats, supported: Bools, denied: Bools, premises: Places, seed: int
 ) -> Contradictions | None:
     others = ~supported
     if denied.all() or not denied.any() or not (others & ~denied).any():
@@ -208,9 +201,7 @@ def _contradictions(
         int(denied.sum()),
         int((others & ~denied).sum()),
         _auc(share, denied[others], premises[others]),
-        _calibration_error(
-            chances[:, CONTRADICTED], denied, premises, "contradiction error", resampling
-        ),
+        _calibration_error(chances[:, CONTRADICTED], denied, premises, "contradiction error", seed),
         int((said & denied).sum()),
         int((said & ~denied).sum()),
     )
@@ -222,17 +213,16 @@ def _auc(given: Floats, true: Bools, units: NDArray[np.int64]) -> Estimate:
 
 
 def _calibration_error(
-    given: Floats, true: Bools, premises: Places, what: str, resampling: tuple[int, int]
+    given: Floats, true: Bools, premises: Places, what: str, seed: int
 ) -> Estimate:
     """Return the calibration error; its interval, corrected for bias, over premises."""
     value = calibration_error(given, true)
-    seed, replicates = resampling
     clusters = np.unique(premises, return_inverse=True)[1]
     count = int(clusters.max(initial=-1)) + 1
     if value is None or isinstance(interval_of([0.0, 1.0], count, biased=value), str):
         return Estimate(value, None)
     figure = weighted_calibration_error(given, true)
-    rows = cluster_weights(clusters, generator(seed, "entailers", what), replicates)
+    rows = cluster_weights(clusters, generator(seed, "entailers", what), REPLICATES)
     drawn = np.concatenate([figure(weights) for weights in rows])
     found = interval_of(drawn, count, biased=value)
     return Estimate(value, None if isinstance(found, str) else found)

@@ -34,14 +34,8 @@ class EvaluationEvents:
     """Sends an event for each assessment; a provider that fails costs events, never a score."""
 
     def __init__(self, *, explanations: bool = False) -> None:
-        """Take the provider that is configured now.
-
-        Args:
-            explanations: also send the reason of each score, which may quote question, response
-                and documents.
-
-        Raises:
-            BackendError: OpenTelemetry is not installed, or no provider of logs is configured.
+        """Take the provider that is configured now; BackendError: there is none. explanations: also
+        send the reason of each score, which may quote question, response and documents.
         """
         try:
             from opentelemetry import _logs
@@ -75,10 +69,7 @@ class EvaluationEvents:
         return cls(explanations=choice == "explanations") if choice else None
 
     def send(self, sample: Sample, found: Assessment) -> None:
-        """Send one assessment.
-
-        Its parent is the span that the sample's field ``traceparent`` names, else the current one.
-        """
+        """Send one assessment, below the span that the field ``traceparent`` names, if any."""
         try:
             self._logger.emit(
                 event_name=EVENT,
@@ -93,12 +84,14 @@ class EvaluationEvents:
 
     def _attributes(self, sample: Sample, found: Assessment) -> dict[str, Any]:
         explanation = found.error or found.reason if self._explanations else None
+        ids = [sample.metadata.get(name) for name in RESPONSE_ID]
+        ids = [one for one in ids if isinstance(one, str) and 0 < len(one) <= LONGEST_ID]
         attributes = {
             "gen_ai.evaluation.name": found.metric,
             "gen_ai.evaluation.score.value": None if found.score is None else float(found.score),
             "gen_ai.evaluation.score.label": found.verdict,
             "gen_ai.evaluation.explanation": explanation or None,
-            "gen_ai.response.id": _response_id(sample),
+            "gen_ai.response.id": ids[0] if ids else None,
             "error.type": None if found.error is None else found.fault or OTHER,
             "trustassay.sample.id": sample.id,
         }
@@ -114,8 +107,3 @@ def _parent(sample: Sample) -> Context | None:
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     return TraceContextTextMapPropagator().extract({TRACEPARENT: named}, get_current())
-
-
-def _response_id(sample: Sample) -> str | None:
-    found = (sample.metadata.get(name) for name in RESPONSE_ID)
-    return next((one for one in found if isinstance(one, str) and 0 < len(one) <= LONGEST_ID), None)

@@ -236,18 +236,16 @@ class ComparedRuns:
         }
 
     def checks(self, seed: int) -> list[Check]:
-        """Return the checks of all figures that are compared, of answers without a score, and of
-        answers without a partner.
-        """
+        """Return the checks of figures, of unscored answers, and of answers without a partner."""
         found: list[Check] = []
         for name, scored in self.scored.items():
-            found += self._figures(name, scored, seed)
-            found += self._shares(name)
+            found += [*self._figures(name, scored, seed), *self._shares(name)]
         return [*found, self._missing()]
 
     def _figures(self, name: str, scored: tuple[Scored, Scored], seed: int) -> list[Check]:
         figures = scored[1].figures
-        keys = [one.removeprefix(f"{name}.") for one in self.earlier.figures if _is_of(one, name)]
+        of = f"{name}."
+        keys = [one.removeprefix(of) for one in self.earlier.figures if one.startswith(of)]
         for key in keys:
             if key not in figures:
                 known = [f"{name}.{one}" for one in figures]
@@ -264,11 +262,9 @@ class ComparedRuns:
             why = "no headline figure has a value and a better side; name one with --figure"
             absent = {} if chosen else {"figures": why}
         changes = figure_changes(*scored, self.pairing, chosen, seed)
-        for key in chosen:
-            absent |= {} if key in changes else {key: why_not_resampled(self.pairing, *scored)}
-        found = [
-            self._no_worse(name, changes[key], scored[1].info) for key in chosen if key in changes
-        ]
+        why = why_not_resampled(self.pairing, *scored)
+        absent |= {key: why for key in chosen if key not in changes}
+        found = [self._no_worse(name, one, scored[1].info) for one in changes.values()]
         return found + [
             Check(f"{name}.{key}", self._rule, None, None, 0.0, "fail", f"it has no change: {why}")
             for key, why in absent.items()
@@ -300,18 +296,9 @@ class ComparedRuns:
             why = SIDES[result]
             if result == "undecided":
                 advice = self._advice(change, line, width if ends else None)
-        return Check(
-            f"{name}.{change.key}",
-            self._rule,
-            change.difference.value,
-            interval,
-            line,
-            result,
-            why,
-            change.figure.unit,
-            change,
-            advice,
-        )
+        key, value, unit = f"{name}.{change.key}", change.difference.value, change.figure.unit
+        told = (result, why, unit, change, advice)
+        return Check(key, self._rule, value, interval, line, *told)
 
     def _by_verdicts(self, change: FigureChange) -> tuple[Result, str, str]:
         """Decide by the verdicts of the answers what has too few of them for an interval."""
@@ -374,18 +361,10 @@ class ComparedRuns:
     def _missing(self) -> Check:
         """Return the check of answers of the earlier run that have no partner."""
         lost, total = self.pairing.only_first, self.pairing.only_first + len(self.pairing.first)
-        allowed = self.earlier.missing
-        right = lost <= allowed.of(total)
+        most = self.earlier.missing.of(total)
+        rule = f"at most {self.earlier.missing} answers without a partner (--allow-missing)"
         why = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
-        return Check(
-            MISSING,
-            f"at most {allowed} answers without a partner (--allow-missing)",
-            lost,
-            None,
-            allowed.of(total),
-            "pass" if right else "fail",
-            why,
-        )
+        return Check(MISSING, rule, lost, None, most, "pass" if lost <= most else "fail", why)
 
     def answers(self) -> dict[str, AnswerChanges]:
         """Return the answers that changed, by metric."""
@@ -400,17 +379,11 @@ class ComparedRuns:
 
 
 def _metric_of(name: str, shared: Sequence[str]) -> str:
-    found = next((metric for metric in shared if _is_of(name, metric)), None)
-    if found is None:
-        metric, _, figure = name.partition(".")
-        if metric in shared and not figure:
-            raise UsageError(f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}")
-        raise UsageError(
-            f"--figure: {did_you_mean('metric of both runs', metric, shared)}; "
-            "expected METRIC.FIGURE"
-        )
-    return found
-
-
-def _is_of(name: str, metric: str) -> bool:
-    return name.startswith(f"{metric}.")
+    """Return the metric of a figure's dotted name."""
+    if found := [metric for metric in shared if name.startswith(f"{metric}.")]:
+        return found[0]
+    metric = name.partition(".")[0]
+    if metric in shared:
+        raise UsageError(f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}")
+    known = did_you_mean("metric of both runs", metric, shared)
+    raise UsageError(f"--figure: {known}; expected METRIC.FIGURE")

@@ -88,12 +88,9 @@ async def _generate(
     backend = backends.find("chat", MODEL)
     assert backend is not None
     check_budget(backends, options.calls.prices, options.calls.budget)
-    for words in (
-        held_back("--calls-at-once", options.calls.calls_at_once, [backend])
-        if options.progress
-        else ()
-    ):
-        tell(words)
+    if options.progress:
+        for words in held_back("--calls-at-once", options.calls.calls_at_once, [backend]):
+            tell(words)
     stages = [
         Responses(options.answering, backend.name, repeat) for repeat in range(options.repeats)
     ]

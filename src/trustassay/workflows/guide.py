@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
-from trustassay.errors import UsageError, did_you_mean
+from trustassay.errors import UsageError
 
 ERRANDS = ("errands/", "start", "which-metric")
 """Pages that a person looks for more often than their words say."""
@@ -65,11 +65,7 @@ class GuidePage:
 
 
 def pages() -> list[GuidePage]:
-    """Return the pages that were installed with the program, or those of the clone it runs from.
-
-    Raises:
-        UsageError: there are none.
-    """
+    """Return the pages as installed, or of the clone it runs from; UsageError: there are none."""
     folder = Path(str(files("trustassay").joinpath("guide")))
     if not folder.is_dir():
         folder = Path(__file__).parents[3] / "docs"
@@ -81,18 +77,6 @@ def pages() -> list[GuidePage]:
     if not found:
         raise UsageError(f"no pages of the guide in {folder}; install trustassay again")
     return found
-
-
-def page(name: str, among: Sequence[GuidePage]) -> GuidePage:
-    """Return the page of a name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    by_name = {one.name: one for one in among}
-    if name not in by_name:
-        raise UsageError(did_you_mean("page", name, by_name))
-    return by_name[name]
 
 
 def search(query: str, among: Sequence[GuidePage]) -> list[GuidePage]:

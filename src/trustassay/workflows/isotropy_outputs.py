@@ -10,20 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from trustassay.metrics.harmonicity.perturbations import Versions
+from trustassay.show import document
 from trustassay.show.charts import Curve, Mark, bars_svg, curves_svg
-from trustassay.show.document import (
-    MEAN,
-    Bar,
-    Bars,
-    Block,
-    Chart,
-    Document,
-    Drawing,
-    Row,
-    Section,
-    Table,
-    Text,
-)
 from trustassay.show.text import amount, number
 from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
 
@@ -49,7 +37,7 @@ def warnings_of(
         if left_out := made[name].left_out:
             words = f"cannot be applied to {left_out:,} questions, which are left out"
             told.setdefault(words, []).append(name)
-        for words in blindness(one, name, embedder):
+        if words := blindness(one, name, embedder):
             told.setdefault(words, []).append(name)
     alone = len(found) == 1
     return [words if alone else f"{', '.join(names)}: {words}" for words, names in told.items()]
@@ -85,7 +73,7 @@ def seen(found: Mapping[str, Isotropy], embedder: str) -> str:
     return f"{embedder} {'; '.join(parts)}."
 
 
-def overview(found: Mapping[str, Isotropy]) -> Table:
+def overview(found: Mapping[str, Isotropy]) -> document.Table:
     """Return one row for each perturbation: how far the embedder sees it."""
     rows = []
     for name, one in found.items():
@@ -100,65 +88,59 @@ def overview(found: Mapping[str, Isotropy]) -> Table:
             f"{one.cosines.mean.value:.4f}",
             ratio,
         ]
-        rows.append(Row(name, cells))
-    return Table("Perturbation", COLUMNS, rows)
+        rows.append(document.Row(name, cells))
+    return document.Table("Perturbation", COLUMNS, rows)
 
 
-def blindness(found: Isotropy, perturbation: str, embedder: str) -> list[str]:
-    """Return the cases in which the embedder does not see that a text was changed, or how."""
+def blindness(found: Isotropy, perturbation: str, embedder: str) -> str:
+    """Say that the embedder does not see that texts were changed, or how; empty if it does."""
     share = found.unchanged.value
+    if sight(found) == "not what":
+        return (
+            "All perturbed versions of a text have nearly the same vector: the embedder sees that "
+            "something was changed, but not what. This happens, for instance, when a tokenizer "
+            "maps all unknown characters to the same token."
+        )
     if share == 0:
-        if sight(found) == "not what":
-            return [
-                "All perturbed versions of a text have nearly the same vector: the embedder sees "
-                "that something was changed, but not what. This happens, for instance, when a "
-                "tokenizer maps all unknown characters to the same token."
-            ]
-        return []
+        return ""
     if share == 1:
         words = "Every perturbed text has the same vector as its original"
     else:
         words = f"{100 * share:.1f} % of the perturbed texts have the same vector as their original"
     if embedder.startswith("embedded") and perturbation in DROPPED:
         words += f", since the tokenizer of {embedder} drops such characters"
-    if share == 1:
-        words += (
-            ", so this embedder cannot measure this perturbation. Gamma is not affected, since it "
-            "compares answers and not prompts"
-        )
-    else:
-        words += "; they count as angles of 0, and their directions are left out"
-    return [words + "."]
+    if share < 1:
+        return f"{words}; they count as angles of 0, and their directions are left out."
+    return (
+        f"{words}, so this embedder cannot measure this perturbation. Gamma is not affected, since "
+        "it compares answers and not prompts."
+    )
 
 
 def headline(found: Isotropy) -> str:
     """Return a sentence on how far and how evenly the perturbed texts spread."""
     if found.shape is None or found.expected is None:
         return "The embedder does not see this perturbation: no vector moves."
-    words = (
+    own, cloud = found.shape.dimensions.value, found.expected.dimensions.value
+    return (
         f"The mean of {found.perturbations} perturbed versions lies {found.cone.value:.3g}° from "
         f"its original on average, and within {found.within:.3g}° for all {found.texts:,} texts. "
+        f"The displacements use {own:.3g} effective dimensions; an isotropic cloud of the same "
+        f"size uses {cloud:.3g} ({100 * (own / cloud):.0f} %)."
     )
-    ratio = found.shape.dimensions.value / found.expected.dimensions.value
-    words += (
-        f"The displacements use {found.shape.dimensions.value:.3g} effective dimensions; an "
-        f"isotropic cloud of the same size uses {found.expected.dimensions.value:.3g} "
-        f"({100 * ratio:.0f} %)."
-    )
-    return words
 
 
-def figures(found: Isotropy) -> Table:
+def figures(found: Isotropy) -> document.Table:
     """Return the table of figures: found, interval, and the value of an isotropic cloud."""
 
     def row(
         name: str, one: Estimate | None, digits: int, why: str, cloud: Estimate | None = None
-    ) -> Row:
+    ) -> document.Row:
         if one is None:
-            return Row(name, ["–", "", ""], why)
+            return document.Row(name, ["–", "", ""], why)
         interval = " to ".join(f"{end:.{digits}f}" for end in one.interval or ())
         expected = "" if cloud is None else f"{cloud.value:.{digits}f}"
-        return Row(name, [f"{one.value:.{digits}f}", interval, expected], why)
+        return document.Row(name, [f"{one.value:.{digits}f}", interval, expected], why)
 
     share, cosines = found.unchanged, found.cosines
     percent = Estimate(
@@ -174,11 +156,13 @@ def figures(found: Isotropy) -> Table:
             2,
             "between the mean of a text’s versions and the text, on average",
         ),
-        Row("largest cone, °", [f"{found.within:.2f}", "", ""], "the paper’s figure: below 11"),
+        document.Row(
+            "largest cone, °", [f"{found.within:.2f}", "", ""], "the paper’s figure: below 11"
+        ),
         row(
             "cosine", cosines.mean, 4, f"to the original, mean over each text’s versions; {AUTHORS}"
         ),
-        Row("± standard error", [error, "", ""], "of that mean"),
+        document.Row("± standard error", [error, "", ""], "of that mean"),
         row("its deviation", cosines.deviation, 4, "among the versions of a text, on average"),
         row("cosine of the mean", cosines.of_mean, 4, "of a text’s versions to the original"),
         row("difference", cosines.below, 4, "cosine of the mean less the mean cosine"),
@@ -192,25 +176,27 @@ def figures(found: Isotropy) -> Table:
     ):  # fmt: skip
         one, cloud = (getattr(shape, key, None) for shape in (found.shape, found.expected))
         rows.append(row(name, one, digits, why, cloud))
-    return Table("Figure", FIGURE_COLUMNS, rows, "In numbers")
+    return document.Table("Figure", FIGURE_COLUMNS, rows, "In numbers")
 
 
 def document_of(
     found: Mapping[str, Isotropy], facts: Mapping[str, Any], warnings: list[str]
-) -> Document:
+) -> document.Document:
     """Return the page: of one perturbation its drawings, of several each one's under a table."""
     alone, embedder = len(found) == 1, facts["embedder"]
     sections = []
     if not alone:
-        sections.append(Section("What the embedder sees of each perturbation", [overview(found)]))
+        sections.append(
+            document.Section("What the embedder sees of each perturbation", [overview(found)])
+        )
     for name, one in found.items():
-        parts: list[Block] = [_angles(one), _directions(one), figures(one)]
+        parts: list[document.Block] = [_angles(one), _directions(one), figures(one)]
         if alone:
-            sections.append(Section("", parts))
+            sections.append(document.Section("", parts))
         elif one.shape:
-            sections.append(Section(name, [Text(headline(one)), *parts]))
+            sections.append(document.Section(name, [document.Text(headline(one)), *parts]))
     first = headline(next(iter(found.values()))) if alone else seen(found, embedder)
-    return Document(
+    return document.Document(
         "probe isotropy",
         f"Isotropy of {', '.join(found)}, seen by {embedder}",
         {name: str(fact) for name, fact in facts.items()},
@@ -220,7 +206,7 @@ def document_of(
     )
 
 
-def _angles(found: Isotropy) -> Chart:
+def _angles(found: Isotropy) -> document.Chart:
     """Draw the angles of single perturbed texts, and of the mean of each text's."""
     largest = float(found.angles.max(initial=0.0))
     widest = next((m for m in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90) if m >= largest), 180)
@@ -241,21 +227,23 @@ def _angles(found: Isotropy) -> Chart:
         shares = (counts / max(counts.max(), 1)).tolist()
         drawing = bars_svg(shares, 1.0, label, marks, "ridge tall", titles)
         text = f"mean {angles.mean():.3g}°, largest {angles.max():.3g}°"
-        bars.append(Bar(name, text, drawing, style=style))
+        bars.append(document.Bar(name, text, drawing, style=style))
     bound = Markup(', <span class="sign bound"></span> 11°, the limit of all means in the paper')
     note = Markup("{}mean{}. Each row has its own scale of heights.").format(
-        MEAN, bound if widest > PAPERS_CONE else ""
+        document.MEAN, bound if widest > PAPERS_CONE else ""
     )
     axis = ("0°", f"{widest / 2:g}°", f"{widest:g}°")
-    return Chart("Angle to the original text, in degrees", note, [Bars(bars, axis, "pair")])
+    return document.Chart(
+        "Angle to the original text, in degrees", note, [document.Bars(bars, axis, "pair")]
+    )
 
 
-def _directions(found: Isotropy) -> Chart:
+def _directions(found: Isotropy) -> document.Chart:
     """Draw the cumulative shares of the eigenvalues next to those of an isotropic cloud."""
     title = "Share of the displacement in the first directions"
     if found.shape is None or found.expected is None:
-        nothing = Text("No perturbed text moved, so there are no directions.", "empty")
-        return Chart(title, "", [nothing])
+        nothing = document.Text("No perturbed text moved, so there are no directions.", "empty")
+        return document.Chart(title, "", [nothing])
     curves = []
     for kind, shape in (("second", found.expected), ("first", found.shape)):
         reached = np.concatenate([[0.0], np.cumsum(shape.spectrum.shares)])
@@ -271,7 +259,9 @@ def _directions(found: Isotropy) -> Chart:
         "perturbation uses."
     )
     axis = ("0", number(eigenvalues / 2, 0), f"{eigenvalues:,} directions")
-    return Chart(title, note, [Drawing(curves_svg(curves, label), "percent", axis)])
+    return document.Chart(
+        title, note, [document.Drawing(curves_svg(curves, label), "percent", axis)]
+    )
 
 
 def to_dict(found: Isotropy) -> dict[str, Any]:
@@ -280,11 +270,8 @@ def to_dict(found: Isotropy) -> dict[str, Any]:
     def of(figures: Shape | Cosines | None) -> dict[str, Any] | None:
         if figures is None:
             return None
-        return {
-            field.name: estimate(getattr(figures, field.name))
-            for field in dataclasses.fields(figures)
-            if field.name != "spectrum"
-        }
+        names = [field.name for field in dataclasses.fields(figures) if field.name != "spectrum"]
+        return {name: estimate(getattr(figures, name)) for name in names}
 
     def estimate(one: Estimate | float | None) -> dict[str, Any] | float | None:
         return one if one is None or isinstance(one, float) else one._asdict()

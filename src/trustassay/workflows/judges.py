@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from trustassay.statistics.variance import (
     weights_without,
 )
 from trustassay.views import Rows
+from trustassay.workflows.json_form import as_json, fields_as_json
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -61,15 +62,8 @@ class Component:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "name": self.name,
-            "variance": self.variance,
-            "estimate": self.estimate,
-            "sd": self.sd,
-            "sd_interval": self.sd_interval,
-            "share": self.share,
-            "share_interval": self.share_interval,
-        }
+        names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
+        return fields_as_json(self, *names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +94,7 @@ class Decomposition:
             "answers": self.answers,
             "ratings": self.ratings,
             "answers_rated_again": self.repeated,
-            "components": [one.to_dict() for one in self.components],
+            "components": as_json(self.components),
             "why": self.why,
             "without": self.without,
         }
@@ -121,7 +115,7 @@ class Variances:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "groups": {name: one.to_dict() for name, one in self.groups.items()},
+            "groups": as_json(self.groups),
             "repeat_sd_difference": self.difference,
             "repeat_sd_difference_interval": self.difference_interval,
             "in_words": self.in_words(),
@@ -178,9 +172,8 @@ def _spread(group: Decomposition) -> str:
     """Write the standard deviation at a repeat with its interval and its share."""
     found = group.component(REPEAT)
     assert found is not None
-    within = ""
-    if found.sd_interval is not None:
-        within = f" ({found.sd_interval[0]:.2f} to {found.sd_interval[1]:.2f})"
+    ends = found.sd_interval
+    within = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
     of_all = "" if found.share is None else f", {found.share:.0f} % of the variance"
     return f"{found.sd:.2f}{within}{of_all}"
 
@@ -205,11 +198,7 @@ def variances(
     places: dict[tuple[str, str], int] = {}
     for one in ratings:
         places.setdefault((one.item, one.model), len(places))
-    known: dict[str | int, int] = {}
-    units = units or {}
-    own_units = np.array(
-        [known.setdefault(units.get(item, item), len(known)) for item, _ in places], dtype=np.int64
-    )
+    own_units = unit_numbers([item for item, _ in places], units or {})
     by_group: dict[str, list[Rating]] = {}
     for one in ratings:
         group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
@@ -241,6 +230,13 @@ def variances(
     return _compared(found, spreads)
 
 
+def unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return the number of each item's unit: that in ``units``, else that of the item itself."""
+    known: dict[str | int, int] = {}
+    numbers = [known.setdefault(units.get(item, item), len(known)) for item in items]
+    return np.array(numbers, dtype=np.int64)
+
+
 def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cells:
     raters = {rater: at for at, rater in enumerate(dict.fromkeys(one.rater for one in own))}
     found = cells(
@@ -263,9 +259,7 @@ def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
 def _decomposed(
     group: str, own: Sequence[Rating], table: Cells, left: Floats, units: NDArray[np.int64]
 ) -> Decomposition:
-    """Return the decomposition of a group. ``left`` are the components without each unit, shape
-    (units, components); ``units`` are those of the answers.
-    """
+    """Decompose a group; ``left``: the components without each unit, shape (units, components)."""
     estimate = table.components()[0]
     part = shares(estimate)
     worth = unit_mean(np.zeros(len(units)), units).units
@@ -337,18 +331,16 @@ def votes_of(path: Path) -> Ratings | None:
     for assessment in folder.assessments(METRIC):
         seen: Counter[str] = Counter()
         for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
-            judge, level = vote.judge, vote.level
-            if level is None:
+            if vote.level is None:
                 continue
-            if level not in places:
+            if vote.level not in places:
                 raise RunFolderError(
-                    f"{path}: {assessment.id!r} holds a vote for {level[:40]!r}, which is not a "
-                    f"level of the rubric {scale.name}; restore the rubric that it was judged by"
+                    f"{path}: {assessment.id!r} holds a vote for {vote.level[:40]!r}, which is not "
+                    f"a level of the rubric {scale.name}; restore the rubric that it was judged by"
                 )
-            repeat = seen[judge]
-            seen[judge] += 1
-            model = models.get(assessment.id, "")
-            found.append(Rating(assessment.id, judge, places[level], repeat, model))
+            own = (assessment.id, vote.judge, places[vote.level], seen[vote.judge])
+            found.append(Rating(*own, models.get(assessment.id, "")))
+            seen[vote.judge] += 1
     if not found:
         return None
     categories = () if scale.numeric else tuple(upwards)
@@ -369,16 +361,11 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
     if bool(given.categories) != bool(votes.categories):
         kinds = ("words", "numbers") if given.categories else ("numbers", "words")
         raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
-    categories: Sequence[str] = ()
-    if given.categories:
-        categories = _together(given, votes)
+    categories = _together(given, votes) if given.categories else ()
     models: dict[str, set[str]] = {}
     for one in given.ratings:
         models.setdefault(one.item, set()).add(one.model)
-    found = [
-        Rating(one.item, one.rater, _moved(one.value, given, categories), one.repeat, one.model)
-        for one in given.ratings
-    ]
+    found = [replace(one, value=_moved(one.value, given, categories)) for one in given.ratings]
     for one in votes.ratings:
         model = one.model
         rated = models.get(one.item, {model})
@@ -386,16 +373,13 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
             model = ""
         elif not model and len(rated) == 1:
             (model,) = rated  # a sample without a model, of which annotate names the one asked
-        value = _moved(one.value, votes, categories)
-        found.append(Rating(one.item, one.rater, value, one.repeat, model))
+        found.append(replace(one, value=_moved(one.value, votes, categories), model=model))
     ordered = votes.ordered or (given.ordered and bool(given.categories))
     return Ratings(found, categories, ordered, _scale(given, votes, categories), given.missing)
 
 
 def _scale(given: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
-    """Return the values of both scales; of one that is known if it has all of the other's ratings,
-    else none.
-    """
+    """Return all values of both scales; none where a rating is outside of what is known."""
     if given.categories:
         whole = given.scale or set(categories) <= {label.lower() for label in votes.categories}
         return tuple(map(float, range(len(categories)))) if whole else ()

@@ -17,11 +17,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there; port 0 is any that is free.
-
-    Raises:
-        InputError: the address cannot be taken.
-    """
+    """Return a socket that listens there, port 0: at a free one; InputError: it cannot be taken."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

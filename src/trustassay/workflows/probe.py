@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from operator import itemgetter
@@ -20,11 +20,10 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
 from trustassay.calls.client import CallOptions, SampleModels, open_calls, shared_file
 from trustassay.calls.kinds import capability
-from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
-from trustassay.distractors import SOURCES, Distractor, find_distractors, same_kind_answers
+from trustassay.distractors import SOURCES, find_distractors, same_kind_answers
 from trustassay.distractors.search import LLM
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
@@ -43,6 +42,7 @@ from trustassay.workflows.resumable import (
     Done,
     FileOptions,
     FileWork,
+    Session,
     SessionOptions,
     Work,
     in_session,
@@ -55,19 +55,15 @@ GROWING = frozenset({"steps", "max_calls"})
 
 @dataclass(frozen=True)
 class Attacked:
-    """The prompts that were tried, and the requests sent to the model, ``failed`` ones included."""
+    """The prompts that were tried, and the calls that were made for them."""
 
     points: list[Point]
-    requests: int
-    failed: int
-    endpoints: Mapping[str, Endpoint]
+    session: Session
     trace: Path
     page: Path
     best: Point
     """The best prompt found; with the rule ``extremum`` the search may have gone on from there."""
     most: int | None = None
-    replies: int = 0
-    cut: int = 0
 
     @property
     def start(self) -> Point:
@@ -82,16 +78,17 @@ class Attacked:
     @property
     def calls(self) -> str:
         """The number of requests sent, how many of them failed, and the maximum."""
-        words = f"{self.requests:,}" + (f" of at most {self.most:,}" if self.most else "")
-        return words + (f", {self.failed:,} of them failed" if self.failed else "")
+        sent, failed = self.session.requests, self.session.failed
+        words = f"{sent:,}" + (f" of at most {self.most:,}" if self.most else "")
+        return words + (f", {failed:,} of them failed" if failed else "")
 
     @property
     def warnings(self) -> list[str]:
         """What a reader should know."""
         failed = sum(point.error is not None for point in self.points)
         found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
-        if self.cut:
-            found.append(f"{self.cut:,} of {self.replies:,} replies were cut at max_tokens")
+        if cut := self.session.cut:
+            found.append(f"{cut:,} of {self.session.replies:,} replies were cut at max_tokens")
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,8 +97,8 @@ class Attacked:
             "start": row(self.start),
             "end": row(self.end),
             "best": row(self.best),
-            "requests": self.requests,
-            "failed_requests": self.failed,
+            "requests": self.session.requests,
+            "failed_requests": self.session.failed,
             "points": [row(point) for point in self.points],
         }
 
@@ -154,18 +151,8 @@ def attack(
     points, session = run_anywhere(
         lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
     )
-    found = Attacked(
-        points,
-        session.requests,
-        session.failed,
-        session.endpoints,
-        trace,
-        out / "ascent.html",
-        best_seen(points, how),
-        how.max_calls,
-        session.replies,
-        session.cut,
-    )
+    page, best = out / "ascent.html", best_seen(points, how)
+    found = Attacked(points, session, trace, page, best, how.max_calls)
     _draw_page(found, backends, how)
     return found
 
@@ -241,28 +228,21 @@ def drawn_samples(
     for one in islice(read_samples(source, fields=fields or {}), limit):
         if isinstance(one, Fault):
             found.note(one)
-        elif (digest := _digest(one.sample.question)) not in seen:
-            seen.add(digest)
-            _keep_by_chance(drawn, (len(seen), one.sample), n, rng)
+            continue
+        text = one.sample.question.encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(text, digest_size=16).digest()
+        if digest in seen:
+            continue
+        seen.add(digest)  # the i-th takes a place with probability n/i (Algorithm R, Vitter 1985)
+        if len(drawn) < n:
+            drawn.append((len(seen), one.sample))
+        elif (place := int(rng.integers(len(seen)))) < n:
+            drawn[place] = len(seen), one.sample
     if found.faulty and not skip_bad:
         raise BadInputError(found.faults, found.faulty)
     if not drawn:
         raise InputError("no usable sample in the input")
     return [sample for _, sample in sorted(drawn, key=itemgetter(0))]
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _keep_by_chance(
-    drawn: list[tuple[int, Sample]], item: tuple[int, Sample], n: int, rng: np.random.Generator
-) -> None:
-    """Let the i-th item take a place with probability n/i (Algorithm R, Vitter 1985)."""
-    if len(drawn) < n:
-        drawn.append(item)
-    elif (place := int(rng.integers(item[0]))) < n:
-        drawn[place] = item
 
 
 def measure_isotropy(
@@ -365,41 +345,46 @@ def find_in_file(
 
     Counted are the ``distractors``, and the ``assessable`` answers, which have three or more.
     JSON Lines: id, question, response, model where it is known, and the distractors in the order of
-    their rank. An answer whose sources failed is left out. The same call after an interruption
-    goes on where it stopped.
-
-    Raises:
-        BadInputError, InputError: the input has faults; nothing was started.
-        UnfinishedError: other work on ``out`` is unfinished.
-        BackendError: a key is needed and not set.
+    their rank. An answer whose sources failed is left out. The same call goes on after an
+    interruption. Raises as :func:`~trustassay.workflows.resumable.write_each`.
     """
-    chosen = options or DistractorOptions()
-    return run_anywhere(lambda: _find(source, Path(out), backends, chosen))
+    options = options or DistractorOptions()
 
+    def problems(sample: Sample) -> list[Problem]:
+        absent = Problem("response", "is missing; nothing can be replaced")
+        return [] if sample.answered else [absent]
 
-def _problems(sample: Sample) -> list[Problem]:
-    return [] if sample.answered else [Problem("response", "is missing; nothing can be replaced")]
-
-
-async def _find(source: Source, out: Path, backends: Backends, options: DistractorOptions) -> Done:
     def begin(folder: RunFolder) -> Work:
         others = _drawn(folder, options.seed) if options.pool else []
 
         async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-            found = await _of_sample(sample, models, others, options)
+            found = await find_distractors(
+                sample.question,
+                sample.response or "",
+                models,
+                aliases=[alias for aliases in sample.answers for alias in aliases],
+                pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
+                sources=options.sources,
+                limit=options.most,
+                seed=options.seed,
+            )
+            record = {
+                "id": sample.id,
+                **({"model": sample.model} if sample.model else {}),
+                "question": sample.question,
+                "response": sample.response,
+                "distractors": [asdict(one) for one in found],
+            }
             counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
-            return _record(sample, found), counts
+            return record, counts
 
         return work
 
-    settings = {
-        "sources": list(options.sources),
-        "pool": options.pool,
-        "most": options.most,
-        "seed": options.seed,
-    }
-    finding = FileWork("finding", _problems, settings, begin)
-    return await write_each(source, out, backends, options, finding)
+    names = ("sources", "pool", "most", "seed")
+    settings = {name: getattr(options, name) for name in names}
+    settings["sources"] = list(options.sources)
+    finding = FileWork("finding", problems, settings, begin)
+    return run_anywhere(lambda: write_each(source, Path(out), backends, options, finding))
 
 
 def _drawn(folder: RunFolder, seed: int) -> list[Sample]:
@@ -407,29 +392,3 @@ def _drawn(folder: RunFolder, seed: int) -> list[Sample]:
     pool = StoredPool(folder.samples_path)
     places = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
     return [pool[int(place)] for place in sorted(places)]
-
-
-async def _of_sample(
-    sample: Sample, models: Models, others: Sequence[Sample], options: DistractorOptions
-) -> list[Distractor]:
-    return await find_distractors(
-        sample.question,
-        sample.response or "",
-        models,
-        aliases=[alias for aliases in sample.answers for alias in aliases],
-        pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
-        sources=options.sources,
-        limit=options.most,
-        seed=options.seed,
-    )
-
-
-def _record(sample: Sample, found: Sequence[Distractor]) -> dict[str, Any]:
-    named = {"model": sample.model} if sample.model else {}
-    return {
-        "id": sample.id,
-        **named,
-        "question": sample.question,
-        "response": sample.response,
-        "distractors": [asdict(one) for one in found],
-    }

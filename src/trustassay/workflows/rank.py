@@ -19,17 +19,7 @@ from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import Sample
-from trustassay.show.document import (
-    MEAN,
-    Block,
-    Chart,
-    Document,
-    Row,
-    Section,
-    Table,
-    Text,
-    interval_bars,
-)
+from trustassay.show import document
 from trustassay.show.text import number
 from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.ranking import (
@@ -41,6 +31,7 @@ from trustassay.statistics.ranking import (
     truth_of,
 )
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
@@ -51,7 +42,7 @@ AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class PairsAlike:
+class PairsAlike(JsonForm):
     """How often two models' answers to a question are ordered by score as by ``truth``."""
 
     truth: str
@@ -82,11 +73,11 @@ class Ranking:
         found = self.found
         models = []
         for place, name in enumerate(self.models):
-            interval, chances = found.intervals[place], found.probabilities
+            chances = found.probabilities
             one: dict[str, Any] = {
                 "model": name,
                 "mean": float(found.means[place]),
-                "interval": None if interval is None else list(interval),
+                "interval": as_json(found.intervals[place]),
                 **({"without_interval": found.without} if found.without else {}),
                 "rank_probabilities": None if chances is None else chances[place].tolist(),
                 "unscored": dict(self.unscored[place]) if self.unscored else {},
@@ -104,21 +95,17 @@ class Ranking:
                     "better": self.models[one.better],
                     "worse": self.models[one.worse],
                     "difference": one.value,
-                    "interval": None if one.interval is None else list(one.interval),
+                    "interval": as_json(one.interval),
                     **({"without_interval": one.without} if one.without else {}),
                     "p": one.p,
                     "told_apart": one.apart,
                 }
                 for one in found.differences
             ],
-            "pairs_ordered_alike": [
-                {"truth": one.truth, "alike": one.alike, "pairs": one.pairs} for one in self.pairs
-            ],
+            "pairs_ordered_alike": as_json(self.pairs),
         }
         if found.agreement is not None:
-            content["agreement"] = {
-                name: getattr(found.agreement, name) for name in ("kendall", "spearman")
-            }
+            content["agreement"] = fields_as_json(found.agreement, "kendall", "spearman")
         return content
 
 
@@ -259,9 +246,7 @@ class _Answers:
     def shared(self, values: Values | None = None) -> list[int]:
         """Return the questions for which every model has a score, and a value where given."""
         held = self.scores.keys() if values is None else self.scores.keys() & values.keys()
-        counts: dict[int, int] = {}
-        for _, question in held:
-            counts[question] = counts.get(question, 0) + 1
+        counts = Counter(question for _, question in held)
         return sorted(question for question, count in counts.items() if count == len(self.models))
 
     def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
@@ -371,9 +356,8 @@ def _agreement(found: Ranking, agreement: Agreement) -> str:
     )
 
 
-def table_of(found: Ranking) -> Table:
-    """Return the table of the models: mean, interval, ranks, and true accuracy where it is
-    known."""
+def table_of(found: Ranking) -> document.Table:
+    """Return the table of the models: mean, interval, ranks, and true accuracy where known."""
     ranked = found.found
     columns, table = ["mean", "95 % interval"], []
     if ranked.probabilities is not None:
@@ -388,8 +372,8 @@ def table_of(found: Ranking) -> Table:
             cells += [_percent(value) for value in ranked.probabilities[place].tolist()]
         if ranked.truth is not None:
             cells.append(f"{100 * ranked.truth[place]:.1f}")
-        table.append(Row(name, cells))
-    return Table("Model", columns, table, "In numbers")
+        table.append(document.Row(name, cells))
+    return document.Table("Model", columns, table, "In numbers")
 
 
 def _percent(value: float) -> str:
@@ -398,7 +382,7 @@ def _percent(value: float) -> str:
     return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
-def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
+def document_of(found: Ranking, sources: Sequence[Path]) -> document.Document:
     """Return the page of a ranking."""
     ranked = found.found
     first, *lines = statements(found)
@@ -406,14 +390,14 @@ def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
         (name, float(mean), interval)
         for name, mean, interval in zip(found.models, ranked.means, ranked.intervals, strict=True)
     ]
-    note = Markup("Bar: 95 % interval over questions; {}mean.").format(MEAN)
-    bars = interval_bars(means, lambda mean: number(mean, 3))
-    parts: list[Block] = [
-        *map(Text, lines),
-        Chart("Mean score of each model", note, [bars]),
+    note = Markup("Bar: 95 % interval over questions; {}mean.").format(document.MEAN)
+    bars = document.interval_bars(means, lambda mean: number(mean, 3))
+    parts: list[document.Block] = [
+        *map(document.Text, lines),
+        document.Chart("Mean score of each model", note, [bars]),
         table_of(found),
     ]
-    return Document(
+    return document.Document(
         "rank",
         f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
         {
@@ -423,5 +407,5 @@ def document_of(found: Ranking, sources: Sequence[Path]) -> Document:
         },
         first.replace("95 %", "95\xa0%"),
         [],
-        [Section(found.metric.title, parts)],
+        [document.Section(found.metric.title, parts)],
     )

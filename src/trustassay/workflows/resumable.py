@@ -101,10 +101,7 @@ class UnfinishedFile:
         return ((i, item) for i, item in enumerate(items) if i >= done or i in failed)
 
     def add(self, place: int, record: Mapping[str, Any], **counts: int) -> None:
-        """Append the record of an item; when this returns, a killed process does not lose it.
-
-        New items come in their order.
-        """
+        """Append the record of an item, on disk at the return; new items come in their order."""
         self._write({"place": place, "record": record, "counts": counts})
 
     def fail(self, place: int, identifier: str, reason: str) -> None:
@@ -185,11 +182,7 @@ class UnfinishedFile:
 
 
 def locked(path: Path) -> IO[bytes]:
-    """Open a file for this process alone; one that is removed meanwhile is created again.
-
-    Raises:
-        UnfinishedError: another process has locked it.
-    """
+    """Open or make a file for this process alone; UnfinishedError: another one has locked it."""
     while True:
         file = path.open("a+b")
         try:
@@ -212,8 +205,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How the models are asked; ``most`` is the maximum number of requests to chat models, failed
-    ones included."""
+    """How models are asked; ``most``: requests to chat models at most, failed ones included."""
 
     calls: CallOptions = field(default_factory=CallOptions)
     most: int | None = None
@@ -284,7 +276,12 @@ async def in_session(
     folder = RunFolder(path)
     check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
     with folder.claimed():
-        _check_session(folder, as_stored({**settings, "backends": backends.names()}))
+        wanted = as_stored({**settings, "backends": backends.names()})
+        if (before := folder.read_json("session")) is not None:
+            check_settings(folder.path, before, wanted, "another session")
+        else:
+            folder.check_empty("session")
+            folder.write_json("session", wanted)
 
         def count(own: CallStore) -> RequestCounter:
             return RequestCounter(own, path / "failures.jsonl", options.most)
@@ -301,16 +298,6 @@ async def in_session(
             used: Counter[str] = sum(models.usage.values(), Counter())
             counts = (counter.used, counter.failed, used["calls"], used["cut"])
         return found, Session(client.endpoints.all(), *counts)
-
-
-def _check_session(folder: RunFolder, wanted: Mapping[str, Any]) -> None:
-    """Write the settings to the folder, or check that they are those of the folder."""
-    before = folder.read_json("session")
-    if before is None:
-        folder.check_empty("session")
-        folder.write_json("session", wanted)
-    else:
-        check_settings(folder.path, before, wanted, "another session")
 
 
 Record: TypeAlias = tuple[Mapping[str, Any], Mapping[str, int]]
@@ -423,7 +410,9 @@ async def write_each(
             under_way = ((item, record_of(item[1], models)) for item in samples)
             async for (place, sample), result in _results(under_way, options.samples_at_once):
                 if isinstance(result, Exception):
-                    unfinished.fail(place, sample.id, _words(result))
+                    ours = not isinstance(result, BackendError)  # a fault that is named by its kind
+                    words = words_of(result) if ours else str(result)
+                    unfinished.fail(place, sample.id, words)
                 else:
                     record, counts = result
                     unfinished.add(place, record, **counts)
@@ -467,8 +456,3 @@ async def _ended(task: asyncio.Future[Record]) -> Record | Exception:
         if isinstance(error, CallError) and error.kind == "closed":
             raise
         return error
-
-
-def _words(error: Exception) -> str:
-    """Return why a sample has no record; a fault of ours is named by its kind."""
-    return str(error) if isinstance(error, BackendError) else words_of(error)

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
-from trustassay.workflows.changes import AnswerChange, AnswerChanges, FigureChange
+from trustassay.workflows.changes import AnswerChanges, FigureChange
+from trustassay.workflows.json_form import as_json, fields_as_json
 from trustassay.workflows.two_runs import Outcome, outcomes_as_json, outcomes_in_words
 
 MOST_TIMES = 100
@@ -95,10 +96,8 @@ class Check:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        names = ("name", "rule", "value", "line", "result", "why", "advice", "unit")
-        found = {name: getattr(self, name) for name in names}
-        found["interval"] = None if self.interval is None else list(self.interval)
-        return found | ({"change": self.change.to_dict()} if self.change else {})
+        names = ("name", "rule", "value", "line", "result", "why", "advice", "unit", "interval")
+        return fields_as_json(self, *names, *(["change"] if self.change else []))
 
 
 @dataclass(frozen=True)
@@ -133,23 +132,19 @@ class Gate:
             "run": str(self.path),
             "no_worse_than": None if self.earlier is None else str(self.earlier),
             "result": self.result,
-            "checks": [check.to_dict() for check in self.checks],
+            "checks": as_json(self.checks),
             "outcomes": {name: outcomes_as_json(ones) for name, ones in self.outcomes.items()},
-            "answers": {name: one.to_dict() for name, one in self.answers.items()},
+            "answers": as_json(self.answers),
             "notes": list(self.notes),
         }
 
 
 def parse_bound(text: str, *, at_least: bool) -> Bound:
-    """Read ``NAME=VALUE`` or ``NAME=VALUE%``.
-
-    Raises:
-        ValueError: it is not of this form, or the value is not a finite number.
-    """
-    option = "--min" if at_least else "--max"
-    name, separator, number = text.rpartition("=")
+    """Read ``NAME=VALUE`` or ``NAME=VALUE%``; UsageError: it is no such finite number."""
+    name, _, number = text.rpartition("=")
     value, percent = _number(number)
-    if not separator or not name.strip() or value is None:
+    if not name.strip() or value is None:
+        option = "--min" if at_least else "--max"
         raise UsageError(
             f"{option}: expected FIGURE=NUMBER, as in {option} grounding.trust_score=60 or "
             f"{option} faithfulness.mean=90%, got {text!r}"
@@ -158,11 +153,7 @@ def parse_bound(text: str, *, at_least: bool) -> Bound:
 
 
 def parse_allowance(text: str) -> Allowance:
-    """Read ``N`` or ``N%``.
-
-    Raises:
-        ValueError: it is neither, or below 0, or above 100 %.
-    """
+    """Read ``N`` or ``N%``; UsageError: it is neither, below 0, or above 100 %."""
     value, percent = _number(text)
     if value is None or value < 0 or (percent and value > 100):
         raise UsageError(
@@ -256,9 +247,7 @@ def interval_in_words(check: Check) -> str:
 
 
 def markdown(gate: Gate) -> str:
-    """Return GitHub's Markdown. Foreign text is put in code spans, where nothing is a link, a
-    mention, an image or HTML.
-    """
+    """Return GitHub's Markdown; foreign text is in code spans, where nothing is markup."""
     lines = [
         f"### {_SIGNS[gate.result]} trustassay gate: {gate.result}",
         "",
@@ -279,27 +268,23 @@ def markdown(gate: Gate) -> str:
     lines += [f"- {_code(name)}: {outcomes_in_words(ones)}" for name, ones in gate.outcomes.items()]
     lines += [f"- {_code(note)}" for note in gate.notes]
     for name, answers in gate.answers.items():
-        worse = answers.counts["worse"]
-        if worse:
+        if worse := answers.counts["worse"]:
             lines += ["", f"<details><summary>{answers.in_words()}</summary>", ""]
             lines += [f"By {_code(name)}, the largest change first:", ""]
-            lines += [_item(change) for change in answers.worse[:LISTED]]
+            lines += [
+                f"- {_code(one.question)} ({_code(one.ids[1])}): {_code(one.in_words())}; "
+                f"{_code(one.reasons[1] or 'no reason given')}"
+                for one in answers.worse[:LISTED]
+            ]
             if worse > LISTED:
                 lines.append(f"- … and {worse - LISTED:,} more")
             lines += ["", "</details>"]
     return "\n".join(lines) + "\n"
 
 
-def _item(change: AnswerChange) -> str:
-    return (
-        f"- {_code(change.question)} ({_code(change.ids[1])}): {_code(change.in_words())}; "
-        f"{_code(change.reasons[1] or 'no reason given')}"
-    )
-
-
 def _code(text: str, *, table: bool = False) -> str:
     """Return text as a code span of one line, whatever it holds."""
-    line = " ".join(_NOT_XML.sub("\ufffd", text).split()) or "–"
+    line = _flat(_xml(text)) or "–"
     line = f"{line[:LONGEST]}…" if len(line) > LONGEST else line
     if table:  # a backslash before an escaped bar would end the cell
         line = re.sub(r"\\*\|", r"\\|", line)
@@ -364,10 +349,12 @@ def _told(gate: Gate, check: Check) -> Iterator[str]:
     if check.change is not None and answers is not None:
         yield f"answers that got worse: {answers.counts['worse']:,}"
         for change in answers.worse[:LISTED]:
-            question, reason = (
-                " ".join(one.split()) for one in (change.question, change.reasons[1])
-            )
+            question, reason = map(_flat, (change.question, change.reasons[1]))
             yield f"- {question} ({change.ids[1]}): {change.in_words()}; {reason}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _xml(text: str) -> str:

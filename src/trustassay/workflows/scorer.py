@@ -16,7 +16,7 @@ from typing import Any
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import Client, check_budget, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import read_samples
+from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
 from trustassay.event_loop import all_of
@@ -99,6 +99,18 @@ async def open_scorer(
             await run.finish()
 
 
+def record_of(
+    given: Any, fields: Mapping[str, str], expected: str = "one answer"
+) -> Located | Fault:
+    """Return the sample of a single record, or why it has none."""
+    try:
+        found, *others = read_samples([given], fields=fields)
+    except InputError as error:
+        return Fault("", (Problem("record", str(error)),))
+    words = f"holds answers of several systems (expected {expected})"
+    return Fault("", (Problem("record", words),)) if others else found
+
+
 def problems_of(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
     """Return what keeps metrics from scoring a sample with these backends."""
     found: list[Problem] = []
@@ -158,15 +170,9 @@ class Scorer:
         Raises:
             SampleError: it is none, or cannot be scored.
         """
-        try:
-            found, *others = read_samples([given], fields=self._options.fields)
-        except InputError as error:
-            raise SampleError([Problem("record", str(error))]) from None
+        found = record_of(given, self._options.fields)
         if isinstance(found, Fault):
             raise SampleError(found.problems)
-        if others:
-            words = "holds answers of several systems (expected one answer)"
-            raise SampleError([Problem("record", words)])
         if problems := self._problems(found.sample):
             raise SampleError(list(map(found.in_own_words, problems)))
         return found.sample
@@ -283,9 +289,7 @@ def _failed(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
 
 
 class OpenScorer:
-    """Opens a scorer once: ``async with`` gives a :class:`Scorer`, ``with`` a
-    :class:`ThreadScorer`.
-    """
+    """Opens a scorer: ``async with`` a :class:`Scorer`, ``with`` a :class:`ThreadScorer`."""
 
     def __init__(self, door: Callable[[], AbstractAsyncContextManager[Scorer]]) -> None:
         self._door = door

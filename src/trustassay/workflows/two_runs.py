@@ -32,6 +32,7 @@ from trustassay.sample import question_key
 from trustassay.show.text import amount
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.resampling import holm
+from trustassay.workflows.json_form import fields_as_json
 
 Places = NDArray[np.int64]
 
@@ -73,9 +74,7 @@ class Pairing:
     def only(self, keep: NDArray[np.bool_]) -> Pairing:
         """Return some of the pairs; the counts of the others stay."""
         units = np.unique(self.units[keep], return_inverse=True)[1].astype(np.int64)
-        counts = (self.by_id, self.by_question, self.repeated, self.other_question)
-        only = (self.only_first, self.only_second)
-        return Pairing(self.first[keep], self.second[keep], units, *counts, *only)
+        return replace(self, first=self.first[keep], second=self.second[keep], units=units)
 
     def in_words(self) -> str:
         """Say how many answers were paired by what, and how many not."""
@@ -103,17 +102,12 @@ class Pairing:
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts."""
         names = ("by_id", "by_question", "repeated", "other_question", "only_first", "only_second")
-        return {"pairs": len(self.first), "questions": self.questions} | {
-            name: getattr(self, name) for name in names
-        }
+        counts = fields_as_json(self, *names)
+        return {"pairs": len(self.first), "questions": self.questions} | counts
 
 
 def read_keys(folder: RunFolder) -> SampleKeys:
-    """Return what the samples of a run are paired by.
-
-    Raises:
-        RunFolderError: the samples are missing or damaged.
-    """
+    """Return what a run's samples are paired by; RunFolderError: they are missing or damaged."""
     found = SampleKeys(array("Q"), array("Q"), array("Q"))  # type: ignore[arg-type]
     if not folder.samples_path.exists():
         raise RunFolderError(f"{folder.samples_path}: is missing; score the input again")
@@ -221,11 +215,8 @@ class Outcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        found: dict[str, Any] = {"first": self.first, "second": self.second}
-        if self.p is not None:
-            names = ("risen", "fallen", "questions", "p")
-            found |= {name: getattr(self, name) for name in names}
-        return found
+        tested = () if self.p is None else ("risen", "fallen", "questions", "p")
+        return fields_as_json(self, "first", "second", *tested)
 
 
 def outcome_changes(
@@ -432,9 +423,7 @@ def paired_runs(
 def headlines(
     scored: tuple[Scored, Scored], wanted: Collection[str] = ()
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the headline figures, or those wanted, that have a value in both summaries, and of
-    the others why not.
-    """
+    """Return the headline (or wanted) figures with a value in both summaries, else why not."""
     name = scored[0].info.name
     keys = list(wanted) or [key for key, one in scored[1].info.figures.items() if one.headline]
     there: list[str] = []
@@ -457,9 +446,7 @@ def headlines(
 def other_judges(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
-    """Say which options of the metrics and which models that judge differ between two runs; the
-    model under assessment and the seeds of the metrics do not count.
-    """
+    """Say which options of metrics but seeds, and which models that judge, two runs differ in."""
     found = []
     for name in names:
         options = [run["metrics"][name] for run in (first, second)]
@@ -467,26 +454,29 @@ def other_judges(
             values = [one.get(option) for one in options]
             if values[0] != values[1] and option != "seed":
                 found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
-    for backend in sorted({*first["backends"], *second["backends"]} - {MODEL}):
-        before, after = (run["backends"].get(backend) for run in (first, second))
-        if before != after:
-            found.append(f"the {backend} was {_words(before)}, then {_words(after)}")
-    return found
+    names = sorted({*first["backends"], *second["backends"]} - {MODEL})
+    return found + _changed(first["backends"], second["backends"], names, "the ")
 
 
 def differing_settings(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
     """Say which settings of two runs differ; the seeds of the metrics do not count."""
-    found = other_judges(first, second, names)
-    before, after = (run["backends"].get(MODEL) for run in (first, second))
-    if before != after:
-        found.append(f"the {MODEL} was {_words(before)}, then {_words(after)}")
-    for name in sorted({*first, *second} - _OF_INPUT):
-        before, after = first.get(name), second.get(name)
-        if before != after:
-            found.append(f"{name} was {_words(before)}, then {_words(after)}")
-    return found
+    return [
+        *other_judges(first, second, names),
+        *_changed(first["backends"], second["backends"], [MODEL], "the "),
+        *_changed(first, second, sorted({*first, *second} - _OF_INPUT)),
+    ]
+
+
+def _changed(
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str], article: str = ""
+) -> list[str]:
+    return [
+        f"{article}{name} was {_words(first.get(name))}, then {_words(second.get(name))}"
+        for name in names
+        if first.get(name) != second.get(name)
+    ]
 
 
 def _words(value: Any) -> str:

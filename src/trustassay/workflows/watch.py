@@ -18,7 +18,7 @@ from typing import IO, Any
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, open_calls, shared_file
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import Located, read_samples
+from trustassay.data.reading import Located
 from trustassay.data.records import Fault, InputError
 from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
 from trustassay.errors import UsageError, door
@@ -34,7 +34,7 @@ from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
 from trustassay.texts import LONGEST_ANSWER
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
-from trustassay.workflows.scorer import problems_of
+from trustassay.workflows.scorer import problems_of, record_of
 
 POLL_S = 0.25
 
@@ -157,10 +157,7 @@ def _hash(line: bytes) -> str:
 
 
 def _complete_lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
-    """Yield the complete lines from here on; one without a line end is left for later.
-
-    Where the file is ``ending``, a last line that is a whole record needs no line end.
-    """
+    """Yield the complete lines; if ``ending`` also a last record without a line end."""
     while line := file.readline():
         if not line.endswith(b"\n") and not (ending and _is_record(line)):
             file.seek(-len(line), os.SEEK_CUR)
@@ -294,12 +291,7 @@ class _Watch:
         )
         self._seed, self._limits = how.seed, how.limits
         self._run = GrowingRun(
-            folder,
-            [metric],
-            backends,
-            how,
-            str(source),
-            lambda: {PLACE: asdict(self._file.place)},
+            folder, [metric], backends, how, str(source), lambda: {PLACE: asdict(self._file.place)}
         )
 
     @property
@@ -319,12 +311,9 @@ class _Watch:
         return self._found
 
     async def _follow(self, waiting: Sequence[Sample]) -> None:
-        own = self._run.folder.calls_path
+        own, wanted = self._run.folder.calls_path, self._options.samples_at_once
         async with open_calls(self._backends, self._options.calls, own) as client:
-            at_once = samples_at_once(
-                self._options.samples_at_once, SAMPLES, self._backends.held.values()
-            )
-            limiter = TaskLimiter(at_once)
+            limiter = TaskLimiter(samples_at_once(wanted, SAMPLES, self._backends.held.values()))
             try:
                 for sample in waiting:
                     await limiter.start(self._score(sample, client))
@@ -411,17 +400,12 @@ class _Watch:
         where = f"{self._source}:{self._file.place.line}"
         try:
             record = json.loads(line)
-            found, *others = read_samples([record], fields=self._options.fields)
-        except InputError as error:
-            return Fault(where, (Problem("record", str(error)),))
         except (ValueError, RecursionError) as error:
             return Fault(where, (Problem("record", f"is not JSON ({error})"),))
-        if others:
-            words = "holds answers of several systems (expected one answer a line)"
-            return Fault(where, (Problem("record", words),))
-        return (
-            replace(found, where=where) if isinstance(found, Fault) else found._replace(where=where)
-        )
+        found = record_of(record, self._options.fields, "one answer a line")
+        if isinstance(found, Fault):
+            return replace(found, where=where)
+        return found._replace(where=where)
 
     def _note(self, fault: Fault) -> None:
         self._found.faulty += 1

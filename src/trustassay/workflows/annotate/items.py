@@ -39,6 +39,10 @@ class Item:
         """The question as it is compared with others."""
         return " ".join(self.question.split())
 
+    def sides(self, *, swapped: bool) -> tuple[str, ...]:
+        """Return the answers as they are shown."""
+        return self.answers[::-1] if swapped else self.answers
+
 
 @dataclass(frozen=True)
 class Material:

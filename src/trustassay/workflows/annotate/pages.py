@@ -7,7 +7,6 @@ nothing hidden."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -19,9 +18,9 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from trustassay.sample import Document, is_blank
+from trustassay.sample import is_blank
 from trustassay.show.text import amount, cut, finalized, visible
-from trustassay.workflows.annotate.project import Project, Scale, Step
+from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.session import LONGEST_NOTE, RaterState
 
 BLOCKS = ("paragraph", "heading", "lheading", "hr", "list", "blockquote", "fence", "code", "table")
@@ -123,73 +122,24 @@ STYLES = (("trustassay.show", "report.css"), (__package__, "annotate.css"))
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One answer on the page. given: what the rater chose for it. current: it is rated now."""
-
-    title: str
-    text: str
-    current: bool
-    given: str | None = None
-
-    @property
-    def blank(self) -> bool:
-        """Whether there is nothing to read in it."""
-        return is_blank(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class ShownScale:
-    """A scale on the page. prefix: of the values of its choices, where there are several scales.
-    given: the choice that is stored, ``former`` one that was taken back. active: keys are for it.
-    """
-
-    scale: Scale
-    prefix: str
-    given: str | None
-    former: str | None
-    active: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What the page asks: the question with its answers, one of which is rated now. again: the
-    rater went back to it.
-    """
-
-    step: int
-    question: str
-    answers: Sequence[Shown]
-    scales: Sequence[ShownScale]
-    golds: Sequence[Sequence[str]]
-    documents: Sequence[Document]
-    note: str
-    again: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An answer in the list of those that a rater has rated or skipped."""
-
-    step: int
-    question: str
-    answer: str
-    ratings: str
-    note: str
-
-
 def page(
     project: Project, rater: RaterState, token: str, step: int | None = None, scale: int = 0
 ) -> str:
     """Return the page of a rater as it is now, or that of an earlier ``step``."""
-    task = _task(project, rater, step, scale)
-    return _rendered("annotate.html.jinja", project, rater, token, task=task)
+    current = rater.current if step is None else step
+    task = None if current is None else _task(project, rater, current, scale)
+    again = step is not None
+    return _rendered("annotate.html.jinja", project, rater, token, task=task, again=again)
 
 
 def list_page(project: Project, rater: RaterState, token: str) -> str:
     """Return the list of all answers that a rater has rated or skipped, the latest shown first."""
-    steps = sorted({rating // rater.scales for rating in rater.done}, reverse=True)
-    listed = [_listed(project, rater, step) for step in steps]
+    listed = []
+    for step in sorted({rating // rater.scales for rating in rater.done}, reverse=True):
+        item = project.items[rater.steps[step].item]
+        answers = " | ".join(item.sides(swapped=rater.steps[step].swapped))
+        ratings, note = _given(project, rater, step), rater.note(step)
+        listed.append((step, item.question, answers, ratings, note))
     return _rendered("ratings.html.jinja", project, rater, token, listed=listed)
 
 
@@ -208,15 +158,6 @@ def _rendered(
             longest_note=LONGEST_NOTE,
             **more,
         )
-    )
-
-
-def _listed(project: Project, rater: RaterState, step: int) -> Listed:
-    asked = rater.steps[step]
-    item = project.items[asked.item]
-    answers = reversed(item.answers) if asked.swapped else item.answers
-    return Listed(
-        step, item.question, " | ".join(answers), _given(project, rater, step), rater.note(step)
     )
 
 
@@ -242,76 +183,51 @@ def asset(name: str) -> str:
     )
 
 
-def _task(project: Project, rater: RaterState, step: int | None, scale: int) -> Task | None:
-    current = rater.current if step is None else step
-    if current is None:
-        return None
-    asked = rater.steps[current]
+def _task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
+    """Return what the page asks: the question with its answers, one of which is rated now."""
+    asked = rater.steps[step]
     item = project.items[asked.item]
     if project.pairs:
-        first, second = reversed(item.answers) if asked.swapped else item.answers
-        answers = [Shown("First", first, current=True), Shown("Second", second, current=True)]
+        sides = zip(("First", "Second"), item.sides(swapped=asked.swapped), strict=True)
+        answers: list[tuple[str, str, bool, str]] = [(*side, True, "") for side in sides]
     else:
-        answers = _answers(project, rater, current)
-    return Task(
-        current,
-        item.question,
-        answers,
-        _scales(project, rater, current, scale),
-        item.golds if project.options.shows_gold else (),
-        item.documents,
-        rater.note(current),
-        step is not None,
-    )
+        answers = _answers(project, rater, step)
+    return {
+        "step": step,
+        "question": item.question,
+        "answers": answers,
+        "scales": _scales(project, rater, step, scale),
+        "golds": item.golds if project.options.shows_gold else (),
+        "documents": item.documents,
+        "note": rater.note(step),
+    }
 
 
-def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[ShownScale]:
-    """Return a step's scales: active is the first open one, else the one at place ``scale``."""
+def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[dict[str, Any]]:
+    """Return a step's scales; active is the first open one, else that at place ``scale``."""
     ratings = rater.ratings(step)
-    still = [place for place, rating in enumerate(ratings) if rating not in rater.done]
-    active = still[0] if still else scale
-    result = []
+    active = next((at for at, rating in enumerate(ratings) if rating not in rater.done), scale)
+    result: list[dict[str, Any]] = []
     for place, (rating, one) in enumerate(zip(ratings, project.scales, strict=True)):
-        given, former = rater.done.get(rating), rater.undone.get(rating)
-        result.append(
-            ShownScale(
-                one,
-                f"{one.name}/" if len(ratings) > 1 else "",
-                given.choice if given else None,
-                former.choice if former else None,
-                place == active,
-            )
-        )
+        prefix = f"{one.name}/" if len(ratings) > 1 else ""
+        result.append({"scale": one, "prefix": prefix, "active": place == active})
+        for name, states in (("given", rater.done), ("former", rater.undone)):
+            result[-1][name] = states[rating].choice if rating in states else None
     return result
 
 
-def _answers(project: Project, rater: RaterState, current: int) -> list[Shown]:
-    """Return the answers that are shown together, in the order in which they are asked for."""
-    same = [place for place, step in _around(rater.steps, current)]
+def _answers(project: Project, rater: RaterState, current: int) -> list[tuple[str, str, bool, str]]:
+    """Return title, text, whether it is rated now, and what was given, of each answer shown."""
+    page = rater.steps[current].page
+    same = [place for place, step in enumerate(rater.steps) if step.page == page]
     result = []
     for letter, place in enumerate(same):
         title = f"Answer {LETTERS[letter] if letter < len(LETTERS) else letter + 1}"
-        result.append(
-            Shown(
-                title if len(same) > 1 else "Answer",
-                project.items[rater.steps[place].item].answers[0],
-                place == current,
-                None if place == current else _given(project, rater, place) or None,
-            )
-        )
+        text = project.items[rater.steps[place].item].answers[0]
+        now = place == current
+        given = "" if now else _given(project, rater, place)
+        result.append((title if len(same) > 1 else "Answer", text, now, given))
     return result
-
-
-def _around(steps: Sequence[Step], current: int) -> list[tuple[int, Step]]:
-    """Return the steps of the page of step ``current``: they follow each other."""
-    page = steps[current].page
-    first = current
-    while first > 0 and steps[first - 1].page == page:
-        first -= 1
-    end = current
-    while end < len(steps) and steps[end].page == page:
-        end += 1
-    return [(place, steps[place]) for place in range(first, end)]
 
 
 @cache
@@ -325,5 +241,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"visible": visible, "amount": amount, "cut": cut}
-    environment.filters["markdown"] = markdown_html
+    environment.filters |= {"markdown": markdown_html, "blank": is_blank}
     return environment

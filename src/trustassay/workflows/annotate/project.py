@@ -97,9 +97,7 @@ def shares_in_order(
 
 
 def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> list[Step]:
-    """Return what a rater is asked of the pages with these numbers, in their order; within a page
-    the order is drawn.
-    """
+    """Return what a rater is asked of the pages with these numbers, each page shuffled."""
     return [
         Step(item, 0, place)
         for place, number in enumerate(numbers)
@@ -132,9 +130,7 @@ def order_with_repeats(size: int, again: float, rng: np.random.Generator) -> lis
 def steps(
     pages: Sequence[Page], rater: str, again: float, seed: int, *, pairs: bool = False
 ) -> list[Step]:
-    """Return what a rater is asked, in order. Within a page the order is drawn as well, and the
-    sides of pairs.
-    """
+    """Return what a rater is asked; drawn are the order of pages, within them, and sides."""
     rng = generator(seed, "annotate", "order", rater)
     result = []
     for number, (place, repeat) in enumerate(order_with_repeats(len(pages), again, rng)):
@@ -371,9 +367,7 @@ class Project:
         return line
 
     def row_key(self, rater: str, step: int) -> str:
-        """Return the name of a step in a sheet. It says nothing of the answer, and no other session
-        has it.
-        """
+        """Return the name of a step in a sheet, which no other session has."""
         text = json.dumps([self.start, rater, step], sort_keys=True)
         return "k" + hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
@@ -381,9 +375,7 @@ class Project:
 def _planned_pages(
     plan: LabelPlan, items: Sequence[Item], *, together: bool
 ) -> list[tuple[int, ...]]:
-    """Return the answers of a plan that are among the items, in its order: one a page, or all of a
-    draw together.
-    """
+    """Return the answers of a plan that are among the items: one a page, or a draw together."""
     places = {item.id: place for place, item in enumerate(items)}
     pages: list[tuple[int, ...]] = []
     for draw in plan.draws:

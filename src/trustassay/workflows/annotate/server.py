@@ -36,12 +36,7 @@ class Links:
     """
 
     def __init__(self, ratings: Path, raters: Sequence[str]) -> None:
-        """Read the tokens that there are, and make those that are missing.
-
-        Raises:
-            InputError: the file is damaged.
-            OSError: it cannot be read or written.
-        """
+        """Read the tokens, and make those that are missing; InputError: the file is damaged."""
         path = ratings.with_name(f".{ratings.name}.links")
         known = _read_tokens(path)
         new = {name: secrets.token_urlsafe(BYTES) for name in raters if name not in known}
@@ -109,6 +104,8 @@ GRACE_S = 3
 NUMBER = re.compile("[0-9]{1,9}")
 LONGEST_TAB = 64
 ELSEWHERE = "this rater is already rating in another tab."
+ACTS = ("rate", "skip", "undo", "reopen")
+"""What a rater can do, by the name under which a form is sent."""
 ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
 HEADERS = {
     "content-security-policy": (
@@ -121,7 +118,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
 }
 Fields = dict[str, str]
-Act = Callable[[str, Fields], Awaitable[object]]
 Tell = Callable[[str], None]
 """Says something to whoever started the server; it is never told what an answer says."""
 
@@ -163,14 +159,14 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
             return PlainTextResponse(ELSEWHERE, 409)
         return Response(status_code=204)
 
-    def acts(act: Act) -> Callable[[Request], Awaitable[Response]]:
+    def acts(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             rater, fields = who(request), await _fields(request)
             if not tabs.claim(rater.name, fields.get("tab", "")[:LONGEST_TAB]):
                 return PlainTextResponse(ELSEWHERE, 409)
             open_before = rater.current is not None
             try:
-                await act(rater.name, fields)
+                await _act(session, name, rater.name, fields)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
@@ -202,31 +198,24 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
     routes = [Route(f"/{name}", file) for name in ASSETS]
     routes += [Route("/{token}", shown), Route("/{token}/ratings", listed)]
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))
-    for name, act in _acts(session).items():
-        routes.append(Route(f"/{{token}}/{name}", acts(act), methods=["POST"]))
+    routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTS]
     handlers: Any = {HTTPException: _nothing, Exception: failed}
     result = Starlette(routes=routes, exception_handlers=handlers)
     result.router.redirect_slashes = False
     return _with_headers(result)
 
 
-def _acts(session: Session) -> dict[str, Act]:
-    """Return what a rater can do, by the name under which a form is sent."""
-
-    async def rate(rater: str, fields: Fields) -> None:
-        step = _number(fields, "step")
-        await session.rate(rater, step, fields.get("choice", ""), fields.get("note", ""))
-
-    async def skip(rater: str, fields: Fields) -> None:
-        await session.skip(rater, _number(fields, "step"), fields.get("note", ""))
-
-    async def undo(rater: str, fields: Fields) -> None:
-        await session.undo(rater, _number(fields, "last"))
-
-    async def reopen(rater: str, _fields: Fields) -> None:
-        await session.reopen(rater)
-
-    return {"rate": rate, "skip": skip, "undo": undo, "reopen": reopen}
+async def _act(session: Session, name: str, rater: str, fields: Fields) -> None:
+    choice, note = fields.get("choice", ""), fields.get("note", "")
+    match name:
+        case "rate":
+            await session.rate(rater, _number(fields, "step"), choice, note)
+        case "skip":
+            await session.skip(rater, _number(fields, "step"), note)
+        case "undo":
+            await session.undo(rater, _number(fields, "last"))
+        case _:
+            await session.reopen(rater)
 
 
 async def _nothing(_request: Request, error: Exception) -> Response:
@@ -250,11 +239,7 @@ def _with_headers(application: ASGIApp) -> ASGIApp:
 
 
 async def _fields(request: Request) -> Fields:
-    """Read a form. What is not UTF-8 is replaced, of a field that comes twice the last one counts.
-
-    Raises:
-        HTTPException: it is too large.
-    """
+    """Read a form: what is not UTF-8 is replaced, of a field that comes twice the last counts."""
     body = b""
     async for piece in request.stream():
         body += piece

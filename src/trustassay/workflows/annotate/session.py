@@ -29,12 +29,7 @@ class RatingsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open and claim a file, which is made if there is none.
-
-        Raises:
-            InputError: another process holds it.
-            OSError: it cannot be opened for writing.
-        """
+        """Open and claim a file, or a new one; InputError: another process holds it."""
         self.path = path
         with named(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
@@ -122,26 +117,16 @@ class RatingsFile:
         self._size += len(lines)
 
     def _check_place(self) -> None:
-        """Raise an :class:`OSError` unless the file still stands under its name as it was written:
-        lines would go into a file that nobody finds again.
-        """
-        own, there = os.fstat(self._file), self.path.stat()
-        if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino):
+        """Raise an :class:`OSError` unless the file stands under its name as it was written."""
+        own = os.fstat(self._file)
+        if not os.path.samestat(own, self.path.stat()):
             raise OSError(errno.ESTALE, "another file stands in its place; put it back", self.path)
         if own.st_size != self._size:
-            raise OSError(
-                errno.ESTALE,
-                "something else changed it; end this process, look at it "
-                "and run the same command again",
-                self.path,
-            )
+            words = "something else changed it; end this process, look at it and run the same"
+            raise OSError(errno.ESTALE, f"{words} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
-        """Store one line; it is on disk when this returns.
-
-        Raises:
-            OSError: it could not be stored.
-        """
+        """Store one line; it is on disk when this returns; OSError: it could not be stored."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((encoded(line), stored))
         if self._writing is None or self._writing.done():
@@ -151,16 +136,16 @@ class RatingsFile:
     async def _write_waiting(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
+            error = None
             try:
                 await asyncio.to_thread(self.write, b"".join(line for line, _ in batch))
-            except OSError as error:
-                for _, stored in batch:
-                    if not stored.done():
-                        stored.set_exception(error)
-            else:
-                for _, stored in batch:
-                    if not stored.done():
-                        stored.set_result(None)
+            except OSError as failed:
+                error = failed
+            for stored in (future for _, future in batch if not future.done()):
+                if error:
+                    stored.set_exception(error)
+                else:
+                    stored.set_result(None)
 
     async def drain(self) -> None:
         """Wait until everything that was appended is on disk."""
@@ -267,30 +252,22 @@ class Session:
     """The raters of a project, and the file that holds what they do."""
 
     def __init__(self, project: Project, file: RatingsFile, journal: Journal) -> None:
-        """Go on with what the file holds.
-
-        Raises:
-            InputError: a line of it belongs to nothing that was asked.
-        """
+        """Go on with what the file holds; InputError: a line belongs to nothing that was asked."""
         self.project, self._file = project, file
         self.scales = project.scales
         self.raters = {
             name: RaterState(name, steps, len(self.scales)) for name, steps in project.steps.items()
         }
-        self._take_up(journal)
-
-    def _take_up(self, journal: Journal) -> None:
-        items = self.project.items
+        items = project.items
         places = {
             (name, items[step.item].id, step.repeat): place
             for name, rater in self.raters.items()
             for place, step in enumerate(rater.steps)
         }
-        known = set(self.raters)
         scales = {scale.name: place for place, scale in enumerate(self.scales)}
         for where, line in journal.lines:
             rater = line["rater"]
-            if rater not in known and "raters" not in self.project.start:
+            if rater not in self.raters and "raters" not in project.start:
                 continue  # a rater who takes no part this time
             step = places.get((rater, line["item"], line.get("repeat", 0)))
             if step is None:
@@ -346,9 +323,7 @@ class Session:
         return await self._store(rater, rating, State(value, _tidy(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
-        """Leave a step without the ratings that it has not; without all if it has all. Errors as of
-        :meth:`rate`.
-        """
+        """Leave a step without the ratings that it lacks, without all if it has all."""
         result, ratings = self.raters[rater], self._ratings(rater, step)
         for rating in [one for one in ratings if one not in result.done] or ratings:
             await self._store(rater, rating, State(None, _tidy(note)))

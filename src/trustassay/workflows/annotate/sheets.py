@@ -85,13 +85,13 @@ def _columns(project: Project) -> dict[str, Scale]:
 
 def _cells(project: Project, step: Step) -> list[str]:
     item = project.items[step.item]
-    answers = tuple(reversed(item.answers)) if step.swapped else item.answers
-    gold = ["\n".join(" / ".join(aliases) for aliases in item.golds)]
+    golds = "\n".join(" / ".join(aliases) for aliases in item.golds)
+    gold = [golds] if project.options.shows_gold else []
     passages = "\n\n".join(
         f"[{number}] {document.title}\n{document.text}"
         for number, document in enumerate(item.documents, 1)
     )
-    return [item.question, *answers, *(gold if project.options.shows_gold else []), passages]
+    return [item.question, *item.sides(swapped=step.swapped), *gold, passages]
 
 
 def read_sheet(project: Project, path: Path) -> list[Row]:

@@ -37,9 +37,10 @@ from trustassay.statistics.correlation import (
 from trustassay.statistics.intervals import FEWEST, Estimate
 from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
+from trustassay.workflows.json_form import fields_as_json
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
 from trustassay.workflows.study.figures import Resampling, estimates
-from trustassay.workflows.study.labels import Label, label_options, labelled
+from trustassay.workflows.study.labels import Label, LabelOptions, label_options, labelled
 
 Floats = NDArray[np.float64]
 AT_MOST = (0.05, 0.1, 0.2)
@@ -83,16 +84,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "runs": list(self.runs),
-            "figures": {
-                row: {name: one.to_dict() for name, one in own.items()}
-                for row, own in self.figures.items()
-            },
-            "notes": list(self.notes),
-            "seed": self.seed,
-            "calibrator": self.calibrator.to_dict(),
-        }
+        return fields_as_json(self, "runs", "figures", "notes", "seed", "calibrator")
 
 
 @door()
@@ -146,7 +138,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     for column in columns:
         failed[list(column.failed)] = True
     table = np.stack(
-        [one.sign * _raw(column) for one, column in zip(inputs, columns, strict=True)], axis=1
+        [one.sign * column.as_given for one, column in zip(inputs, columns, strict=True)], axis=1
     )
     used &= ~failed
     rows = Rows(table, result.values, answers.questions).of(used)
@@ -165,23 +157,19 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         fitted.model,
         kept,
         _spreads(answers, columns, used),
-        {name: _kept(one) for name, one in figures[CALIBRATED].items()},
+        {
+            name: {"value": one.value, "low": None, "high": None, "n": one.n}  # see _figures
+            for name, one in figures[CALIBRATED].items()
+        },
         f"trustassay {version('trustassay')}",
     )
     notes = [*answers.notes, *_notes(result, columns, inputs, rows, failed), *_missing(figures)]
     if len(columns) == 1:
-        repeat = _command(paths, result.name if label else "", ratings, positive, machines, fields)
+        repeat = _command(paths, result.name if label else "", options)
         notes += _better(answers, columns[0], inputs[0], result.values, repeat)
-    return Calibration(
-        calibrator,
-        [str(path) for path in paths],
-        figures,
-        fitted.out_of_fold,
-        score,
-        rows.right,
-        notes,
-        seed,
-    )
+    named = [str(path) for path in paths]
+    chances = fitted.out_of_fold
+    return Calibration(calibrator, named, figures, chances, score, rows.right, notes, seed)
 
 
 def _check(risks: Sequence[float], confidence: float, method: str, resamples: int) -> None:
@@ -222,11 +210,6 @@ def _columns(answers: Answers, names: Sequence[str]) -> list[Column]:
         if name not in known:
             raise UnknownNameError(did_you_mean("score of the runs", name, known))
     return [known[name] for name in dict.fromkeys(names)]
-
-
-def _raw(column: Column) -> Floats:
-    """Return the scores as the metric gives them."""
-    return column.values if column.raw is None else column.raw
 
 
 def _input(column: Column, lower: Sequence[str]) -> Input:
@@ -281,7 +264,7 @@ def _spreads(
     for column in answers.columns:
         if (column.metric, column.settings) in settings:
             name = f"{column.metric}.{column.part}" if column.part else column.metric
-            result[name] = spread_of(_raw(column)[used], answers.questions[used])
+            result[name] = spread_of(column.as_given[used], answers.questions[used])
     return result
 
 
@@ -324,7 +307,7 @@ def _better(
         and one.kind in ("metric", "part")
         and not np.array_equal(one.values, column.values, equal_nan=True)
     ]
-    mine = used.sign * _raw(column)
+    mine = used.sign * column.as_given
     tests = []
     for one in others:
         there = ~np.isnan(one.values + mine + labels)
@@ -346,29 +329,17 @@ def _better(
     return result
 
 
-def _command(
-    runs: Sequence[Path],
-    label: str,
-    ratings: str | os.PathLike[str] | None,
-    positive: str | Sequence[str],
-    machines: Collection[str],
-    fields: Mapping[str, str] | None,
-) -> list[str]:
+def _command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[str]:
     """Return the command that reads the same labels of the same runs."""
-    options = [
+    given = [
         ("--label", [label] if label else []),
-        ("--ratings", [] if ratings is None else [str(ratings)]),
-        ("--positive", as_list(positive)),
-        ("--machine", sorted(machines)),
-        ("--field", [f"{name}={column}" for name, column in (fields or {}).items()]),
+        ("--ratings", [str(options.ratings)] if options.ratings else []),
+        ("--positive", options.positive),
+        ("--machine", sorted(options.machines)),
+        ("--field", [f"{name}={column}" for name, column in options.columns.items()]),
     ]
-    given = [word for option, values in options for value in values for word in (option, value)]
-    return ["trustassay", "calibrate", *map(str, runs), *given]
-
-
-def _kept(one: Estimate) -> dict[str, Any]:
-    low, high = one.interval or (None, None)
-    return {"value": one.value, "low": low, "high": high, "n": one.n}
+    words = [word for option, values in given for value in values for word in (option, value)]
+    return ["trustassay", "calibrate", *map(str, runs), *words]
 
 
 def _notes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
 from trustassay.statistics.calibration import (
     Combination,
-    Fit,
     Method,
     Predict,
     choose_method,
@@ -104,30 +103,22 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
     folds = fold_numbers(
         known.questions, known.right, min(FOLDS, rarer), generator(seed, "calibrate", "folds")
     )
-    told[scored] = out_of_fold(
-        _fitting(method, seed), known.scores[:, 0], known.right, known.questions, folds.tolist()
-    )
-    chosen = method or _chosen(known.scores[:, 0], known.right, known.questions, seed)
-    fitted: Model
-    if chosen == "isotonic":
-        fitted = fit_isotonic(known.scores[:, 0], known.right)
-    else:
-        fitted = fit_logistic(known.scores[:, 0], known.right)
+
+    def of_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
+        """Do all that is done, the choice of the method included."""
+        chosen = method
+        if chosen is None:
+            chosen = choose_method(x, y, of, generator(seed, "calibrate", "method")).method
+        return chosen, (fit_isotonic if chosen == "isotonic" else fit_logistic)(x, y)
+
+    def predicts(x: Floats, y: Floats, of: Places) -> Predict:
+        _, model = of_method(x, y, of)
+        return model.at if isinstance(model, Isotonic) else model.probabilities
+
+    given = known.scores[:, 0], known.right, known.questions
+    told[scored] = out_of_fold(predicts, *given, folds.tolist())
+    chosen, fitted = of_method(*given)
     return Fitted(fitted, chosen, told, rows, rows.scores[:, 0])
-
-
-def _fitting(method: Method | None, seed: int) -> Fit:
-    """Return the whole procedure, the choice of the method included."""
-
-    def fitting(x: Floats, y: Floats, of: Places) -> Predict:
-        chosen = method or _chosen(x, y, of, seed)
-        return fit_isotonic(x, y).at if chosen == "isotonic" else fit_logistic(x, y).probabilities
-
-    return fitting
-
-
-def _chosen(x: Floats, y: Floats, of: Places, seed: int) -> Method:
-    return choose_method(x, y, of, generator(seed, "calibrate", "method")).method
 
 
 def promises(
@@ -147,41 +138,29 @@ def promises(
         if passed is None:
             needed = questions_needed(*given, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
-        why = "" if passed else _why_none(n, fewest, needed)
-        result.append(_promise(Promise(AMONG_ACCEPTED, alpha, confidence), passed, why, needed))
+        promise = Promise(AMONG_ACCEPTED, alpha, confidence)
+        result.append(_kept(promise, passed, _why_none(n, fewest, needed), needed))
     for alpha in at_most:
         fewest = fewest_questions_of_expected(alpha)
         passed = accepted_and_wrong_threshold(*given, alpha=alpha)
-        why = "" if passed else _why_none(n, fewest, fewest)
-        result.append(
-            _promise(Promise(OF_ALL, alpha, None), passed, why, None if passed else fewest)
-        )
+        promise = Promise(OF_ALL, alpha, None)
+        result.append(_kept(promise, passed, _why_none(n, fewest, fewest), fewest))
     return result
 
 
-def _promise(promise: Promise, result: Threshold | None, why: str, needed: int | None) -> Promise:
+def _kept(promise: Promise, result: Threshold | None, why: str, needed: int | None) -> Promise:
+    """Return a promise with the threshold that keeps it, or why there is none."""
     if result is None:
-        return Promise(
-            promise.kind, promise.at_most, promise.confidence, without=why, needed=needed
-        )
+        return replace(promise, without=why, needed=needed)
     above = None if result.above == -math.inf else result.above
-    return Promise(
-        promise.kind,
-        promise.at_most,
-        promise.confidence,
-        above,
-        result.questions,
-        result.answers,
-        result.wrong,
-    )
+    counts = {name: getattr(result, name) for name in ("questions", "answers", "wrong")}
+    return replace(promise, above=above, **counts)
 
 
 def _why_none(n: int, fewest: int, needed: int | None) -> str:
     if n < fewest:
-        words = f"{n:,} questions test it, at least {fewest:,} are needed"
-        return words + (
-            f", and about {needed:,} by what was seen" if (needed or 0) > fewest else ""
-        )
+        seen = f", and about {needed:,} by what was seen" if (needed or 0) > fewest else ""
+        return f"{n:,} questions test it, at least {fewest:,} are needed{seen}"
     if needed:
         return f"not sure enough with {n:,} questions; about {needed:,} would do by what was seen"
     return "too many wrong answers, also among those with the best scores"

@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
-from trustassay.show.document import Document, Row, Section, Table, Text, curves
+from trustassay.show import document
 from trustassay.show.plots import Line, Plot
-from trustassay.show.text import amount, ends_text
-from trustassay.statistics.intervals import Estimate
+from trustassay.show.text import amount
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (
     FEWEST_KEPT,
-    cell,
     kept_points,
     reliability_points,
+    with_interval,
 )
 
 Floats = NDArray[np.float64]
@@ -36,26 +35,23 @@ def headline(result: Calibration) -> str:
     )
 
 
-def figure_rows(result: Calibration) -> list[Row]:
+def figure_rows(result: Calibration) -> list[document.Row]:
     """Return the figures of each row as text, each with its interval."""
     return [
-        Row(
+        document.Row(
             f"{row}, out of fold" if row == CALIBRATED else row,
-            [_with_interval(own[name]) for name in FIGURES],
+            [with_interval(own[name]) for name in FIGURES],
         )
         for row, own in result.figures.items()
     ]
 
 
-def _with_interval(result: Estimate) -> str:
-    ends = ends_text(result.interval)
-    return f"{cell(result)} ({ends})" if ends else cell(result)
-
-
-def promise_rows(made: Calibrator) -> list[Row]:
+def promise_rows(made: Calibrator) -> list[document.Row]:
     """Return each promise with its threshold and the labelled answers that it accepts."""
     return [
-        Row(promise_in_words(one.kind, one.at_most, one.confidence), _promise_cells(made, one))
+        document.Row(
+            promise_in_words(one.kind, one.at_most, one.confidence), _promise_cells(made, one)
+        )
         for one in made.promises
     ]
 
@@ -85,18 +81,20 @@ def write_page(result: Calibration, path: Path) -> None:
         "folds share their answers."
     )
     tables = [
-        Table("Probability", list(FIGURES.values()), rows, "How good the probabilities are", note),
-        Table("Promise", PROMISES, kept, "What is accepted", "Of the labelled answers."),
+        document.Table(
+            "Probability", list(FIGURES.values()), rows, "How good the probabilities are", note
+        ),
+        document.Table("Promise", PROMISES, kept, "What is accepted", "Of the labelled answers."),
     ]
-    plots = curves([name for name, _ in _series(result)], list(_plots(result)))
+    plots = document.curves([name for name, _ in _series(result)], list(_plots(result)))
     title = f"Probability of being right ({made.label})"
-    Document(
+    document.Document(
         "calibrate",
         "Calibration: " + ", ".join(Path(run).name for run in result.runs),
         facts,
         "From scores to the probability that an answer is right.",
         result.notes,
-        [Section(title, [Text(headline(result), "headline"), *plots, *tables])],
+        [document.Section(title, [document.Text(headline(result), "headline"), *plots, *tables])],
     ).write(path)
 
 

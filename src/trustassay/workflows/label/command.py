@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.journal import UNEQUAL
 from trustassay.data.records import InputError
@@ -17,6 +16,7 @@ from trustassay.errors import UsageError, did_you_mean, door
 from trustassay.show.text import amount
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.json_form import fields_as_json
 from trustassay.workflows.label.plan import (
     AnswerKey,
     Batch,
@@ -40,7 +40,6 @@ from trustassay.workflows.label.population import (
 )
 from trustassay.workflows.study.answers import as_list
 
-Floats = NDArray[np.float64]
 PROPOSED = 50
 WIDTH = 0.05
 MOST_MODELS = 10
@@ -72,15 +71,11 @@ class Labelling:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        plain = ("answers", "units", "unit", "drawn", "rated", "used", "equal")
+        names = ("plan", "answers", "units", "unit", "drawn", "rated", "used", "equal", "scores")
         return {
-            "plan": str(self.plan),
-            **{name: getattr(self, name) for name in plain},
-            "scores": list(self.scores),
+            **fields_as_json(self, *names),
             "proposed": [{"id": one, "model": model} for one, model in self.proposed],
-            "figures": [one.to_dict() for one in self.figures],
-            "needs": [one.to_dict() for one in self.needs],
-            "notes": list(self.notes),
+            **fields_as_json(self, "figures", "needs", "notes"),
         }
 
 
@@ -262,7 +257,8 @@ class _Work:
                     "to choose, and `study` reads them all"
                 )
             return []
-        slope = self.figure.target(self.population, self._expected(labels))
+        expected = np.where(np.isnan(self.labels), labels.predictions, self.labels)
+        slope = self.figure.target(self.population, expected)
         spread = np.ones(len(left)) if slope is None else labels.spread(slope.slope)[left]
         batches = len(self.plan.batches) if self.plan else 0
         rng = generator(self.start["seed"], "label", "batch", str(batches))
@@ -282,10 +278,6 @@ class _Work:
         self.plan = read_plan(self.path)
         return [key for draw in made for key in draw.answers]
 
-    def _expected(self, labels: Labels) -> Floats:
-        """Return the labels that there are, and what is expected of the others."""
-        return np.where(np.isnan(self.labels), labels.predictions, self.labels)
-
     def told(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
         """Return what the labels of the plan say."""
         assert self.plan
@@ -300,11 +292,10 @@ class _Work:
         done = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
         figures: list[LabelFigure] = []
         needs: list[Need] = []
-        if any(draw.probability is not None for draw in draws):
+        if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
             every = dict.fromkeys([self.figure, *_others(self.population)])
             figures = [measured(one, self.population, labels, used) for one in every]
-            drawn = [draw.unit for draw in draws if draw.probability is not None]
             needs = _needs(figures[0], width, int(np.isin(units, drawn).sum()), beyond)
         return Labelling(
             self.path,
@@ -341,10 +332,8 @@ class _Work:
 def _needs(first: LabelFigure, width: float, labels: int, beyond: bool) -> list[Need]:
     if first.estimate is None or first.without:
         return []
-    result = [wide_enough(first, width, labels, beyond=beyond)]
-    if first.figure.signed:
-        result.append(told_apart(first, labels, beyond=beyond))
-    return result
+    apart = [told_apart(first, labels, beyond=beyond)] if first.figure.signed else []
+    return [wide_enough(first, width, labels, beyond=beyond), *apart]
 
 
 def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
@@ -354,7 +343,7 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
         return Figure("auroc", (auroc,))
     if compare is None:
         return Figure()
-    models = [name for name in population.models if name]
+    models = population.models
     scores = [column.name for column in population.answers.columns]
     if compare[0] == compare[1]:
         raise UsageError(f"compare: expected two different names, got {compare[0]!r} twice")
@@ -363,20 +352,17 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
     if all(name in scores for name in compare):
         return Figure("auroc difference", compare)
     strange = next(name for name in compare if name not in models or name not in scores)
-    known = ", ".join([*models, *scores])
-    hint = did_you_mean("model or score", strange, [*models, *scores])
-    if strange in (*models, *scores):
-        hint = "expected two models, or two scores"
-    raise InputError(f"compare {' '.join(compare)}: {hint}; models and scores here: {known}")
+    known = [*models, *scores]
+    hint = "expected two models, or two scores"
+    if strange not in known:
+        hint = did_you_mean("model or score", strange, known)
+    here = f"models and scores here: {', '.join(known)}"
+    raise InputError(f"compare {' '.join(compare)}: {hint}; {here}")
 
 
 def _others(population: Population) -> list[Figure]:
     """Return the figures that are given beside the wanted one."""
-    models = [name for name in population.models if name]
-    shares = [Figure("share of", (name,)) for name in models] if len(models) > 1 else []
+    models = population.models if 1 < len(population.models) <= MOST_MODELS else ()
     scores = [one.name for one in population.answers.columns if one.kind == "metric"]
-    return [
-        Figure(),
-        *(shares if len(shares) <= MOST_MODELS else ()),
-        *(Figure("auroc", (name,)) for name in scores),
-    ]
+    shares = [Figure("share of", (name,)) for name in models]
+    return [Figure(), *shares, *(Figure("auroc", (name,)) for name in scores)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,78 +72,71 @@ def read_plan(path: Path) -> LabelPlan:
             names file, line and field.
         OSError: it cannot be read.
     """
-    reading = _Reading(path)
+    start: dict[str, Any] = {}
+    batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
+    seen: set[AnswerKey] = set()
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if line.endswith(b"\n"):
-                reading.take(f"{path}:{number}", line)
-    if not reading.start:
-        raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
-    batches = [Batch(known, draws) for known, draws in reading.batches]
-    return LabelPlan(path, reading.start, batches)
-
-
-class _Reading:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.start: dict[str, Any] = {}
-        self.batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
-        self.seen: set[AnswerKey] = set()
-
-    def take(self, where: str, line: bytes) -> None:
-        try:
-            content = json.loads(line)
-        except (ValueError, RecursionError):
-            raise InputError(f"{where}: damaged (is not JSON); restore or remove it") from None
-        if not isinstance(content, dict):
-            raise InputError(f"{where}: damaged (expected an object); restore or remove it")
-        action = content.get("action")
-        if not self.start:
-            self._begin(where, content)
-        elif action == "batch":
-            self.batches.append((_keys(where, "known", content.get("known")), []))
-        elif action == "draw" and self.batches:
-            self._draw(where, content)
-        else:
-            raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
-
-    def _begin(self, where: str, content: dict[str, Any]) -> None:
-        if content.get("kind") != KIND:
-            raise InputError(f"{where}: not a plan that `trustassay label` wrote; name another")
-        if content.get("version") != VERSION:
-            raise InputError(
-                f"{where}: version: expected {VERSION}, got {content.get('version')!r:.40}; "
-                "it was written by another release of trustassay"
-            )
-        expected: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-            "input": (str, "a text"),
-            "unit": (str, "a text"),
-            "chances": (str, "a text"),
-            "scores": (list, "a list"),
-            "models": (list, "a list"),
-            "seed": (int, "a whole number"),
-        }
-        for name, (kind, words) in expected.items():
-            if not isinstance(content.get(name), kind):
+            if not line.endswith(b"\n"):
+                continue
+            where, content = f"{path}:{number}", _read_line(f"{path}:{number}", line)
+            action = content.get("action")
+            if not start:
+                _check_start(where, content)
+                start = content
+            elif action == "batch":
+                batches.append((_keys(where, "known", content), []))
+            elif action == "draw" and batches:
+                batches[-1][1].append(_read_draw(where, content, seen))
+                seen.update(batches[-1][1][-1].answers)
+            else:
                 raise InputError(
-                    f"{where}: {name}: expected {words}, got {content.get(name)!r:.40}"
+                    f"{where}: action: expected batch, or draw after it, got {action!r}"
                 )
-        self.start = content
-
-    def _draw(self, where: str, content: Mapping[str, Any]) -> None:
-        q = content.get("probability")
-        if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q <= 1:
-            raise InputError(f"{where}: probability: expected above 0 and up to 1, got {q!r:.40}")
-        answers = _keys(where, "answers", content.get("answers"))
-        if not answers:
-            raise InputError(f"{where}: answers: expected one or more, got none")
-        if twice := [key for key in answers if key in self.seen]:
-            raise InputError(f"{where}: answers: {twice[0][0][:40]!r} was drawn before")
-        self.seen.update(answers)
-        self.batches[-1][1].append(PlannedDraw(answers, float(q)))
+    if not start:
+        raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
+    return LabelPlan(path, start, [Batch(known, draws) for known, draws in batches])
 
 
-def _keys(where: str, name: str, given: Any) -> list[AnswerKey]:
+def _read_line(where: str, line: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError(f"{where}: damaged (is not JSON); restore or remove it") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{where}: damaged (expected an object); restore or remove it")
+    return content
+
+
+def _check_start(where: str, content: Mapping[str, Any]) -> None:
+    if content.get("kind") != KIND:
+        raise InputError(f"{where}: not a plan that `trustassay label` wrote; name another")
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{where}: version: expected {VERSION}, got {content.get('version')!r:.40}; it was "
+            "written by another release of trustassay"
+        )
+    kinds = {"input": str, "unit": str, "chances": str, "scores": list, "models": list, "seed": int}
+    words = {str: "a text", list: "a list", int: "a whole number"}
+    for name, kind in kinds.items():
+        if not isinstance(value := content.get(name), kind):
+            raise InputError(f"{where}: {name}: expected {words[kind]}, got {value!r:.40}")
+
+
+def _read_draw(where: str, content: Mapping[str, Any], seen: Collection[AnswerKey]) -> PlannedDraw:
+    q = content.get("probability")
+    if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q <= 1:
+        raise InputError(f"{where}: probability: expected above 0 and up to 1, got {q!r:.40}")
+    answers = _keys(where, "answers", content)
+    if not answers:
+        raise InputError(f"{where}: answers: expected one or more, got none")
+    if twice := [key for key in answers if key in seen]:
+        raise InputError(f"{where}: answers: {twice[0][0][:40]!r} was drawn before")
+    return PlannedDraw(answers, float(q))
+
+
+def _keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
+    given = content.get(name)
     if not isinstance(given, list):
         raise InputError(f"{where}: {name}: expected a list, got {given!r:.40}")
     result = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.journal import Journal, is_journal, read_journal
+from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics.active import Estimate, Labels, Target, auroc_target, mean_target
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_interval, too_few
+from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
 from trustassay.workflows.study.labels import Label, LabelOptions, labelled, pooled
@@ -47,8 +49,7 @@ class LabelSource:
 class Population:
     """All answers that are asked about.
 
-    units: the number of each answer's question, or its own. models: whose answers, in order; empty
-    names where samples name none. remarks: for the user.
+    units: the number of each answer's question, or its own. remarks: for the user.
     """
 
     answers: Answers
@@ -63,8 +64,8 @@ class Population:
 
     @property
     def models(self) -> list[str]:
-        """The models that wrote the answers, in the order of the runs."""
-        return list(dict.fromkeys(row.model for row in self.answers.rows))
+        """The models that are named for answers, in the order of the runs."""
+        return list(dict.fromkeys(row.model for row in self.answers.rows if row.model))
 
     @property
     def clustered(self) -> bool:
@@ -82,20 +83,14 @@ class Population:
         return np.array([row.model == name for row in self.answers.rows])
 
     def column(self, name: str) -> Column:
-        """Return a score by its name.
-
-        Raises:
-            InputError: the runs have none of that name.
-        """
+        """Return a score by its name; InputError: the runs have none of that name."""
         by_name = {column.name: column for column in self.answers.columns}
         if name not in by_name:
             raise InputError(did_you_mean("score", name, by_name))
         return by_name[name]
 
     def features(self, names: Sequence[str]) -> Floats:
-        """Return the scores as normal scores of their ranks, shape (N, k): they have no scale then,
-        and a missing one stands in the middle.
-        """
+        """Return normal scores of ranks, shape (N, k), which have no scale; 0 if missing."""
         columns = [_normal_scores(self.column(name).values) for name in names]
         empty = np.empty((len(self.answers.rows), 0))
         return np.stack(columns, axis=1) if columns else empty
@@ -125,42 +120,33 @@ def read_population(
         if left := sum(row.model in models for row in answers.rows) - len(kept):
             remarks.append(f"left out, since only one of the models answered: {left:,}")
         answers = _only(answers, kept)
-    seen: set[AnswerKey] = set()
-    for row in answers.rows:
-        if (row.id, row.model) in seen:
+    counts = Counter((row.id, row.model) for row in answers.rows)
+    for (name, _), count in counts.items():
+        if count > 1:
             raise InputError(
-                f"two answers have the id {row.id[:40]!r} and the same model, so ratings cannot "
+                f"two answers have the id {name[:40]!r} and the same model, so ratings cannot "
                 "tell them apart; give samples a `model`, or name one run"
             )
-        seen.add((row.id, row.model))
     each = np.arange(len(answers.rows))
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
 
 
 def _answered_by_all(answers: Answers, models: Sequence[str]) -> list[int]:
-    by_question: dict[str, set[str]] = {}
-    for row in answers.rows:
-        by_question.setdefault(row.question, set()).add(row.model)
-    wanted = set(models)
+    known = {(row.question, row.model) for row in answers.rows}
     return [
         place
         for place, row in enumerate(answers.rows)
-        if row.model in wanted and wanted <= by_question[row.question]
+        if row.model in models and all((row.question, model) in known for model in models)
     ]
 
 
 def _only(answers: Answers, kept: Sequence[int]) -> Answers:
-    places = list(kept)
-    new = {old: place for place, old in enumerate(places)}
-    return replace(
-        answers,
-        rows=[answers.rows[place] for place in places],
-        columns=[replace(one, values=one.values[places]) for one in answers.columns],
-        of_run={
-            run: [new[place] for place in own if place in new]
-            for run, own in answers.of_run.items()
-        },
-    )
+    new = {old: place for place, old in enumerate(kept)}
+    of_run = {
+        run: [new[place] for place in own if place in new] for run, own in answers.of_run.items()
+    }
+    columns = [replace(one, values=one.values[list(kept)]) for one in answers.columns]
+    return replace(answers, rows=[answers.rows[at] for at in kept], columns=columns, of_run=of_run)
 
 
 def _normal_scores(values: Floats) -> Floats:
@@ -187,11 +173,18 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     made = []
     if source.field:
         made += [(source.field, labelled(population.answers, [source.field], options).labels[-1])]
+    columns = dict(source.columns or {})
     for path in source.ratings:
-        if _has_ratings(path, source):
-            own = replace(options, ratings=path, columns=dict(source.columns or {}))
+        journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
+        states = [] if journal is None else journal.last_states()
+        if journal is None or any(line.get("rating") is not None for _, line in states):
+            own = replace(options, ratings=path, columns=columns)
             made.append((str(path), labelled(population.answers, [], own).labels[-1]))
-            _check_levels(path, source)
+            choices = journal.start.get("choices") if journal else None
+            whole = source.at_least is None and not source.positive  # no scale of several levels,
+            if whole and isinstance(choices, list) and len(choices) > 2:  # even if two were used
+                named = ", ".join(map(str, choices))
+                raise InputError(f"{path}: has the levels {named}; {WANTED}")
     for name, label in made:
         values = _right(name, label, source.at_least)
         both = ~np.isnan(values) & ~np.isnan(result)
@@ -202,25 +195,6 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
             )
         result = np.where(np.isnan(values), result, values)
     return result
-
-
-def _journal(path: Path, source: LabelSource) -> Journal:
-    return read_journal(path).of_rubric((source.columns or {}).get("rating"))
-
-
-def _has_ratings(path: Path, source: LabelSource) -> bool:
-    """Whether a file has ratings: one that ``annotate`` has begun may have none yet."""
-    if not is_journal(path):
-        return True
-    return any(line.get("rating") is not None for _, line in _journal(path, source).last_states())
-
-
-def _check_levels(path: Path, source: LabelSource) -> None:
-    """Refuse a scale of several levels without a threshold, also where two of them were used."""
-    if source.at_least is None and is_journal(path):
-        choices = _journal(path, source).start.get("choices")
-        if isinstance(choices, list) and len(choices) > 2 and not source.positive:
-            raise InputError(f"{path}: has the levels {', '.join(map(str, choices))}; {WANTED}")
 
 
 WANTED = (
@@ -262,9 +236,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Figure:
-    """What is asked of the answers: of ``share of`` a model, of ``auroc`` a score is named, of a
-    difference two of them.
-    """
+    """What is asked of the answers; ``names``: a model or a score, of a difference two."""
 
     kind: FigureKind = "share"
     names: tuple[str, ...] = ()
@@ -276,7 +248,7 @@ class Figure:
             case "share":
                 return "share right"
             case "share of":
-                return f"share right: {self.names[0] or 'no model named'}"
+                return f"share right: {self.names[0]}"
             case "difference":
                 return f"share right: {self.names[0]} – {self.names[1]}"
             case "auroc":
@@ -329,19 +301,12 @@ class LabelFigure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "figure": self.figure.kind,
-            "of": list(self.figure.names),
-            "value": self.value,
-            "interval": self.interval,
-            "beyond": self.beyond,
-            "evenly": self.evenly,
-            "without": self.without,
-        }
+        numbers = fields_as_json(self, "value", "interval", "beyond", "evenly", "without")
+        return {"figure": self.figure.kind, "of": list(self.figure.names), **numbers}
 
 
 @dataclass(frozen=True)
-class Need:
+class Need(JsonForm):
     """How many labels more a goal takes: 0 where it is reached, ``None`` where all answers together
     do not reach it. ``evenly``: the same of answers drawn evenly, without scores.
     """
@@ -349,10 +314,6 @@ class Need:
     goal: str
     more: int | None
     evenly: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {"goal": self.goal, "more": self.more, "evenly": self.evenly}
 
 
 def measured(figure: Figure, population: Population, labels: Labels, told: Floats) -> LabelFigure:
@@ -399,45 +360,48 @@ def _possible(interval: Interval, told: Floats) -> Interval:
 
 def wide_enough(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> Need:
     """Return how many labels more make the interval no wider than ``width``. ``labels``: so far."""
-    one = result.estimate
-    assert one is not None
-    goal = f"an interval of {width:g}"
-    now = result.beyond if beyond else result.interval
-    if now is not None and now[1] - now[0] <= width:
-        return Need(goal, 0, None)
-    added = one.between if beyond else 0.0
 
-    def enough(variance: float, draws: float) -> bool:
-        low, high = interval_at(result.figure, one, variance + added, draws)
+    def enough(one: Estimate, variance: float, draws: float) -> bool:
+        low, high = interval_at(result.figure, one, variance, draws)
         return high - low <= width
 
-    return _need(goal, one, enough, labels)
+    goal = f"an interval of {width:g}"
+    return _need(goal, result, labels, lambda low, high: high - low <= width, enough, beyond=beyond)
 
 
 def told_apart(result: LabelFigure, labels: int, *, beyond: bool) -> Need:
     """Return how many labels more show with a power of 80 % at 5 % that a difference is not 0,
     if it is the one that was seen. It is 0 where the interval leaves 0 out already.
     """
-    one = result.estimate
-    assert one is not None
-    goal = f"telling them apart (a difference of {abs(one.value):.3f}, power 80 %)"
-    now = result.beyond if beyond else result.interval
-    if now is not None and not now[0] <= 0 <= now[1]:
-        return Need(goal, 0, None)
+    assert result.estimate
+    goal = f"telling them apart (a difference of {abs(result.estimate.value):.3f}, power 80 %)"
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
+
+    def enough(one: Estimate, variance: float, _draws: float) -> bool:
+        return abs(one.value) >= reach * math.sqrt(variance)
+
+    return _need(
+        goal, result, labels, lambda low, high: not low <= 0 <= high, enough, beyond=beyond
+    )
+
+
+def _need(
+    goal: str,
+    result: LabelFigure,
+    labels: int,
+    reached: Callable[[float, float], bool],
+    enough: Callable[[Estimate, float, float], bool],
+    *,
+    beyond: bool,
+) -> Need:
+    one, now = result.estimate, result.beyond if beyond else result.interval
+    assert one is not None
+    if now is not None and reached(*now):
+        return Need(goal, 0, None)
     added = one.between if beyond else 0.0
-
-    def enough(variance: float, _draws: float) -> bool:
-        return abs(one.value) >= reach * float(np.sqrt(variance + added))
-
-    return _need(goal, one, enough, labels)
-
-
-def _need(goal: str, one: Estimate, enough: Callable[[float, float], bool], labels: int) -> Need:
-    of_one = labels / one.draws
-    result = []
+    more: list[int | None] = []
     for evenly in (False, True):
-        draws = one.draws_for(enough, evenly=evenly)
+        draws = one.draws_for(lambda var, n: enough(one, var + added, n), evenly=evenly)
         never = draws > one.draws + one.left
-        result.append(None if never else max(0, round((draws - one.draws) * of_one)))
-    return Need(goal, result[0], result[1])
+        more.append(None if never else max(0, round((draws - one.draws) * (labels / one.draws))))
+    return Need(goal, *more)

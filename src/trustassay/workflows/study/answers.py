@@ -7,7 +7,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from trustassay.runs.counts import SHOWN
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.sample import question_key
 from trustassay.statistics.resampling import cluster_numbers
+from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
@@ -76,9 +77,14 @@ class Column:
     raw: Floats | None = None
     failed: Collection[int] = ()
 
+    @property
+    def as_given(self) -> Floats:
+        """The scores as the metric gives them."""
+        return self.values if self.raw is None else self.raw
+
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(JsonForm):
     """What a metric took for one sample, on average over the ``samples`` of a run.
 
     requests: by capability. calls, tokens: of chat models. usd: ``None`` where a price is unknown.
@@ -91,10 +97,6 @@ class Cost:
     calls: float
     tokens: float
     usd: float | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,7 @@ class _Reading:
         folder, name, run = RunFolder(path), str(path), finished_run(path)
         if name in self.of_run:
             raise RunFolderError(f"{path}: is named twice")
-        own = self._samples(folder, name)
-        self._assessments(folder, run, name, own, folder.read_summary() or {})
+        self._assessments(folder, run, name, self._samples(folder, name))
 
     def _samples(self, folder: RunFolder, name: str) -> dict[str, int]:
         """Add the samples of a run and return their places by id."""
@@ -204,22 +205,14 @@ class _Reading:
             known.update(dict.fromkeys(_label_fields(record)))
         if len(own) > SHOWN:  # the report lists a selection, under numbers of its own
             for place in own.values():
-                row = self.rows[place]
-                if row.link.startswith(f"{folder.report_path}#"):
-                    self.rows[place] = Answer(
-                        row.id, row.model, row.question, row.words, "", row.fields
-                    )
+                if self.rows[place].link.startswith(f"{folder.report_path}#"):
+                    self.rows[place] = replace(self.rows[place], link="")
         self.known[name] = sorted(known)
         self.of_run[name] = list(own.values())
         return own
 
     def _assessments(
-        self,
-        folder: RunFolder,
-        run: Mapping[str, Any],
-        name: str,
-        own: Mapping[str, int],
-        summary: Mapping[str, Any],
+        self, folder: RunFolder, run: Mapping[str, Any], name: str, own: Mapping[str, int]
     ) -> None:
         infos = metric_infos(folder, run)
         parts = _declared_parts(run)
@@ -246,7 +239,7 @@ class _Reading:
                     _take(scored, place, line.fields, part)
         for key, scored in result.items():
             self._join(key, scored)
-        usage = summary.get("usage", {})
+        usage = (folder.read_summary() or {}).get("usage", {})
         if "prices" in usage:
             self.notes.append(f"{name}: prices of {usage['prices']}")
         used = usage.get("metrics", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +20,7 @@ from trustassay.show.text import amount
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
 from trustassay.workflows.study.figures import (
     ASSOCIATIONS,
@@ -40,7 +42,7 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(JsonForm):
     """An answer on which two scores part; ``label`` is 1 where it is right."""
 
     id: str
@@ -50,13 +52,9 @@ class Case:
     first: float
     second: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
-class RightWhereWrong:
+class RightWhereWrong(JsonForm):
     """Answers about which the first score is right and the second wrong, of ``n`` with both.
 
     wrong: about how many of them the second is wrong. cases: those on which they part farthest.
@@ -68,11 +66,6 @@ class RightWhereWrong:
     wrong: int
     count: int
     cases: Sequence[Case]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        plain: Mapping[str, Any] = {name: getattr(self, name) for name in self.__slots__}
-        return dict(plain) | {"cases": [case.to_dict() for case in self.cases]}
 
 
 def accepted(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
@@ -104,17 +97,10 @@ def right_where_wrong(
         parting = np.flatnonzero(right[0] & ~right[1])
         apart = np.abs(ranks(x[0]) - ranks(x[1]))
         farthest = parting[np.argsort(-apart[parting], kind="stable")][:EXAMPLES]
-        cases = [
-            Case(
-                (row := answers.rows[places[at]]).id,
-                row.model,
-                row.link,
-                float(y[at]),
-                float(x[0][at]),
-                float(x[1][at]),
-            )
-            for at in farthest
-        ]
+        cases = []
+        for at in farthest:
+            row, numbers = answers.rows[places[at]], (y[at], x[0][at], x[1][at])
+            cases.append(Case(row.id, row.model, row.link, *map(float, numbers)))
         wrong = int((~right[1]).sum())
         result.append(
             RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
@@ -157,10 +143,15 @@ class LabelStudy:
         """The figure by which columns are compared."""
         return HEADLINE[self.label.kind]
 
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column, by its name."""
+        return {column.name: column.kind for column in self.columns}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         told = self.label.values[~np.isnan(self.label.values)]
-        kinds = {column.name: column.kind for column in self.columns}
+        kinds = self.kinds
         return {
             "label": self.label.name,
             "kind": self.label.kind,
@@ -174,23 +165,17 @@ class LabelStudy:
                 {
                     "name": name,
                     "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
-                    "figures": _told(figures),
+                    "figures": as_json(figures),
                 }
                 for name, figures in self.figures.items()
             ],
             "covariates": [
-                {"name": name, "figures": _told(figures)}
+                {"name": name, "figures": as_json(figures)}
                 for name, figures in self.covariates.items()
             ],
-            "groups": {
-                by: {
-                    value: {name: _told(figures) for name, figures in group.items()}
-                    for value, group in values.items()
-                }
-                for by, values in self.groups.items()
-            },
-            "tests": [test.to_dict() for test in self.tests],
-            "right_where_wrong": [one.to_dict() for one in self.parting],
+            "groups": as_json(self.groups),
+            "tests": as_json(self.tests),
+            "right_where_wrong": as_json(self.parting),
         }
 
 
@@ -209,16 +194,8 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {
-            "runs": list(self.runs),
-            "answers": self.answers,
-            "questions": self.questions,
-            "notes": list(self.notes),
-            "seed": self.seed,
-            "resamples": self.resamples,
-            "labels": [one.to_dict() for one in self.labels],
-            "costs": [cost.to_dict() for cost in self.costs],
-        }
+        names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
+        return fields_as_json(self, *names)
 
 
 @door()
@@ -262,7 +239,13 @@ def study(  # noqa: PLR0913 - one argument an option
     answers = read_answers(paths, wanted)
     options = label_options(ratings, fields, machines, positive, levels)
     result = labelled(answers, names, options)
-    _check_groups(answers, groups)
+    for name in groups:
+        if not any(group_values(answers, name)):
+            known = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
+            raise InputError(
+                f"--by {name}: no sample has it; fields with numbers or short texts: "
+                f"{', '.join(known) or 'none'}"
+            )
     columns = [*answers.columns, *result.judges]
     studied = [
         _of_label(answers, columns, label, groups, seed, resamples) for label in result.labels
@@ -296,8 +279,7 @@ def _of_label(
     def resampling(*purpose: str) -> Resampling:
         return Resampling(generator(seed, "study", label.name, *purpose), resamples)
 
-    figures: dict[str, Mapping[str, Estimate]] = {}
-    figures |= estimates(columns, label.values, label.kind, questions, resampling("all"))
+    figures = estimates(columns, label.values, label.kind, questions, resampling("all"))
     if people := ceiling(label, questions, resampling("people")):
         figures[CEILING] = people
     figures[CHANCE_ROW] = chance(label.values, label.kind)
@@ -329,9 +311,7 @@ def _by_group(
     """Return the figures within each value of a field, and of the length there."""
     values = np.array(group_values(answers, name))
     there = ~np.isnan(label.values)
-    counts = {
-        value: int((there & (values == value)).sum()) for value in dict.fromkeys(values.tolist())
-    }
+    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[there].tolist())
     largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
     result: dict[str, Figures] = {}
     for value in largest:
@@ -342,21 +322,9 @@ def _by_group(
         ]
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
-        own: dict[str, Mapping[str, Estimate]] = {}
-        own |= estimates(columns, labels, label.kind, questions, resampling(value))
-        own[CHANCE_ROW] = chance(labels, label.kind)
-        result[value] = own
+        own = estimates(columns, labels, label.kind, questions, resampling(value))
+        result[value] = own | {CHANCE_ROW: chance(labels, label.kind)}
     return result
-
-
-def _check_groups(answers: Answers, by: Sequence[str]) -> None:
-    for name in by:
-        if not any(group_values(answers, name)):
-            known = dict.fromkeys(field for fields in answers.known.values() for field in fields)
-            raise InputError(
-                f"--by {name}: no sample has it; fields with numbers or short texts: "
-                f"{', '.join(known) or 'none'}"
-            )
 
 
 def _notes(columns: Sequence[Column]) -> list[str]:
@@ -370,7 +338,3 @@ def _notes(columns: Sequence[Column]) -> list[str]:
                 for why, count in column.why.items()
             ]
     return result
-
-
-def _told(figures: Mapping[str, Estimate]) -> dict[str, Any]:
-    return {name: one.to_dict() for name, one in figures.items()}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from trustassay.statistics.correlation import (
 )
 from trustassay.statistics.intervals import Estimate, too_few
 from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
+from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column
 from trustassay.workflows.study.labels import Label
 
@@ -45,7 +47,7 @@ FEWEST_ANSWERS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Test(JsonForm):
     """Two columns compared by the same label on the same answers.
 
     difference: of their headline figures, first minus second. p: two-sided; corrected: for the
@@ -63,10 +65,6 @@ class Test:
     p: float | None = None
     corrected: float | None = None
     without: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 class Resampling(NamedTuple):
@@ -125,9 +123,12 @@ def estimates(
             own[name] = Estimate(None, len(x), None, why)
             if not why and name == "auroc":
                 value = value_of(measure, x, y)
-                own[name] = _separation(value, len(x), [(x, y, questions[places])])
+                interval = mean_auroc_interval([(x, y, questions[places])])
+                own[name] = Estimate.of(value, len(x), interval)
             elif not why:
-                rarer = _rarer(y) if name in BY_CLASS and kind == "binary" else None
+                rarer = None
+                if name in BY_CLASS and kind == "binary":
+                    rarer = int(min(y.sum(), len(y) - y.sum()))
                 open_[column.name, name] = _Drawn(name, places, measure(x, y), rarer)
     _draw(list(open_.values()), questions, resampling)
     for (column_name, name), drawn in open_.items():
@@ -136,10 +137,7 @@ def estimates(
 
 
 def mean_estimates(
-    pairs: Sequence[tuple[Column, Floats]],
-    kind: Kind,
-    questions: Places,
-    resampling: Resampling,
+    pairs: Sequence[tuple[Column, Floats]], kind: Kind, questions: Places, resampling: Resampling
 ) -> dict[str, Estimate]:
     """Return all figures as means over pairs of a column and the labels that it is compared with.
 
@@ -163,31 +161,18 @@ def mean_estimates(
         if samples and name == "auroc":
             value = float(np.mean([value_of(measure, x, y) for _, x, y in samples]))
             own = [(x, y, questions[places]) for places, x, y in samples]
-            result[name] = _separation(value, n, own)
+            result[name] = Estimate.of(value, n, mean_auroc_interval(own))
         elif samples:
             figures = [(places, measure(x, y)) for places, x, y in samples]
             open_[name] = _Drawn(name, everything, _mean_of(figures))
     _draw(list(open_.values()), questions, resampling)
     for name, drawn in open_.items():
-        told = _estimate(drawn, questions)
-        result[name] = Estimate(told.value, result[name].n, told.interval, told.without)
+        result[name] = replace(_estimate(drawn, questions), n=result[name].n)
     return result
 
 
-def _separation(value: float | None, n: int, samples: Sequence[Any]) -> Estimate:
-    """Return an AUROC, or the mean of several, with its interval."""
-    interval = mean_auroc_interval(samples)
-    if isinstance(interval, str):
-        return Estimate(value, n, None, interval)
-    return Estimate(value, n, interval)
-
-
 def _mean_of(figures: Sequence[tuple[Places, Figure]]) -> Figure:
-    def figure(weights: Floats) -> Floats:
-        each = [one(weights[:, places]) for places, one in figures]
-        return np.asarray(np.mean(each, axis=0))
-
-    return figure
+    return lambda weights: np.mean([one(weights[:, of]) for of, one in figures], axis=0)
 
 
 def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -> str:
@@ -208,8 +193,7 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
 
 
 def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
-    """Return what a score that knows nothing reaches: of probabilities, one that always says the
-    share of right answers."""
+    """Return what a score that knows nothing reaches; as a probability, the share right."""
     there = labels[~np.isnan(labels)]
     n = len(there)
     result = {}
@@ -226,11 +210,7 @@ def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
 
 
 def paired_tests(
-    columns: Sequence[Column],
-    labels: Floats,
-    kind: Kind,
-    questions: Places,
-    resampling: Resampling,
+    columns: Sequence[Column], labels: Floats, kind: Kind, questions: Places, resampling: Resampling
 ) -> list[Test]:
     """Compare every two scores, scores with baselines, and parts with the score that they are of,
     on the answers that both have; no covariates.
@@ -249,14 +229,8 @@ def paired_tests(
         places = np.flatnonzero(~missing)
         y = labels[places]
         sides = [one.values[places] for one in (a, b)]
-        why = next(
-            (
-                reason
-                for one, x in zip((a, b), sides, strict=True)
-                if (reason := why_undefined(headline, one, x, y, kind))
-            ),
-            "",
-        )
+        reasons = [why_undefined(headline, one, one.values[places], y, kind) for one in (a, b)]
+        why = reasons[0] or reasons[1]
         test = Test(a.name, b.name, headline, len(places), without=why)
         if not why and headline == "auroc":
             test = _test(test, auroc_difference(sides[0], sides[1], y, questions[places]))
@@ -303,12 +277,6 @@ def _draw(open_: Sequence[_Drawn], questions: Places, resampling: Resampling) ->
                 one.add(weights)
 
 
-def _rarer(labels: Floats) -> int:
-    """Return how many labels of 0 and 1 are of the rarer kind."""
-    right = int(labels.sum())
-    return min(right, len(labels) - right)
-
-
 def _estimate(drawn: _Drawn, questions: Places) -> Estimate:
     value, n = drawn.value, len(drawn.places)
     if math.isnan(value):
@@ -316,9 +284,7 @@ def _estimate(drawn: _Drawn, questions: Places) -> Estimate:
     clusters = len(np.unique(questions[drawn.places]))
     biased = value if drawn.name in BIASED else None
     interval = interval_of(drawn.resamples, clusters, biased=biased, rarer=drawn.rarer)
-    if isinstance(interval, str):
-        return Estimate(value, n, None, interval)
-    return Estimate(value, n, interval)
+    return Estimate.of(value, n, interval)
 
 
 LENGTH, SOURCE = "length", "source"
@@ -348,11 +314,10 @@ def group_values(answers: Answers, name: str) -> list[str]:
     """Return a field of all answers as text, empty where it is missing; ``model`` is the model."""
     if name == "model":
         return [row.model for row in answers.rows]
-    return ["" if value is None else _text(value) for value in answers.field(name)]
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return [
+        "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        for value in answers.field(name)
+    ]
 
 
 def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Column:
@@ -366,11 +331,8 @@ def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Colu
     names = list(dict.fromkeys([*SOURCES, *fields]))
     groups = list(zip(*(group_values(answers, name) for name in names), strict=True))
     there = ~np.isnan(label.values)
-    counts: dict[tuple[str, ...], int] = {}
-    for group, labelled in zip(groups, there, strict=True):
-        counts[group] = counts.get(group, 0) + bool(labelled)
-    small = (OTHERS,)
-    of = [group if counts[group] >= FEWEST_OF_SOURCE else small for group in groups]
+    counts = Counter(group for group, labelled in zip(groups, there, strict=True) if labelled)
+    of = [group if counts[group] >= FEWEST_OF_SOURCE else (OTHERS,) for group in groups]
     values = np.full(len(of), math.nan)
     for group in set(of):
         mine = np.array([one == group for one in of])

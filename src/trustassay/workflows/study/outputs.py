@@ -11,26 +11,8 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
+from trustassay.show import document
 from trustassay.show.charts import box_svg
-from trustassay.show.document import (
-    MEAN,
-    Bar,
-    Bars,
-    Block,
-    Chart,
-    Document,
-    Drawing,
-    Folded,
-    Item,
-    Panels,
-    Row,
-    Section,
-    Table,
-    Text,
-    curves,
-    interval_bars,
-    write_table,
-)
 from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
 from trustassay.show.text import amount, ends_text, number, p_text
 from trustassay.statistics.calibration import reliability_bins
@@ -38,7 +20,7 @@ from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.study.answers import Column, Cost
 from trustassay.workflows.study.command import CHANCE_ROW, Case, Figures, LabelStudy, Study
-from trustassay.workflows.study.figures import ASSOCIATIONS, HEADLINE, Test
+from trustassay.workflows.study.figures import ASSOCIATIONS, OF_CLASSES, Test
 from trustassay.workflows.study.labels import Label
 
 FIGURES: Mapping[str, str] = {
@@ -60,11 +42,9 @@ LEVEL = 0.05
 
 def shown_figures(one: LabelStudy) -> list[str]:
     """Return the figures that apply to the kind of label, the headline first."""
-    every = list(FIGURES)
-    if one.label.kind != "binary":
-        every = [name for name in every if name not in ("auroc", "auprc", "brier", "ece")]
-    first = HEADLINE[one.label.kind]
-    return [first, *(name for name in every if name != first)]
+    binary = one.label.kind == "binary"
+    every = [name for name in FIGURES if binary or name not in OF_CLASSES]
+    return [one.headline, *(name for name in every if name != one.headline)]
 
 
 def ranked(one: LabelStudy) -> list[str]:
@@ -82,12 +62,17 @@ def cell(result: Estimate) -> str:
     return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
-def score_rows(one: LabelStudy, names: Sequence[str]) -> list[Row]:
-    """Return the figures of each score, the best first: answers, the first one with its interval,
-    the others."""
+def with_interval(result: Estimate) -> str:
+    """Return a figure as text with its interval, if it has one."""
+    ends = ends_text(result.interval)
+    return f"{cell(result)} ({ends})" if ends else cell(result)
+
+
+def score_rows(one: LabelStudy, names: Sequence[str]) -> list[document.Row]:
+    """Return the figures of each score, the best first, the first figure with its interval."""
     about = {column.name: column.about for column in one.columns}
     return [
-        Row(name, figure_cells(one.figures[name], names), about.get(name, ""))
+        document.Row(name, figure_cells(one.figures[name], names), about.get(name, ""))
         for name in ranked(one)
     ]
 
@@ -99,20 +84,20 @@ def figure_cells(figures: Mapping[str, Estimate], names: Sequence[str]) -> list[
     return [f"{first.n:,}", cell(first), ends_text(first.interval), *rest]
 
 
-def covariate_rows(one: LabelStudy) -> list[Row]:
+def covariate_rows(one: LabelStudy) -> list[document.Row]:
     """Return the correlations of the parts of which neither end is better."""
     about = {column.name: column.about for column in one.columns}
     return [
-        Row(name, figure_cells(figures, list(ASSOCIATIONS)), about.get(name, ""))
+        document.Row(name, figure_cells(figures, list(ASSOCIATIONS)), about.get(name, ""))
         for name, figures in one.covariates.items()
     ]
 
 
-def group_rows(one: LabelStudy, by: str, names: Sequence[str]) -> list[Row]:
+def group_rows(one: LabelStudy, by: str, names: Sequence[str]) -> list[document.Row]:
     """Return the figures of scores and baselines within each value of a field."""
-    kinds = {column.name: column.kind for column in one.columns}
+    kinds = one.kinds
     return [
-        Row(f"{value or 'none'}: {name}", figure_cells(figures, names))
+        document.Row(f"{value or 'none'}: {name}", figure_cells(figures, names))
         for value, group in one.groups[by].items()
         for name, figures in group.items()
         if kinds.get(name) in ("metric", "judge", "baseline")
@@ -132,42 +117,29 @@ def label_title(one: LabelStudy) -> str:
 def headline(one: LabelStudy) -> str:
     """Say what is highest in the table, which score is, and what cannot be told from that."""
     name = FIGURES[one.headline]
-    kinds = {column.name: column.kind for column in one.columns}
-    scores = {score for score, kind in kinds.items() if kind in ("metric", "part", "judge")}
-    rows = [
-        row
-        for row in ranked(one)
-        if row != CHANCE_ROW and one.figures[row][one.headline].value is not None
-    ]
+    scores = {score for score, kind in one.kinds.items() if kind in ("metric", "part", "judge")}
+    defined = [row for row in ranked(one) if one.figures[row][one.headline].value is not None]
+    rows = [row for row in defined if row != CHANCE_ROW]
     there = [row for row in rows if row in scores]
     if not there:
         reasons = {one.figures[score][one.headline].without for score in scores}
         return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the runs hold none'}."
     best = there[0]
+
+    def named(row: str) -> str:
+        return f"{row} {with_interval(one.figures[row][one.headline])}"
+
     words = f"Highest {name}: "
     if rows[0] != best:
-        words += f"{_with_interval(one, rows[0])}, which is no score; of the scores "
-    words += f"{_with_interval(one, best)}."
+        words += f"{named(rows[0])}, which is no score; of the scores "
+    words += f"{named(best)}."
     tests = [test for test in one.tests if best in (test.first, test.second)]
-    open_ = [_other(test, best) for test in tests if test.corrected is None]
-    alike = [_other(test, best) for test in tests if (test.corrected or 0.0) >= LEVEL]
-    better = [
-        _other(test, best)
-        for test in tests
-        if test.corrected is not None and test.corrected < LEVEL
-    ]
-    if better:
-        words += f" Higher than {', '.join(better)}."
-    if alike:
-        words += f" Not told apart at 5 %: {', '.join(alike)}."
-    if open_:
-        words += f" Not compared with {', '.join(open_)}."
-    return words
-
-
-def _with_interval(one: LabelStudy, row: str) -> str:
-    result = one.figures[row][one.headline]
-    return f"{row} {cell(result)}" + (f" ({ends_text(result.interval)})" if result.interval else "")
+    others: dict[str, list[str]] = {"Higher than": [], "Not told apart at 5 %:": []}
+    for test in tests:
+        what = "Higher than" if (test.corrected or 0.0) < LEVEL else "Not told apart at 5 %:"
+        what = "Not compared with" if test.corrected is None else what
+        others.setdefault(what, []).append(_other(test, best))
+    return words + "".join(f" {what} {', '.join(some)}." for what, some in others.items() if some)
 
 
 def _other(test: Test, name: str) -> str:
@@ -178,9 +150,9 @@ def _other(test: Test, name: str) -> str:
     return f"{other} (which is higher)" if below else other
 
 
-def test_rows(one: LabelStudy) -> list[Row]:
+def test_rows(one: LabelStudy) -> list[document.Row]:
     """Return the tests of a label."""
-    return [Row(f"{test.first} – {test.second}", _test_cells(test)) for test in one.tests]
+    return [document.Row(f"{test.first} – {test.second}", _test_cells(test)) for test in one.tests]
 
 
 def _test_cells(test: Test) -> list[str]:
@@ -235,14 +207,13 @@ THIRDS = ("lowest third", "middle third", "highest third")
 
 
 def write_figures(study: Study, path: Path) -> None:
-    """Write all figures, a row a figure; errors as of
-    :func:`~trustassay.show.document.write_table`."""
-    write_table(TABLE_COLUMNS, list(_table_rows(study)), path)
+    """Write all figures, a row a figure; errors as of ``document.write_table``."""
+    document.write_table(TABLE_COLUMNS, list(_table_rows(study)), path)
 
 
 def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
     for one in study.labels:
-        kinds = {column.name: column.kind for column in one.columns}
+        kinds = one.kinds
         places: list[tuple[str, str, Figures]] = [("", "", {**one.figures, **one.covariates})]
         places += [
             (by, value, of) for by, group in one.groups.items() for value, of in group.items()
@@ -260,14 +231,18 @@ def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
 def write_page(study: Study, path: Path) -> None:
     """Write the page, whole or not at all."""
     sections = [
-        Section(f"Label {label_title(one)}", _parts(one, path.parent)) for one in study.labels
+        document.Section(f"Label {label_title(one)}", _parts(one, path.parent))
+        for one in study.labels
     ]
     if study.costs:
         rows = [
-            Row(f"{cost.metric} ({Path(cost.run).name})", cost_row(cost)) for cost in study.costs
+            document.Row(f"{cost.metric} ({Path(cost.run).name})", cost_row(cost))
+            for cost in study.costs
         ]
-        sections.append(Section("What a sample takes", [Table("Metric", COST_COLUMNS, rows)]))
-    Document(
+        sections.append(
+            document.Section("What a sample takes", [document.Table("Metric", COST_COLUMNS, rows)])
+        )
+    document.Document(
         "study",
         "Scores against labels: " + ", ".join(Path(run).name for run in study.runs),
         {
@@ -282,32 +257,35 @@ def write_page(study: Study, path: Path) -> None:
     ).write(path)
 
 
-def _parts(one: LabelStudy, folder: Path) -> list[Block]:
+def _parts(one: LabelStudy, folder: Path) -> list[document.Block]:
     """Return what the page shows of one label: drawings, examples, tables, what is missing."""
     order = ranked(one)
     scores = [column for column in one.columns if column.kind in ("metric", "judge")]
     scores.sort(key=lambda column: order.index(column.name))
     drawn = [column for column in scores if len(_both(column, one.label)[0]) > 1][:MOST_CURVES]
-    named = [(name, one.figures[name][one.headline]) for name in order]
-    parts: list[Block] = [Text(headline(one), "headline")]
+    parts: list[document.Block] = [document.Text(headline(one), "headline")]
     ends = [
-        (name, result.value, result.interval) for name, result in named if result.value is not None
+        (name, result.value, result.interval)
+        for name in order
+        if (result := one.figures[name][one.headline]).value is not None
     ]
     if ends:
-        note = Markup("Bar: 95 % interval from resampled questions; {}the figure.").format(MEAN)
+        note = Markup("Bar: 95 % interval from resampled questions; {}the figure.").format(
+            document.MEAN
+        )
         title = f"{FIGURES[one.headline]} of each score"
-        parts.append(Chart(title, note, [interval_bars(ends, style="thin")]))
-    parts += curves([column.name for column in drawn], list(_plots(drawn, one.label)))
+        parts.append(document.Chart(title, note, [document.interval_bars(ends, style="thin")]))
+    parts += document.curves([column.name for column in drawn], list(_plots(drawn, one.label)))
     if spreads := [spread for column in drawn if (spread := _spreads(column, one.label))]:
         note = Markup(
             "Line: from the least to the largest score; box: the middle half; {}median. The axis "
             "is that of each score, from its least to its largest."
-        ).format(MEAN)
-        parts.append(Chart("Score by label", note, [Panels(spreads)]))
+        ).format(document.MEAN)
+        parts.append(document.Chart("Score by label", note, [document.Panels(spreads)]))
     if one.parting:
         counts = [Parting(each.first, each.second, each.count, each.wrong) for each in one.parting]
         examples = [
-            Folded(
+            document.Folded(
                 f"{each.first} right, {each.second} wrong: {each.count:,} of {each.wrong:,}",
                 [_example(case, each.first, each.second, folder) for case in each.cases],
             )
@@ -319,17 +297,23 @@ def _parts(one: LabelStudy, folder: Path) -> list[Block]:
             "counts answers about which the score of its row is right and that of its column "
             "wrong; the stronger its colour, the more of the column’s errors."
         )
-        heat = Drawing(heat_svg(counts), "scroll")
+        heat = document.Drawing(heat_svg(counts), "scroll")
         parts.append(
-            Chart("Which scores are right where others are wrong", about, [heat, *examples])
+            document.Chart(
+                "Which scores are right where others are wrong", about, [heat, *examples]
+            )
         )
     parts += _tables(one)
     if reasons := missing(one):
-        parts.append(Folded("Figures that are missing, and why", [Item(why) for why in reasons]))
+        parts.append(
+            document.Folded(
+                "Figures that are missing, and why", [document.Item(why) for why in reasons]
+            )
+        )
     return parts
 
 
-def _example(case: Case, first: str, second: str, folder: Path) -> Item:
+def _example(case: Case, first: str, second: str, folder: Path) -> document.Item:
     link = ""
     if case.link:
         path, _, anchor = case.link.rpartition("#")
@@ -337,22 +321,22 @@ def _example(case: Case, first: str, second: str, folder: Path) -> Item:
     name = f"{case.id} ({case.model})" if case.model else case.id
     truth = "right" if case.label else "wrong"
     scores = f"{first} {number(case.first, 3)}, {second} {number(case.second, 3)}"
-    return Item(name, link, f"labelled {truth}; {scores}")
+    return document.Item(name, link, f"labelled {truth}; {scores}")
 
 
-def _tables(one: LabelStudy) -> Iterator[Table]:
+def _tables(one: LabelStudy) -> Iterator[document.Table]:
     shown = shown_figures(one)
     columns = ["n", FIGURES[shown[0]], "95 % interval", *(FIGURES[name] for name in shown[1:])]
-    yield Table("Score", columns, score_rows(one, shown), "In numbers")
+    yield document.Table("Score", columns, score_rows(one, shown), "In numbers")
     if one.tests:
         title = f"Differences in {FIGURES[one.headline]}"
         note = "On the answers that both have; p-values corrected for their number (Holm)."
-        yield Table("Scores", TEST_COLUMNS, test_rows(one), title, note)
+        yield document.Table("Scores", TEST_COLUMNS, test_rows(one), title, note)
     if one.covariates:
         note = "Parts of which neither end is better; in no test, and in no correction."
-        yield Table("Part", COVARIATE_COLUMNS, covariate_rows(one), "Covariates", note)
+        yield document.Table("Part", COVARIATE_COLUMNS, covariate_rows(one), "Covariates", note)
     for by in one.groups:
-        yield Table("Group and score", columns, group_rows(one, by, shown), f"By {by}")
+        yield document.Table("Group and score", columns, group_rows(one, by, shown), f"By {by}")
 
 
 def _both(column: Column, label: Label) -> tuple[Floats, Floats]:
@@ -362,7 +346,8 @@ def _both(column: Column, label: Label) -> tuple[Floats, Floats]:
 
 def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
     pairs = [(at, column, *_both(column, label)) for at, column in enumerate(columns)]
-    if label.kind == "binary":
+    risk = label.kind == "binary"
+    if risk:
         two = [one for one in pairs if 0 < one[3].sum() < len(one[3])]
         lines = [Line(column.name, _thinned(*roc_curve(x, y)), at) for at, column, x, y in two]
         if lines:
@@ -375,13 +360,12 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
                 diagonal=True,
             )
     lines = [
-        Line(column.name, kept_points(x, y, risk=label.kind == "binary"), at)
+        Line(column.name, kept_points(x, y, risk=risk), at)
         for at, column, x, y in pairs
         if len(y) > FEWEST_KEPT
     ]
     if lines:
         heights = [y for line in lines for _, y in line.points]
-        risk = label.kind == "binary"
         yield Plot(
             "Risk and coverage" if risk else "Mean label of what is kept",
             f"From {FEWEST_KEPT} answers on, kept from the highest score down: "
@@ -391,7 +375,7 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
             lines,
             (min(heights), max(heights)),
         )
-    if label.kind == "binary":
+    if risk:
         reliable = [
             Line(column.name, points, at, dots=True)
             for at, column, x, y in pairs
@@ -410,9 +394,7 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
 
 
 def kept_points(scores: Floats, labels: Floats, *, risk: bool) -> list[tuple[float, float]]:
-    """Return points of the mean label by the share of answers kept, from 10 answers on; of ``risk``
-    those of 1 less the mean.
-    """
+    """Return the mean label (``risk``: 1 less it) by the share of answers kept, from 10 on."""
     means = kept_means(scores, labels)
     shares = np.arange(1, len(labels) + 1) / len(labels)
     heights = 1 - means if risk else means
@@ -431,7 +413,7 @@ def _thinned(x: Floats, y: Floats) -> list[tuple[float, float]]:
     return list(zip(x[places].tolist(), y[places].tolist(), strict=True))
 
 
-def _spreads(column: Column, label: Label) -> Chart | None:
+def _spreads(column: Column, label: Label) -> document.Chart | None:
     """Return the scores by label, or by thirds of the labels where there are many."""
     x, y = _both(column, label)
     low, high = float(x.min()), float(x.max())
@@ -449,8 +431,8 @@ def _spreads(column: Column, label: Label) -> Chart | None:
             five = np.quantile(own, (0, 0.25, 0.5, 0.75, 1))
             median = f"median {number(float(five[2]), 3)}"
             drawing = box_svg(((five - low) / (high - low)).tolist(), f"{name}: {median}")
-            bars.append(Bar(name, median, drawing, len(own)))
-    return Chart(column.name, "", [Bars(bars, style="thin")])
+            bars.append(document.Bar(name, median, drawing, len(own)))
+    return document.Chart(column.name, "", [document.Bars(bars, style="thin")])
 
 
 def _level(label: Label, value: float) -> str:

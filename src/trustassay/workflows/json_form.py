@@ -1,0 +1,35 @@
+"""The JSON form of results: what their fields hold, by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class JsonForm:
+    """A dataclass whose JSON form has all of its fields, in their order."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return fields_as_json(self)
+
+
+def fields_as_json(value: Any, *names: str) -> dict[str, Any]:
+    """Return these attributes of a dataclass, by default its fields, as :func:`as_json` does."""
+    chosen = names or [one.name for one in dataclasses.fields(value)]
+    return {name: as_json(getattr(value, name)) for name in chosen}
+
+
+def as_json(value: Any) -> Any:
+    """Return a value with the JSON forms of what it holds, paths as text, sequences as lists."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
