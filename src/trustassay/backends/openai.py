@@ -35,13 +35,14 @@ def openai_address(rest: str) -> Address:
     return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY", public=BASE)
 
 
-LOCAL = {"ollama": "http://127.0.0.1:11434/v1", "llamafile": "http://127.0.0.1:8080/v1"}
-"""Where servers of models on one's own machine are, unless the URI says otherwise."""
+def ollama_address(rest: str) -> Address:
+    """Return the address behind ``ollama:``, a server on one's own machine by default."""
+    return Address.parse("ollama", rest, base="http://127.0.0.1:11434/v1", key="")
 
 
-def local_address(scheme: str, rest: str) -> Address:
-    """Return the address behind ``ollama:`` or ``llamafile:``; raises as :meth:`Address.parse`."""
-    return Address.parse(scheme, rest, base=LOCAL[scheme], key="")
+def llamafile_address(rest: str) -> Address:
+    """Return the address behind ``llamafile:``, a server on one's own machine by default."""
+    return Address.parse("llamafile", rest, base="http://127.0.0.1:8080/v1", key="")
 
 
 def _endpoint(address: Address) -> HttpEndpoint:
