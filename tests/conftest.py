@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import typer.main
 import typer.testing
 from hypothesis import settings
 
+from tests import encoded
 from tests.support import FULL
 from trustassay import registry
 
@@ -48,6 +50,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return group(nodeid.partition("::")[0])
 
     return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep what is collected, millions of objects, from Python's search for circular garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def encoded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Share what the embedded encoders return between the tests, their commands and the workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "encoded"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(encoded.FOLDER, str(folder))
+        encoded.install(patch)
+        yield
 
 
 @pytest.fixture(autouse=True)

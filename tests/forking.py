@@ -94,6 +94,7 @@ def serve(path: str) -> None:
         folder = f"{trustassay.__path__[0]}/{package}"
         for module in pkgutil.walk_packages([folder], f"trustassay.{package}."):
             importlib.import_module(module.name)
+    _load()
     typer.main.get_command = functools.cache(typer.main.get_command)
     CliRunner().invoke(app, ["score", "no.jsonl"])  # typer imports some of its parts then
     CliRunner().invoke(app, ["score", "--help"])
@@ -116,6 +117,19 @@ def serve(path: str) -> None:
                 return _become(connection)
             running[process] = connection
     os._exit(0)
+
+
+def _load() -> None:
+    """Load what many commands need: the embedded models, and what tells a text's language."""
+    from tests import encoded
+    from trustassay.backends import embedded
+    from trustassay.texts import language_of
+
+    if os.environ.get(encoded.FOLDER):
+        encoded.install()
+    embedded.encoder("entailer", None, None)
+    embedded.encoder("embedder", None)
+    language_of("Which of these texts is an English one?")
 
 
 running: dict[int, socket.socket] = {}

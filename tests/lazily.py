@@ -23,6 +23,10 @@ class Lazily:
 
 def needed(name: str, reason: str = "") -> Any:
     """Return a library, not imported yet; skip the test module where it is not installed."""
-    if importlib.util.find_spec(name.partition(".")[0]) is None:
+    package, *parts = name.split(".")
+    found = importlib.util.find_spec(package)
+    if found and found.origin is None and parts:  # a namespace that several libraries share
+        found = importlib.util.find_spec(f"{package}.{parts[0]}")
+    if found is None:
         pytest.skip(reason or f"{name} is not installed", allow_module_level=True)
     return Lazily(name)

@@ -52,7 +52,8 @@ class Options:
     this fate; a 429 comes at once, the others after the latency. refuse: parameters separated by
     commas that are answered by 400. require_key: what a key must be. rpm: calls in a window of
     ``window_s``. die_after: calls answered before no more are; die: ``close`` (nobody listens any
-    more, open connections are closed) or ``503``. dimensions: of an embedding. keep: how many
+    more, open connections are closed) or ``503``. hold: no call is answered before so many wait at
+    once. dimensions: of an embedding. keep: how many
     requests ``/requests`` shows.
     """
 
@@ -73,6 +74,7 @@ class Options:
     window_s: float = 60.0
     die_after: int = -1
     die: str = "close"
+    hold: int = 0
     dimensions: int = 32
     keep: int = 100
 
@@ -476,6 +478,7 @@ class Server:
         """Calls answered in this life: ``die_after`` counts these."""
         self._random = random.Random(options.seed)
         self._window = (-math.inf, 0)
+        self._released = asyncio.Event()
         self._web = web.Server(self._handle, request_factory=self._request, access_log=None)
         self._runner = web.ServerRunner(self._web)
         self._site: web.TCPSite | None = None
@@ -535,6 +538,8 @@ class Server:
             return _json(complaint(405, f"Only {method} requests are accepted."), 405)
         self._open += 1
         self.tally.at_once = max(self.tally.at_once, self._open)
+        if self._open >= self.options.hold:
+            self._released.set()
         try:
             return await self._answer(request, answer, complaint)
         finally:
@@ -555,6 +560,8 @@ class Server:
         delay_s = options.latency_ms / 1000 + (options.slow_s if fate == "slow" else 0)
         if delay_s:
             await asyncio.sleep(delay_s)
+        if options.hold:
+            await self._released.wait()
         if (failed := self._failure(request, fate, complaint)) is not None:
             return failed
         response = _outcome(request, raw, answer, complaint, options)

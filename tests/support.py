@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +21,7 @@ import numpy as np
 from tests import forking
 from trustassay.capabilities import BatchLimits, Models, Probabilities
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
+from trustassay.registry import ENTRY_POINT_GROUP
 from trustassay.sample import Sample
 
 Pair = tuple[str, str]
@@ -30,9 +33,24 @@ FULL = bool(os.environ.get("FULL_TESTS"))
 """Whether simulations and random examples are as many as in ``make nightly``."""
 
 
+def metric_names() -> list[str]:
+    """Return the names of all installed metrics."""
+    return sorted(entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
+
+
 def repeats(full: int) -> int:
     """Return how often a simulation is repeated: so often, or a third of it."""
     return full if FULL else full // 3
+
+
+def crossed(*choices: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return all combinations, or every other one, in which any two values of three lists meet."""
+    places = itertools.product(*(range(len(values)) for values in choices))
+    return [
+        tuple(values[i] for values, i in zip(choices, place, strict=True))
+        for place in places
+        if FULL or sum(place) % 2 == 0
+    ]
 
 
 def record(i: int, **others: Any) -> dict[str, Any]:

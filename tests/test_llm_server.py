@@ -231,10 +231,11 @@ def test_a_429_says_how_long_to_wait() -> None:
 
     with LlmServer(share_429=1.0, retry_after_s=7) as server:
         assert inside(work) == "7"
-    with LlmServer(rpm=2, window_s=1.0) as server:
+    with LlmServer(rpm=2, window_s=600.0) as server:
         assert fates(server, 3) == ["200", "200", "429"]
-        assert inside(work) == "1"
-        time.sleep(1.1)
+        assert 0 < int(inside(work)) <= 600
+        server.change(window_s=0.05)
+        time.sleep(0.1)
         assert fates(server, 1) == ["200"]
 
 
@@ -248,7 +249,7 @@ def test_latency_and_slow_replies() -> None:
 
 
 def test_five_hundred_at_once() -> None:
-    with LlmServer(latency_ms=1000) as server:
+    with LlmServer(hold=500) as server:
         assert fates(server, 500, at_once=500) == ["200"] * 500
         assert server.stats()["at_once"] == 500
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat", reason="needs nbformat, to read notebooks")
-nbclient = pytest.importorskip("nbclient", reason="needs nbclient, to execute notebooks")
-pytest.importorskip("ipykernel", reason="needs ipykernel, the kernel of notebooks")
+from tests.lazily import needed
+
+nbformat = needed("nbformat", reason="needs nbformat, to read notebooks")
+nbclient = needed("nbclient", reason="needs nbclient, to execute notebooks")
+needed("ipykernel", reason="needs ipykernel, the kernel of notebooks")
 
 NOTEBOOK = Path(__file__).parent.parent / "docs" / "examples" / "notebook.ipynb"
 

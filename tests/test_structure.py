@@ -214,7 +214,17 @@ print(*{name.split(".")[2] for name in sys.modules if name.startswith("trustassa
 
 
 LARGE = {"torch", "transformers", "safetensors", "sentence_transformers", "scipy", "sklearn"}
-LARGE |= {"statsmodels", "pandas", "playwright"}
+LARGE |= {
+    "statsmodels",
+    "pandas",
+    "playwright",
+    "nltk",
+    "sacrebleu",
+    "rouge_score",
+    "openai",
+    "mcp",
+}
+LARGE |= {"nbformat", "nbclient", "opentelemetry"}
 
 
 def test_collecting_the_tests_imports_nothing_large() -> None:

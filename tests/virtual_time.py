@@ -34,7 +34,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine function to its end; a deadlock is an error. Delays are always the same."""
+    """Run a coroutine function to its end; a deadlock is an error, and delays are repeatable."""
     random.seed(0)
     with asyncio.Runner(loop_factory=_Loop) as runner:
         return runner.run(work())

@@ -257,7 +257,6 @@ class ChatModel(Protocol):
             CallError: the try failed, and how.
             BackendError: it cannot be answered.
         """
-        ...
 
 
 @runtime_checkable
@@ -271,7 +270,6 @@ class LocalChatModel(Protocol):
 
         Of several, those that fail may have their error in the place of a reply.
         """
-        ...
 
 
 @runtime_checkable
@@ -288,7 +286,6 @@ class LikelihoodModel(Protocol):
         Raises:
             BackendError: prompt and option are longer than the model reads, or the model fails.
         """
-        ...
 
 
 @runtime_checkable
@@ -299,7 +296,6 @@ class TokenEmbedder(Protocol):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the tokens and vectors of each text."""
-        ...
 
 
 @runtime_checkable
@@ -310,7 +306,6 @@ class Embedder(Protocol):
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), for n texts."""
-        ...
 
 
 @runtime_checkable
@@ -329,7 +324,6 @@ class Entailer(Protocol):
 
         Calibrated so that a probability of entailment of 0.5 or more means "entails".
         """
-        ...
 
 
 @runtime_checkable
@@ -344,7 +338,6 @@ class Similarity(Protocol):
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference); higher is closer, 1 is the same."""
-        ...
 
 
 @runtime_checkable
@@ -357,7 +350,6 @@ class QuestionSimilarity(Protocol):
 
     def scores(self, triples: Sequence[tuple[str, str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference, question); higher is closer, 1 is the same."""
-        ...
 
 
 @runtime_checkable
@@ -368,7 +360,6 @@ class Retriever(Protocol):
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return the k best passages of each query, best first."""
-        ...
 
 
 @runtime_checkable
@@ -379,7 +370,6 @@ class EntityLinker(Protocol):
 
     def link(self, texts: Sequence[str]) -> list[list[Entity]]:
         """Return the entities of each text in reading order."""
-        ...
 
 
 @runtime_checkable
@@ -394,7 +384,6 @@ class SubstituteSource(Protocol):
 
     def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
         """Return up to ``k`` substitutes of each request, best first, none twice."""
-        ...
 
 
 class Models(Protocol):
@@ -406,11 +395,9 @@ class Models(Protocol):
 
     def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
         """Ask whether ``premise`` entails ``hypothesis``."""
-        ...
 
     def embed(self, text: str) -> Awaitable[Vectors]:
         """Ask for the vector of a text, shape (d,)."""
-        ...
 
     def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
         """Ask for the similarity of ``text`` and ``reference``.
@@ -418,7 +405,6 @@ class Models(Protocol):
         ``question`` is what both answer, for similarities that read it
         (:class:`QuestionSimilarity`); others do not get it.
         """
-        ...
 
     def chat(
         self,
@@ -434,7 +420,6 @@ class Models(Protocol):
         ``text`` is one user message or a whole chat; ``name`` selects one of several models of a
         role; ``parameters`` are the other fields of :class:`ChatRequest`.
         """
-        ...
 
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role; empty if the run has none.
@@ -442,28 +427,23 @@ class Models(Protocol):
         ``distractors`` gives the names of the sources of substitutes; a ``linker`` has the empty
         name.
         """
-        ...
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages (ISO 639-1) that the backend of a capability reads.
 
         Empty if it does not say, or reads any.
         """
-        ...
 
     def search(self, query: str, k: int) -> Awaitable[tuple[Passage, ...]]:
         """Ask for the ``k`` best passages of a query, best first."""
-        ...
 
     def link(self, text: str) -> Awaitable[tuple[Entity, ...]]:
         """Ask for the entities mentioned in a text, in reading order."""
-        ...
 
     def substitutes(
         self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
     ) -> Awaitable[tuple[str, ...]]:
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
-        ...
 
     def likelihood(
         self,
@@ -474,11 +454,9 @@ class Models(Protocol):
         name: str = "",
     ) -> Awaitable[Likelihood]:
         """Ask a model for the likelihood of ``continuation`` after ``prompt``."""
-        ...
 
     def token_vectors(self, text: str) -> Awaitable[TokenVectors]:
         """Ask for the vectors of a text's tokens."""
-        ...
 
     def choose(
         self,
@@ -500,4 +478,3 @@ class Models(Protocol):
         option that a plan assumes to be chosen: the one after which the most calls follow.
         ``parameters`` are the other fields of :class:`ChatRequest`.
         """
-        ...

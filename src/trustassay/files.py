@@ -10,17 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = [
-    "Appender",
-    "DiskFullError",
-    "cut_unfinished",
-    "has_no_room",
-    "is_full",
-    "named",
-    "whole",
-    "write_whole",
-]
-
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 ROOM_BYTES = 64 * 1024
 """A disk with less free space than this counts as full."""

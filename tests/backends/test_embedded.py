@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,14 @@ FILLER = (
     "The market square is known for its painted houses. Farmers sell apples and cheese there. "
     "A brass band plays on Sundays. Children feed the ducks in the park behind the church. "
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_kept() -> Iterator[None]:
+    """Have the encoders read everything; elsewhere they do once (``tests/encoded.py``)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding.Encoder, "_one", inspect.unwrap(encoding.Encoder._one))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,13 @@ KEYS = [request_key("chat", "m", [str(i)]) for i in range(4)]
 def under_way(folder: Path) -> int:
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
         found: int = connection.execute("SELECT count(*) FROM under_way").fetchone()[0]
+    return found
+
+
+def expires(folder: Path) -> float:
+    """Return when the first mark expires."""
+    with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
+        found: float = connection.execute("SELECT min(expires) FROM under_way").fetchone()[0]
     return found
 
 
@@ -112,98 +120,138 @@ def test_where_the_file_is_locked_calls_go_out_unmarked(
 
 @dataclass
 class Model:
-    """Replies after a while, the first time; ``refuses`` prompts that begin so."""
+    """Replies once ``go`` is set; ``refuses`` prompts that begin so."""
 
     name: str = "openai:m@http://h/v1"
-    delay_s: float = 0.3
     refuses: str = "-"
     asked: list[str] = field(default_factory=list)
+    go: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def reply(self, request: ChatRequest) -> Reply:
         text = request.messages[-1].content
         self.asked.append(text)
-        await asyncio.sleep(self.delay_s)
+        await self.go.wait()
         if text.startswith(self.refuses):
             raise CallError(f"no answer to {text}", "refused")
         return Reply(text.upper())
 
 
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TICK_S", "LOOK_EVERY_S", "RENEW_EVERY_S"):
+        monkeypatch.setattr(marks, name, 0.02)
+
+
+async def both(
+    first: Model, second: Model, prompts: list[str], folder: Path, meanwhile: Callable[[], Any]
+) -> tuple[list[Any], list[Any]]:
+    """Ask the first, then the second too and for ``own``; let the first reply after a while."""
+    second.go.set()
+    one = asyncio.create_task(trustassay.chat(first, cache=folder).aask(prompts))
+    await until(lambda: len(first.asked) == len(prompts))
+    other = asyncio.create_task(trustassay.chat(second, cache=folder).aask([*prompts, "own"]))
+    await until(lambda: second.asked)
+    await meanwhile()
+    assert second.asked == ["own"]
+    first.go.set()
+    return await one, await other
+
+
+async def some_looks() -> None:
+    await asyncio.sleep(0.1)
+
+
+@pytest.mark.usefixtures("quick_looks")
 def test_who_finds_a_mark_waits_and_takes_the_reply(tmp_path: Path) -> None:
-    first, second = Model(), Model(delay_s=0.0)
+    first, second = Model(), Model()
     prompts = [f"prompt {i}" for i in range(40)]
-
-    async def work() -> None:
-        one = asyncio.create_task(trustassay.chat(first, cache=tmp_path).aask(prompts))
-        await asyncio.sleep(0.1)
-        found = await trustassay.chat(second, cache=tmp_path).aask([*prompts, "own"], strict=True)
-        assert [reply.text for reply in found] == [p.upper() for p in [*prompts, "own"]]
-        assert await one == found[:-1]
-
-    asyncio.run(work())
+    one, other = asyncio.run(both(first, second, prompts, tmp_path, some_looks))
+    assert [reply.text for reply in other] == [p.upper() for p in [*prompts, "own"]]
+    assert one == other[:-1]
     assert len(first.asked) == 40
     assert second.asked == ["own"]
     assert under_way(tmp_path) == 0
 
 
+@pytest.mark.usefixtures("quick_looks")
 def test_who_waits_in_vain_asks_itself(tmp_path: Path) -> None:
-    first, second = Model(refuses="bad"), Model(delay_s=0.0)
-
-    async def work() -> None:
-        one = asyncio.create_task(trustassay.chat(first, cache=tmp_path).aask(["good", "bad"]))
-        await asyncio.sleep(0.1)
-        found = await trustassay.chat(second, cache=tmp_path).aask(["bad", "good"], strict=True)
-        assert [reply.text for reply in found] == ["BAD", "GOOD"]
-        assert [reply.error is None for reply in await one] == [True, False]
-
-    asyncio.run(asyncio.wait_for(work(), 10))
-    assert second.asked == ["bad"]
+    first, second = Model(refuses="bad"), Model()
+    one, other = asyncio.run(both(first, second, ["bad", "good"], tmp_path, some_looks))
+    assert [reply.text for reply in other] == ["BAD", "GOOD", "OWN"]
+    assert [reply.error is None for reply in one] == [False, True]
+    assert second.asked == ["own", "bad"]
 
 
+@pytest.mark.usefixtures("quick_looks")
 def test_a_mark_is_renewed_while_its_call_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "MARK_S", 1.0)
-    monkeypatch.setattr(marks, "RENEW_EVERY_S", 0.25)
-    monkeypatch.setattr(marks, "TICK_S", 0.1)
-    first, second = Model(delay_s=2.5), Model(delay_s=0.0)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
 
-    async def work() -> None:
-        one = asyncio.create_task(trustassay.chat(first, cache=tmp_path).aask(["slow"]))
-        await asyncio.sleep(0.1)
-        await trustassay.chat(second, cache=tmp_path).aask(["slow"], strict=True)
-        await one
+    def renewed() -> bool:
+        return expires(tmp_path) == now + marks.MARK_S
 
-    asyncio.run(work())
-    assert (first.asked, second.asked) == (["slow"], [])
+    async def long() -> None:
+        nonlocal now
+        for _ in range(4):
+            now += 0.75 * marks.MARK_S
+            await until(renewed)
+            await some_looks()
+
+    first, second = Model(), Model()
+    asyncio.run(both(first, second, ["slow"], tmp_path, long))
+    assert (first.asked, second.asked) == (["slow"], ["own"])
 
 
 # ---- two processes ----
 
 ASKS = """
-import sys, time
+import sys
 import trustassay
+from trustassay.calls import marks
 
-uri, folder, start, calls = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+uri, folder, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
+marks.MARK_S, marks.LOCKED_S = float(sys.argv[4]), 60
 chat = trustassay.chat(uri, cache=folder)
-time.sleep(max(0.0, start - time.time()))
+print("ready", flush=True)
+input()
 replies = chat.ask([f"prompt {i}" for i in range(calls)], strict=True)
 print(len({reply.text for reply in replies}))
 """
 
 
-def started(server: LlmServer, folder: Path, at: float, calls: int) -> subprocess.Popen[str]:
+def started(server: LlmServer, folder: Path, calls: int, mark_s: float) -> subprocess.Popen[str]:
+    """Start a process that asks as soon as its standard input is closed."""
     uri = f"openai:test@{server.base_url}?concurrency=40"
-    words = [sys.executable, "-c", ASKS, uri, str(folder), str(at), str(calls)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    words = [sys.executable, "-c", ASKS, uri, str(folder), str(calls), str(mark_s)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
+
+
+def go(*processes: subprocess.Popen[str]) -> None:
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("\n")
+        process.stdin.flush()
 
 
 @pytest.mark.slow
 def test_two_processes_that_start_together_pay_once(tmp_path: Path) -> None:
     calls = 550
     with LlmServer(latency_ms=100) as server:
-        at = time.time() + 2.0
-        both = [started(server, tmp_path, at, calls) for _ in range(2)]
-        assert [process.communicate(timeout=60)[0] for process in both] == [f"{calls}\n"] * 2
+        both = [started(server, tmp_path, calls, 600) for _ in range(2)]
+        go(*both)
+        assert [process.communicate(timeout=120)[0] for process in both] == [f"{calls}\n"] * 2
         assert server.stats()["received"] <= 1.02 * calls
     assert under_way(tmp_path) == 0
 
@@ -214,9 +262,11 @@ def test_what_a_killed_process_was_asking_the_other_soon_asks(
     tmp_path: Path, other_machine: bool
 ) -> None:
     """Of the same machine it is known to be gone; of another one its marks expire."""
-    calls, at_once = 300, 40
-    with LlmServer(latency_ms=400) as server:
-        first = started(server, tmp_path, 0.0, calls)
+    calls, at_once = 150, 40
+    mark_s = 4.0 if other_machine else 600.0
+    with LlmServer(latency_ms=300) as server:
+        first, second = (started(server, tmp_path, calls, mark_s) for _ in range(2))
+        go(first)
         while server.stats()["answered"] < 60:
             assert first.poll() is None
             time.sleep(0.01)
@@ -227,11 +277,11 @@ def test_what_a_killed_process_was_asking_the_other_soon_asks(
             with closing(sqlite3.connect(tmp_path / "calls.sqlite")) as connection:
                 connection.execute("UPDATE under_way SET owner = 'elsewhere:' || owner")
                 connection.commit()
-        began = time.monotonic()
-        second = started(server, tmp_path, 0.0, calls)
-        assert second.communicate(timeout=60)[0] == f"{calls}\n"
-        seconds = time.monotonic() - began
-        assert server.stats()["received"] <= calls + at_once
-    asking_s = calls / at_once * 0.4
-    assert seconds < asking_s + 5 + (marks.MARK_S if other_machine else 0)
-    assert (seconds > marks.MARK_S / 2) or not other_machine
+        expired = expires(tmp_path)
+        go(second)
+        assert second.communicate(timeout=120)[0] == f"{calls}\n"
+        stats = server.stats()
+    assert stats["received"] <= calls + at_once
+    twice = [one["received_at"][1] for one in stats["bodies"].values() if one["received"] > 1]
+    assert twice
+    assert all((at >= expired) == other_machine for at in twice)

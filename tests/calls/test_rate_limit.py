@@ -19,7 +19,7 @@ from tests.calls.simulated import (
     sliding_window,
     usual_noise,
 )
-from tests.support import repeats
+from tests.support import crossed, repeats
 from tests.virtual_time import now, run
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
@@ -62,12 +62,13 @@ def loop_seconds(server: Server, sizes: Sequence[int], concurrency: int = 50) ->
 # ---- by chance ----
 
 
-@pytest.mark.parametrize("after_s", AFTER)
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("latency_s", "concurrency"), [(0.1, 50), (0.02, 10), (2.0, 50)])
+@pytest.mark.parametrize(("after_s", "calls"), crossed(AFTER, [(0.1, 50), (0.02, 10), (2.0, 50)]))
 def test_noise_costs_no_more_than_in_a_plain_loop(
-    after_s: float | None, seed: int, latency_s: float, concurrency: int
+    after_s: float | None, seed: int, calls: tuple[float, int]
 ) -> None:
+    latency_s, concurrency = calls
+
     def server() -> Server:
         return Server([usual_noise(seed, after_s)], latency_s=latency_s)
 
@@ -99,35 +100,27 @@ def test_the_retry_after_of_one_call_does_not_hold_back_the_others() -> None:
 # ---- a limit ----
 
 
-@pytest.mark.parametrize("after_s", AFTER)
-@pytest.mark.parametrize(
-    "limit",
-    [
-        lambda after_s: bucket(100, 10, after_s),
-        lambda after_s: bucket(100, 100, after_s),
-        lambda after_s: sliding_window(100, 1, after_s),
-    ],
-    ids=["bucket of 10", "bucket of 100", "sliding window"],
-)
-@pytest.mark.parametrize(
-    ("concurrency", "latency_s", "refused_s", "complaints"),
-    [
-        (10, 0.02, 0.005, 0.25),
-        (50, 0.02, 0.02, 0.25),
-        (50, 0.1, 0.005, 0.25),
-        (50, 0.1, 0.1, 0.25),
-        (500, 0.1, 0.005, 0.7),  # of 500 that start at once most are refused
-    ],
-)
+LIMITS: dict[str, Callable[[float | None], Rule]] = {
+    "bucket of 10": lambda after_s: bucket(100, 10, after_s),
+    "bucket of 100": lambda after_s: bucket(100, 100, after_s),
+    "sliding window": lambda after_s: sliding_window(100, 1, after_s),
+}
+CALLS = [
+    (10, 0.02, 0.005, 0.25),
+    (50, 0.02, 0.02, 0.25),
+    (50, 0.1, 0.005, 0.25),
+    (50, 0.1, 0.1, 0.25),
+    (500, 0.1, 0.005, 0.7),  # of 500 that start at once most are refused
+]
+"""How many at once, seconds that an answer and a refusal take, and the most refusals a call."""
+
+
+@pytest.mark.parametrize(("after_s", "limit", "calls"), crossed(AFTER, [*LIMITS], CALLS))
 def test_a_limit_of_requests_is_reached_and_few_are_refused(
-    after_s: float | None,
-    limit: Callable[[float | None], Rule],
-    concurrency: int,
-    latency_s: float,
-    refused_s: float,
-    complaints: float,
+    after_s: float | None, limit: str, calls: tuple[int, float, float, float]
 ) -> None:
-    server = Server([limit(after_s)], latency_s, refused_s)
+    concurrency, latency_s, refused_s, complaints = calls
+    server = Server([LIMITS[limit](after_s)], latency_s, refused_s)
     took = seconds(server, [0] * 2000, concurrency)
     assert took <= 1.1 * 20 + latency_s
     assert server.complaints <= complaints
@@ -182,9 +175,10 @@ def test_a_limit_of_tokens_is_reached_with_calls_of_many_sizes(
     assert server.complaints <= 0.35
 
 
-@pytest.mark.parametrize("after_s", AFTER)
-@pytest.mark.parametrize("concurrency", [50, 500])
-@pytest.mark.parametrize("latency", [lambda: 1.0, lambda: random.uniform(2, 8)])
+@pytest.mark.parametrize(
+    ("after_s", "concurrency", "latency"),
+    crossed(AFTER, [50, 500], [lambda: 1.0, lambda: random.uniform(2, 8)]),
+)
 def test_a_limit_of_calls_at_once_is_kept(
     after_s: float | None, concurrency: int, latency: Callable[[], float]
 ) -> None:

@@ -3,7 +3,6 @@
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -111,13 +110,14 @@ def test_copying_what_is_no_store_leaves_nothing_behind(tmp_path: Path) -> None:
 # ---- shared, old, damaged ----
 
 WRITER = """
-import sys, time
+import sys
 from pathlib import Path
 from trustassay.calls.cache_key import request_key
 from trustassay.calls.store import StoredCall, open_cache
 
-folder, start = Path(sys.argv[1]), float(sys.argv[2])
-time.sleep(max(0, start - time.time()))
+folder = Path(sys.argv[1])
+print("ready", flush=True)
+input()
 store = open_cache(folder)
 for i in range(60):
     key = request_key("chat", "b", [str(i)])
@@ -128,11 +128,20 @@ store.close(alone=False)
 
 
 def test_processes_share_a_file_from_its_very_first_moment(tmp_path: Path) -> None:
-    start = str(time.time() + 1)
-    words = [sys.executable, "-c", WRITER, str(tmp_path / "new"), start]
-    writers = [subprocess.Popen(words, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    words = [sys.executable, "-c", WRITER, str(tmp_path / "new")]
+    pipe = subprocess.PIPE
+    writers = [
+        subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(4)
+    ]
     for writer in writers:
-        assert writer.communicate(timeout=60)[1] == ""
+        assert writer.stdout
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    for writer in writers:
+        assert writer.communicate(timeout=120)[1] == ""
         assert writer.returncode == 0
     store = open_cache(tmp_path / "new")
     found = store.find([request_key("chat", "b", [str(i)]) for i in range(60)])

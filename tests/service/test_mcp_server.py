@@ -14,11 +14,12 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.lazily import needed
 from tests.service.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 from trustassay import scorer
 from trustassay.service import Service, ServiceSettings
 
-pytest.importorskip("mcp")
+needed("mcp")
 TOKEN = "token-of-the-service-1"
 GIVEN = {"question": QUESTION, "response": GOOD, "documents": [PASSAGE]}
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.docs.pages import DOCS, blocks
+from tests.lazily import needed
 from tests.service.chats import Serving
 from tests.service.upstream import Asked, Upstream, Write, chunks, says, streams
 
-pytest.importorskip("openai")
-pytest.importorskip("prometheus_client")
+needed("openai")
+needed("prometheus_client")
 pytestmark = pytest.mark.slow
 PAGE = DOCS / "live/proxy.md"
 ADDRESS = "http://127.0.0.1:8770"

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.lazily import needed
 from tests.service.chats import BAD, GOOD, MESSAGES, PASSAGE, Serving
 from tests.service.upstream import DONE, Upstream, chunk, chunks, says, sends, streams
 
-openai = pytest.importorskip("openai")
-pytest.importorskip("prometheus_client")
+openai = needed("openai")
+needed("prometheus_client")
 pytestmark = pytest.mark.slow
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.lazily import Lazily, needed
 from tests.support import ROOT, Probe, Recorder, jsonl, record, records
 from trustassay import Assay, scorer
 from trustassay.capabilities import Models
@@ -25,11 +26,10 @@ from trustassay.runs.growing import GrowingRun
 from trustassay.sample import Sample
 from trustassay.workflows.evaluation_events import EvaluationEvents
 
-export = pytest.importorskip("opentelemetry.sdk._logs.export")
-_logs: Any = pytest.importorskip("opentelemetry._logs")
-once: Any = pytest.importorskip("opentelemetry.util._once")
-sdk: Any = pytest.importorskip("opentelemetry.sdk._logs")
-tracing: Any = pytest.importorskip("opentelemetry.sdk.trace")
+needed("opentelemetry.sdk")
+export, once = Lazily("opentelemetry.sdk._logs.export"), Lazily("opentelemetry.util._once")
+sdk, tracing = Lazily("opentelemetry.sdk._logs"), Lazily("opentelemetry.sdk.trace")
+PROVIDER = "opentelemetry._logs._internal._LOGGER_PROVIDER"
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
@@ -38,7 +38,7 @@ SPAN = "b7ad6b7169203331"
 def take_up_provider(monkeypatch: pytest.MonkeyPatch, processor: Any) -> None:
     provider = sdk.LoggerProvider(shutdown_on_exit=False)
     provider.add_log_record_processor(processor)
-    monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", provider)
+    monkeypatch.setattr(PROVIDER, provider)
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_a_provider_that_fails_costs_events_and_no_score(
 def test_without_a_provider_the_scorer_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", None)
+    monkeypatch.setattr(PROVIDER, None)
     with pytest.raises(BackendError, match=r"no logger provider .*set_logger_provider"):
         score(record(1))
 
@@ -306,7 +306,7 @@ def test_watch_sends_an_event_for_each_answer_once(sent: Any, tmp_path: Path) ->
 def test_watch_without_a_provider_begins_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", None)
+    monkeypatch.setattr(PROVIDER, None)
     source = jsonl(tmp_path / "log.jsonl", [record(1)])
     words = ["score", str(source), "--follow", "--out", str(tmp_path / "run"), "--threshold", "0.3"]
     result = CliRunner().invoke(app, [*words, "--metric", "grounding", "--once", "--opentelemetry"])
@@ -318,8 +318,8 @@ def test_watch_without_a_provider_begins_nothing(
 def test_the_example_of_the_documentation_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER", None)
-    monkeypatch.setattr(_logs._internal, "_LOGGER_PROVIDER_SET_ONCE", once.Once())
+    monkeypatch.setattr(PROVIDER, None)
+    monkeypatch.setattr(f"{PROVIDER}_SET_ONCE", once.Once())
     page = (ROOT / "docs" / "live/tools.md").read_text(encoding="utf-8")
     found = re.search(
         r"```python\n((?:(?!```).)*opentelemetry.*?)```\n\n```\n(.*?)```", page, re.DOTALL

@@ -10,39 +10,32 @@ import asyncio
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, service_address
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
 
-BASE = "https://api.openai.com/v1"
 VECTOR_BYTES = 256_000
 """What the vector of one text may take in a reply, whatever the limit for replies is."""
+openai_address = partial(
+    service_address, "openai", base="https://api.openai.com/v1", keys=("OPENAI_API_KEY",)
+)
 
 
-def openai_address(rest: str) -> Address:
-    """Return the address behind ``openai:``; raises as :meth:`Address.parse`."""
-    base = os.environ.get("OPENAI_BASE_URL") or BASE
-    return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY", public=BASE)
-
-
-def ollama_address(rest: str) -> Address:
-    """Return the address behind ``ollama:``, a server on one's own machine by default."""
-    return Address.parse("ollama", rest, base="http://127.0.0.1:11434/v1", key="")
-
-
-def llamafile_address(rest: str) -> Address:
-    """Return the address behind ``llamafile:``, a server on one's own machine by default."""
-    return Address.parse("llamafile", rest, base="http://127.0.0.1:8080/v1", key="")
+ollama_address, llamafile_address = (
+    partial(Address.parse, name, base=f"http://127.0.0.1:{port}/v1", key="")
+    for name, port in (("ollama", 11434), ("llamafile", 8080))
+)
+"""Servers on one's own machine, unless the URI says otherwise."""
 
 
 def _endpoint(address: Address) -> HttpEndpoint:
@@ -102,7 +95,7 @@ class OpenAIChat(EndpointChat):
         return reply
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(HttpBackend):
     """An embedding model behind ``/embeddings``; its vectors are made unit vectors."""
 
     def __init__(self, address: Address) -> None:
@@ -113,11 +106,6 @@ class OpenAIEmbedder:
         most = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
         roomy = replace(address, limits=replace(address.limits, reply_bytes=most))
         self._http = _endpoint(roomy)
-
-    @property
-    def missing_key(self) -> str | None:
-        """Why nothing can be asked, where a key is needed and none is set."""
-        return self._http.missing_key
 
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
@@ -134,10 +122,6 @@ class OpenAIEmbedder:
             ) from None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
 
 class BlockingEmbedder:
@@ -170,15 +154,16 @@ def reply_of(found: Any) -> Reply:
         KeyError, TypeError, ValueError, IndexError, AttributeError: it holds none.
     """
     first, *others = found["choices"]
-    finish, usage = first.get("finish_reason"), found.get("usage")
+    message, usage, finish = first["message"], found.get("usage"), first.get("finish_reason")
+    told = message.get("reasoning_content") or message.get("reasoning")  # of open models
     return Reply(
-        _text(first["message"]),
+        _text(message),
         finish if isinstance(finish, str) else None,
         counted(usage, "prompt_tokens"),
         counted(usage, "completion_tokens"),
         tuple(_text(choice["message"]) for choice in others),
         _logprobs(first.get("logprobs")),
-        reasoning=_reasoning(first["message"]),
+        reasoning=told if isinstance(told, str) and told else None,
     )
 
 
@@ -198,12 +183,6 @@ def held_to(schema: str) -> dict[str, Any]:
     """Return the parameter that holds a reply to a JSON schema."""
     named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
     return {"type": "json_schema", "json_schema": named}
-
-
-def _reasoning(message: Mapping[str, Any]) -> str | None:
-    """Return what servers of open models tell next to the content, under either name."""
-    told = message.get("reasoning_content") or message.get("reasoning")
-    return told if isinstance(told, str) and told else None
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from tests.lazily import needed
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference import measures as module
 from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.measures import Recipe, lexical_parts, missing
 from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
-sacrebleu = pytest.importorskip("sacrebleu", reason="pip install '.[reference]'")
-pytest.importorskip("rouge_score", reason="pip install '.[reference]'")
-pytest.importorskip("nltk", reason="pip install '.[reference]'")
+sacrebleu = needed("sacrebleu", reason="pip install '.[reference]'")
+needed("rouge_score", reason="pip install '.[reference]'")
+nltk = needed("nltk", reason="pip install '.[reference]'")
 
 QUESTION = "Who built the first saxophone?"
 ANSWER = "The first saxophone was built by Adolphe Sax."
@@ -214,9 +215,6 @@ def test_meteor_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # WordNet ------------------------------------------------------------------------------------------
-
-
-nltk = pytest.importorskip("nltk", reason="pip install '.[reference]'")
 
 
 @pytest.fixture

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from benchmarks.reproductions import pearson_p
 
+from tests.lazily import needed
 from trustassay.data import Located, read_samples
 from trustassay.metrics.reference.measures import lexical_parts, missing
 from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson
 
-pytest.importorskip("rouge_score", reason="pip install '.[reference]'")
-pytest.importorskip("nltk", reason="pip install '.[reference]'")
+needed("rouge_score", reason="pip install '.[reference]'")
+needed("nltk", reason="pip install '.[reference]'")
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve()
 FILE = SHARED / "data" / "trustscore" / "qa_human_check.json"

@@ -38,28 +38,10 @@ from trustassay.metrics.harmonicity.perturbations import (
     synonym_words,
 )
 from trustassay.statistics.resampling import generator
+from trustassay.views import Point
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A prompt that was tried: its answer, and how far that moves when the prompt is nudged.
-
-    ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
-    """
-
-    step: int
-    candidate: int
-    prompt: str
-    answer: str = ""
-    gamma: float | None = None
-    angle_degrees: float | None = None
-    kept: bool = False
-    error: str | None = None
-    calls: int = 0
 
 
 @dataclass(frozen=True)
