@@ -7,10 +7,11 @@ import dataclasses
 import io
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Literal, Protocol, Self, cast
 
 import numpy as np
@@ -284,6 +285,16 @@ class Summarised:
             self.without_interval[key] = interval
         elif interval is not None:
             self.intervals[key] = interval
+
+
+CHUNK = 4096
+
+
+def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
+    """Yield assessments in lists of :data:`CHUNK`, so that few are held at once."""
+    iterator = iter(assessments)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
 
 
 def units_of(assessments: Iterable[Any]) -> Units | None:

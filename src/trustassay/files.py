@@ -59,7 +59,7 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
     """
     part = path.with_name(f".{path.name}{suffix}")
     with named(path, part):
-        file = _alone(part)
+        file = alone(part)
         try:
             with file:
                 file.truncate(0)
@@ -78,7 +78,7 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _alone(part: Path) -> IO[bytes]:
+def alone(part: Path) -> IO[bytes]:
     """Open a file for this process alone; one that is moved meanwhile is created again."""
     while True:
         file = part.open("ab")
