@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.calls.cache_key import Keys
@@ -266,7 +267,7 @@ class Batcher(Generic[Item, Reply]):
         if self._store and self._policy.once:
             pile = await self._answer_from_store(pile)
         if self._policy.sort:
-            pile.sort(key=lambda waiting: waiting.length)
+            pile.sort(key=attrgetter("parts" if self._limits.order == "text" else "length"))
         for batch in batches(pile, self._limits):
             if self._remote:
                 task = asyncio.create_task(self._called(batch))
