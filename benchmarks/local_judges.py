@@ -58,6 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--n", type=int, default=150, help="pairs of each test file")
     parser.add_argument("--models", nargs="*", default=["embedded", *MODELS])
+    parser.add_argument("--threads", type=int, help="of the local models")
     parser.add_argument("--sets", nargs="*", default=[PROBES, *SETS])
     options = parser.parse_args()
     figures: list[dict[str, Any]] = []
@@ -67,6 +68,8 @@ def main() -> None:
     done = {(row["set"], row["entailer"]) for row in figures}
     for model in options.models:
         uri = model if model not in MODELS else f"gguf:{path_of(model)}?context=4096"
+        if model in MODELS and options.threads:
+            uri += f"&threads={options.threads}"
         judge = None
         for name in options.sets:
             if (name, model) in done:
