@@ -32,10 +32,11 @@ golden: $(VENV)/test.stamp  ## compare commands, files and figures with stored h
 nightly: golden  ## what takes too long for each change: new random examples, long simulations, stored outputs
 	FULL_TESTS=1 $(PYTEST)
 
-docs: $(VENV)/docs.stamp  ## build the site into site/; a warning fails it
+docs: $(VENV)/docs.stamp $(VENV)/test.stamp  ## build the site into site/; a warning fails it; test its search and its width
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -rs tests/docs/test_site.py
 
-figures: $(VENV)/test.stamp  ## put today's measured figures into the pages
+figures: $(VENV)/test.stamp  ## put measured figures into the pages, and write the tables of the results
 	$(BIN)/python -m tests.docs.guide
 
 pictures: $(VENV)/test.stamp  ## take the pictures of the guide from today's program

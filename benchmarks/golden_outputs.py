@@ -285,7 +285,8 @@ def statistics() -> dict[str, str]:
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, thing in vars(module).items():
-            if getattr(thing, "__module__", "") == module.__name__:
+            function = getattr(thing, "func", thing)  # of a partial one
+            if getattr(function, "__module__", "") == module.__name__:
                 known[name].append(thing)
     rng = np.random.default_rng(5)
     x, noise = rng.normal(size=80), rng.normal(size=80)

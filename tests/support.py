@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ import numpy as np
 from tests import forking
 from trustassay.capabilities import BatchLimits, Models, Probabilities
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
+from trustassay.registry import ENTRY_POINT_GROUP
 from trustassay.sample import Sample
 
 Pair = tuple[str, str]
@@ -29,6 +31,11 @@ YES = (1.0, 0.0, 0.0)
 ROOT = Path(__file__).parent.parent
 FULL = bool(os.environ.get("FULL_TESTS"))
 """Whether simulations and random examples are as many as in ``make nightly``."""
+
+
+def metric_names() -> list[str]:
+    """Return the names of all installed metrics."""
+    return sorted(entry.name for entry in entry_points(group=ENTRY_POINT_GROUP))
 
 
 def repeats(full: int) -> int:

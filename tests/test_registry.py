@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import Probe
+from tests.support import Probe, metric_names
 from trustassay import registry
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Assessment, Inventory, Summary
 from trustassay.metrics import Grounding
-from trustassay.registry import metric_class, metric_from_text, metric_names
+from trustassay.registry import metric_class, metric_from_text
 from trustassay.sample import Sample
 
 

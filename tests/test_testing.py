@@ -13,10 +13,11 @@ import pytest
 
 from tests.metrics.consistency import helpers as consistency
 from tests.metrics.trustscore import helpers as trustscore
+from tests.support import metric_names
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Share
-from trustassay.registry import metric_class, metric_from_text, metric_names
+from trustassay.registry import metric_class, metric_from_text
 from trustassay.testing import (
     MetricContract,
     ScriptedChat,

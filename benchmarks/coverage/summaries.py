@@ -54,7 +54,7 @@ def harmonicity(name: str, *, semantic: bool = False) -> Study:
     parts = {"angle_degrees": np.degrees(np.arcsin(scores))}
 
     def of(places: Places | slice) -> Scores:
-        found = Scores.of(figures)
+        found = Scores(figures)
         own = {key: values[places] for key, values in parts.items()}
         found.add(scores[places], stable[places], own)
         return found

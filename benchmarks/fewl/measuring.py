@@ -24,7 +24,8 @@ from trustassay.calls.capability import DIGITS
 from trustassay.calls.kinds import reads_question
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.metrics.fewl.options import Penalty
-from trustassay.metrics.fewl.references import LEARNT_FROM, blank, nearest, silent
+from trustassay.metrics.fewl.references import LEARNT_FROM, nearest, silent
+from trustassay.sample import is_blank
 from trustassay.statistics.resampling import generator
 
 Floats = NDArray[np.float64]
@@ -219,8 +220,8 @@ class Comparing:
     def _compare(self, triples: Iterable[tuple[str, str, str]]) -> None:
         """Compute what is not known yet; an answer without words is like nothing."""
         new = [one for one in dict.fromkeys(triples) if one not in self._known]
-        self._known |= {one: 0.0 for one in new if blank(one[0])}
-        new = sorted((one for one in new if not blank(one[0])), key=lambda one: len(one[1]))
+        self._known |= {one: 0.0 for one in new if is_blank(one[0])}
+        new = sorted((one for one in new if not is_blank(one[0])), key=lambda one: len(one[1]))
         for start in range(0, len(new), AT_ONCE):
             some = new[start : start + AT_ONCE]
             asked = some if reads_question(self._backend) else [one[:2] for one in some]
@@ -248,7 +249,7 @@ class Comparing:
         for place in picks.tolist():
             one = self.records[place]
             texts = {name: text for name, text in one["references"].items() if not silent(text)}
-            if not blank(one["response"]):
+            if not is_blank(one["response"] or ""):
                 texts[one.get("model", "")] = one["response"]
             for pair in combinations(sorted(texts), 2):
                 asked[place, pair] = (texts[pair[0]], texts[pair[1]], one["question"])

@@ -47,7 +47,7 @@ def filled(page: str, tables: Mapping[str, str]) -> str:
 
 
 def figures(tables: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the AUROC of each score by set, as the tables ``passages`` and ``gold`` print it."""
+    """Return the AUROC of each score by set, as the tables of passages, gold and others say."""
     found: dict[str, dict[str, str]] = {}
     for name in ("passages", "gold"):
         rows = [line.strip("| ").split(" | ") for line in tables[name].splitlines()]
@@ -59,6 +59,9 @@ def figures(tables: Mapping[str, str]) -> dict[str, dict[str, str]]:
                     continue
                 text = cell.replace("*", "").split(", n =")[0]
                 found.setdefault(of.replace(", AUROC", ""), {})[score.replace("`", "")] = text
+    for line in tables["others"].splitlines()[2:]:
+        of, score, _, auroc, *_ = line.strip("| ").split(" | ")
+        found.setdefault(of, {})[score.replace("`", "")] = auroc
     return found
 
 

@@ -8,6 +8,7 @@ import re
 from html import escape
 from pathlib import Path
 
+from figures import NoFigureError, old_pictures, with_figures
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -31,6 +32,8 @@ _LINK = re.compile(r"(\]\()([^)\s:#]+)(?=[)#\s])")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from outside of ``docs/``."""
+    if old := old_pictures(f"embedded:{SHIPPED}"):
+        raise PluginError(f"not taken from today's program: {', '.join(old)}; run make pictures")
     root = Path(config.docs_dir).parent
     for name, page in OUTSIDE.items():
         files.append(_generated(config, page, root / name, root))
@@ -51,6 +54,10 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
         return markdown
     if named := others(markdown):
         raise PluginError(f"{here} names the entailer's version {named[0]}; {SHIPPED} ships")
+    try:
+        markdown = with_figures(markdown)
+    except NoFigureError as error:
+        raise PluginError(f"{here}: {error}") from None
     return _linked(markdown, f"docs/{here}", here)
 
 

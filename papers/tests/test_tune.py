@@ -90,7 +90,8 @@ def test_adapters_are_merged_and_a_call_again_trains_nothing(
     assert (tmp_path / "tuned" / "model.safetensors").stat().st_mtime_ns == before
     old, new = HuggingFaceChat(str(model)), HuggingFaceChat(str(tmp_path / "tuned"))
     question = "What is the capital of France?"
-    assert old.loglikelihoods(question, [" Paris"]) < new.loglikelihoods(question, [" Paris"])
+    chances = [sum(one.token_loglikelihoods(question, [" Paris"])[0]) for one in (old, new)]
+    assert chances[0] < chances[1]
     with pytest.raises(RunFolderError, match="steps was 12, now 13"):
         tune(data, str(model), tmp_path / "tuned", TuneOptions(steps=13, batch=2))
 

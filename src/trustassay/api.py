@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # what a door needs is loaded when it is used
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import Source
     from trustassay.runs.shards import Shards
-    from trustassay.workflows.choose_metric import Chosen
     from trustassay.workflows.evaluation_events import EventsChoice
     from trustassay.workflows.scorer import OpenScorer, Scorer
     from trustassay.workflows.watch import Watched, WatchOptions
@@ -84,13 +83,10 @@ async def ascore(
     try:
         outcome = await execute(samples, chosen, backends, folder, settings)
         if calibrator:
+            shown = settings.progress
             await run_in_thread(
                 lambda stop: apply_calibrator(
-                    folder,
-                    calibrator,
-                    chosen,
-                    report=report,
-                    steps=Steps(shown=settings.progress, stop=stop),
+                    folder, calibrator, chosen, report=report, steps=Steps(shown=shown, stop=stop)
                 )
             )
     except BaseException:
@@ -114,15 +110,18 @@ def _calibrator(others: dict[str, Any]) -> Calibrator | None:
 def _read(
     samples: Source, metrics: Metrics | None, options: Mapping[str, Any]
 ) -> tuple[list[Metric], Source, dict[str, Any], dict[str, Any]]:
-    """Return the metrics, the samples, the backends that were named, and the other options.
-
-    All that is wrong in names is told before the samples are looked at.
-    """
+    """Return the metrics, the samples, the backends that were named, and the other options; what is
+    wrong in names is told before the samples are looked at."""
     chosen = [] if metrics is None else _built(metrics)
     named, others = _split(options, chosen)
     samples = Files.of(samples)
     if metrics is None:
-        found = _default(samples, named, options)
+        from trustassay.workflows.choose_metric import choose_metric, naming
+
+        retrieves = named.get("retriever") is not None
+        found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
+        if options.get("progress"):
+            tell(f"{naming(found.metrics)}: {found.why}")
         chosen, samples = _built(found.metrics), found.source
         others = {"why": found.why, **others}
     return chosen, samples, named, others
@@ -272,16 +271,6 @@ def default_metrics(
 
     found = choose_metric(Files.of(samples), fields, retrieves=retrieves)
     return found.metrics, found.why
-
-
-def _default(samples: Source, named: Mapping[str, Any], options: Mapping[str, Any]) -> Chosen:
-    from trustassay.workflows.choose_metric import choose_metric, naming
-
-    retrieves = named.get("retriever") is not None
-    found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
-    if options.get("progress"):
-        tell(f"{naming(found.metrics)}: {found.why}")
-    return found
 
 
 @shows_keywords(EngineOptions)
@@ -442,14 +431,9 @@ def shard(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import RunOptions
     from trustassay.runs.shards import split
 
+    options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
     return run_anywhere(
-        lambda: split(
-            samples,
-            Path(out),
-            lambda _: into,
-            RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress),
-            keep_whole=whole,
-        )
+        lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)
     )
 
 
@@ -473,13 +457,9 @@ def merge(
     from trustassay.runs.tasks import Steps
 
     steps = Steps(shown=progress)
-    found = merge_runs(
-        [Path(run) for run in runs],
-        Path(out),
-        pool=None if pool is None else Path(pool),
-        prices=prices,
-        steps=steps,
-    )
+    file = None if pool is None else Path(pool)
+    folders = [Path(run) for run in runs]
+    found = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
     if found.repeated and progress:
         tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
     return Run(found.folder, found.outcome)

@@ -7,10 +7,11 @@ import dataclasses
 import io
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Literal, Protocol, Self, cast
 
 import numpy as np
@@ -196,17 +197,10 @@ class Summary:
         cls, found: Summarised, settings: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> Summary:
         """Return figures as a summary; ``keys`` gives their order, if not that of ``found``."""
-        return cls(
-            found.values if keys is None else {key: found.values[key] for key in keys},
-            found.n,
-            found.failed,
-            found.intervals,
-            found.support,
-            found.not_applicable,
-            settings,
-            found.without_interval,
-            units=found.units,
-        )
+        named = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
+        if keys is not None:
+            named["values"] = {key: found.values[key] for key in keys}
+        return cls(**named, settings=settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
@@ -291,6 +285,16 @@ class Summarised:
             self.without_interval[key] = interval
         elif interval is not None:
             self.intervals[key] = interval
+
+
+CHUNK = 4096
+
+
+def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
+    """Yield assessments in lists of :data:`CHUNK`, so that few are held at once."""
+    iterator = iter(assessments)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
 
 
 def units_of(assessments: Iterable[Any]) -> Units | None:
@@ -398,21 +402,17 @@ class Weighted(Protocol):
 
     def at(self, places: NDArray[np.int64], /) -> Self:
         """Return the same of the answers at these places."""
-        ...
 
     def figures(self, weights: Floats, /) -> Mapping[str, Floats]:
         """Return the figures over data sets, shape (b,), in which each answer counts as often as
         ``weights``, shape (b, n), say. NaN where a figure is undefined.
         """
-        ...
 
     def inputs(self, key: str, /) -> Floats:
         """Return what a figure takes of each answer, shape (n, c); NaN where it does not count."""
-        ...
 
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""
-        ...
 
     def counted(self, key: str, /) -> NDArray[np.bool_]:
         """Return whether each answer is among those that a figure is a mean of, shape (n,).
@@ -420,7 +420,6 @@ class Weighted(Protocol):
         A figure that itself says how answers fall into such groups, as an F1 of refusals, counts
         all that did not fail.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -476,11 +475,8 @@ class WeightedColumns:
 
 
 def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
-    """Return the q-quantiles of values that stand there so often, as ``numpy.quantile`` has them.
-
-    Args:
-        values: shape (n,). weights: whole numbers, shape (b, n).
-    """
+    """Return the q-quantiles of values, shape (n,), that stand there as often as whole weights,
+    shape (b, n), say, as ``numpy.quantile`` has them."""
     order = np.argsort(values)
     ordered, reached = values[order], np.cumsum(weights[:, order], axis=1)
     result = np.full(len(weights), np.nan)

@@ -254,7 +254,6 @@ class ChatModel(Protocol):
             CallError: the try failed, and how.
             BackendError: it cannot be answered.
         """
-        ...
 
 
 @runtime_checkable
@@ -265,7 +264,6 @@ class LocalChatModel(Protocol):
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
         """Answer each of the requests; raises :class:`BackendError`."""
-        ...
 
 
 @runtime_checkable
@@ -282,7 +280,6 @@ class LikelihoodModel(Protocol):
         Raises:
             BackendError: prompt and option are longer than the model reads, or the model fails.
         """
-        ...
 
 
 @runtime_checkable
@@ -293,7 +290,6 @@ class TokenEmbedder(Protocol):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the tokens and vectors of each text."""
-        ...
 
 
 @runtime_checkable
@@ -304,7 +300,6 @@ class Embedder(Protocol):
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), for n texts."""
-        ...
 
 
 @runtime_checkable
@@ -323,7 +318,6 @@ class Entailer(Protocol):
 
         Calibrated so that a probability of entailment of 0.5 or more means "entails".
         """
-        ...
 
 
 @runtime_checkable
@@ -338,7 +332,6 @@ class Similarity(Protocol):
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference); higher is closer, 1 is the same."""
-        ...
 
 
 @runtime_checkable
@@ -351,7 +344,6 @@ class QuestionSimilarity(Protocol):
 
     def scores(self, triples: Sequence[tuple[str, str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference, question); higher is closer, 1 is the same."""
-        ...
 
 
 @runtime_checkable
@@ -362,7 +354,6 @@ class Retriever(Protocol):
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return the k best passages of each query, best first."""
-        ...
 
 
 @runtime_checkable
@@ -373,7 +364,6 @@ class EntityLinker(Protocol):
 
     def link(self, texts: Sequence[str]) -> list[list[Entity]]:
         """Return the entities of each text in reading order."""
-        ...
 
 
 @runtime_checkable
@@ -388,7 +378,6 @@ class SubstituteSource(Protocol):
 
     def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
         """Return up to ``k`` substitutes of each request, best first, none twice."""
-        ...
 
 
 class Models(Protocol):
@@ -400,11 +389,9 @@ class Models(Protocol):
 
     def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
         """Ask whether ``premise`` entails ``hypothesis``."""
-        ...
 
     def embed(self, text: str) -> Awaitable[Vectors]:
         """Ask for the vector of a text, shape (d,)."""
-        ...
 
     def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
         """Ask for the similarity of ``text`` and ``reference``.
@@ -412,7 +399,6 @@ class Models(Protocol):
         ``question`` is what both answer, for similarities that read it
         (:class:`QuestionSimilarity`); others do not get it.
         """
-        ...
 
     def chat(
         self,
@@ -428,7 +414,6 @@ class Models(Protocol):
         ``text`` is one user message or a whole chat; ``name`` selects one of several models of a
         role; ``parameters`` are the other fields of :class:`ChatRequest`.
         """
-        ...
 
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role; empty if the run has none.
@@ -436,28 +421,23 @@ class Models(Protocol):
         ``distractors`` gives the names of the sources of substitutes; a ``linker`` has the empty
         name.
         """
-        ...
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages (ISO 639-1) that the backend of a capability reads.
 
         Empty if it does not say, or reads any.
         """
-        ...
 
     def search(self, query: str, k: int) -> Awaitable[tuple[Passage, ...]]:
         """Ask for the ``k`` best passages of a query, best first."""
-        ...
 
     def link(self, text: str) -> Awaitable[tuple[Entity, ...]]:
         """Ask for the entities mentioned in a text, in reading order."""
-        ...
 
     def substitutes(
         self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
     ) -> Awaitable[tuple[str, ...]]:
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
-        ...
 
     def likelihood(
         self,
@@ -468,11 +448,9 @@ class Models(Protocol):
         name: str = "",
     ) -> Awaitable[Likelihood]:
         """Ask a model for the likelihood of ``continuation`` after ``prompt``."""
-        ...
 
     def token_vectors(self, text: str) -> Awaitable[TokenVectors]:
         """Ask for the vectors of a text's tokens."""
-        ...
 
     def choose(
         self,
@@ -494,4 +472,3 @@ class Models(Protocol):
         option that a plan assumes to be chosen: the one after which the most calls follow.
         ``parameters`` are the other fields of :class:`ChatRequest`.
         """
-        ...

@@ -7,7 +7,7 @@ entailer. A new version of the weights has a new name, and no figures until they
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -29,7 +29,7 @@ class Agreement(NamedTuple):
     set: str
     n: int
     auc: float
-    interval: tuple[float, float]
+    interval: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -97,26 +97,19 @@ class EntailerQuality:
 
 
 def entailer_quality(
-    entailer: str,
-    metrics: Collection[str],
-    larger: Mapping[str, Any] | None = None,
-    why: str = "",
+    entailer: str, metrics: Collection[str], larger: Mapping[str, Any] | None = None, why: str = ""
 ) -> EntailerQuality:
     """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics."""
     raw = _figures().get(entailer)
     if raw is None:
         return EntailerQuality(entailer, why=why)
     own = next((name for name in metrics if name in raw["sets"]), PAIRS)
-    result = [_agreement(**one) for one in raw["sets"][own]]
-    copies = _agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
+    result = [Agreement(**one) for one in raw["sets"][own]]
+    copies = Agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
     result.sort(key=lambda one: -one.auc)
     return EntailerQuality(
         entailer, larger, why, tuple(result), copies, tuple(raw["weak"]), raw["page"]
     )
-
-
-def _agreement(data: str, set: str, n: int, auc: float, interval: list[float]) -> Agreement:  # noqa: A002 - as in the file
-    return Agreement(data, set, n, auc, (interval[0], interval[1]))
 
 
 @cache

@@ -10,23 +10,6 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast, get_args
 
-__all__ = [
-    "AssessmentError",
-    "BackendError",
-    "CallError",
-    "CallFault",
-    "FaultsError",
-    "Portable",
-    "RunFolderError",
-    "UnknownNameError",
-    "UnparsedError",
-    "UsageError",
-    "check_choices",
-    "check_least",
-    "did_you_mean",
-    "door",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 CallFault = Literal[

@@ -74,10 +74,8 @@ def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 @contextmanager
 def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Wake the loop for a signal that reached another thread, or came just before it slept.
-
-    Only the main thread's loop handles signals; on Windows it does this by itself.
-    """
+    """Wake the main thread's loop for a signal that reached another thread, or came just before it
+    slept; on Windows it does this by itself."""
     main = threading.current_thread() is threading.main_thread()
     if not main or sys.platform == "win32":
         yield
@@ -97,10 +95,8 @@ def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 @contextmanager
 def _rarer_collections() -> Iterator[None]:
-    """Let Python look for circular garbage less often; a call makes little, and many objects.
-
-    What it was is set again when the last of those that are at work has ended.
-    """
+    """Let Python look for circular garbage less often, since a call makes little, and many objects,
+    until the last of those that are at work has ended."""
     global _at_work, _usual  # noqa: PLW0603 - as the threshold, one for the process
     with _counting:
         if _at_work == 0:

@@ -10,17 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-__all__ = [
-    "Appender",
-    "DiskFullError",
-    "cut_unfinished",
-    "has_no_room",
-    "is_full",
-    "named",
-    "whole",
-    "write_whole",
-]
-
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 ROOM_BYTES = 64 * 1024
 """A disk with less free space than this counts as full."""
@@ -70,7 +59,7 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
     """
     part = path.with_name(f".{path.name}{suffix}")
     with named(path, part):
-        file = _alone(part)
+        file = alone(part)
         try:
             with file:
                 file.truncate(0)
@@ -89,7 +78,7 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _alone(part: Path) -> IO[bytes]:
+def alone(part: Path) -> IO[bytes]:
     """Open a file for this process alone; one that is moved meanwhile is created again."""
     while True:
         file = part.open("ab")

@@ -84,17 +84,15 @@ class Inventory:
         self.supports += sample.supports_known
         self.labels += sample.label is not None
         firsts = [aliases[0] for aliases in sample.answers if aliases]
-        self.sentence_answers += 2 * sum(map(_reads_as_sentence, firsts)) > len(firsts) > 0
+        ends = (".", "!", "?")
+        sentences = [t for t in firsts if len(t.split()) >= 5 and t.rstrip().endswith(ends)]
+        self.sentence_answers += 2 * len(sentences) > len(firsts) > 0
 
 
 def directions(higher: str = "", lower: str = "", neither: str = "") -> dict[str, Direction]:
     """Return the direction of each part, from names with spaces between them."""
     named: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
     return {name: direction for direction, names in named.items() for name in names.split()}
-
-
-def _reads_as_sentence(text: str) -> bool:
-    return len(text.split()) >= 5 and text.rstrip().endswith((".", "!", "?"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,6 @@ class Pool(Protocol):
         """The samples of the run itself: this pool, unless it is a file of its own. For the run
         of a shard it holds those of all shards.
         """
-        ...
 
     def __len__(self) -> int: ...
 
@@ -137,7 +134,6 @@ class Pool(Protocol):
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
-        ...
 
     async def filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample with its references; those of a file of its own are asked for now.
@@ -145,7 +141,6 @@ class Pool(Protocol):
         The run's own samples are filled already; of the run of a shard, those of other shards are
         filled now. What fails is missing.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,23 +3,21 @@
 A group of options is a :class:`typing.TypedDict`. Type checkers read it as the keywords of a Python
 function, :mod:`trustassay.keywords` checks them. The :class:`Flag` of an option is how the
 command line takes it (:mod:`trustassay.cli.options`); a command gets the group with the options
-that were given, ready to be the keywords of a Python function. The default is that of the dataclass
+that an option ends in (:class:`~trustassay.runs.intake.RunOptions` and its parts). What people read
+of an option is in ``options.csv``, with its bounds and the default that ``--help`` shows.
 that an option ends in (:class:`~trustassay.runs.intake.RunOptions` and its parts).
 """
 
+import csv
 import inspect
+import io
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    TypedDict,
-    get_args,
-    get_origin,
-)
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_origin
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import forms
@@ -114,12 +112,26 @@ def _per_worker(given: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _uri(text: str, **others: Any) -> Flag:
-    return Flag(text, metavar="URI", kind=str | None, **others)
+def _read_rows() -> dict[str, dict[str, Any]]:
+    """Return the fields of :class:`Flag` by option; default and bounds are written as JSON."""
+    text = files("trustassay").joinpath("options.csv").read_text(encoding="utf-8")
+    read = dict.fromkeys(("default", "least", "most"), json.loads)
+    return {
+        row.pop("option"): {name: read.get(name, str)(cell) for name, cell in row.items() if cell}
+        for row in csv.DictReader(io.StringIO(text))
+    }
 
 
-def _uris(text: str, **others: Any) -> Flag:
-    return Flag(text, metavar="[NAME=]URI", kind=list[str], default=[], **others)
+_ROWS = _read_rows()
+
+
+def _flag(option: str, kind: Any = None, **others: Any) -> Flag:
+    return Flag(kind=kind, **_ROWS[option] | others)
+
+
+def _uri(option: str, known: str = "") -> Flag:
+    """Return the flag of a backend; ``known`` are the forms of its URIs."""
+    return _flag(option, str | None, help=_ROWS[option]["help"].replace("FORMS", known))
 
 
 class BackendChoices(TypedDict, total=False):
@@ -129,126 +141,39 @@ class BackendChoices(TypedDict, total=False):
     capabilities, by name.
     """
 
-    model: Annotated["Models", _uri(f"The model to ask: {forms('chat model')}.")]
+    model: Annotated["Models", _uri("model", forms("chat model"))]
     judge: Annotated[
         "Models",
-        _uris(
-            "A judge, a URI as for --model. May be given more than once.",
-            read=lambda given: given[0] if len(given) == 1 else given,
-        ),
+        _flag("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
     ]
-    generator: Annotated[
-        "Models", _uri("A model that writes wrong and corrected answers, a URI as for --model.")
-    ]
-    references: Annotated[
-        "Models",
-        _uris(
-            "A model whose answers are compared, a URI as for --model. May be given more than "
-            "once.",
-            name="--reference",
-        ),
-    ]
+    generator: Annotated["Models", _uri("generator")]
+    references: Annotated["Models", _flag("references", list[str])]
     entailer: Annotated[
-        "EntailerChoice | None",
-        _uri(
-            f"The entailment model: {forms('entailer', DEFAULT_ENTAILER, 'chat')}, or a chat model "
-            "(openai:MODEL[@BASE_URL][?repeats=N], chat:hf:ID, ...)."
-        ),
+        "EntailerChoice | None", _uri("entailer", forms("entailer", DEFAULT_ENTAILER, "chat"))
     ]
     embedder: Annotated[
-        "EmbedderChoice | None",
-        _uri(f"The embedding model: {forms('embedder', DEFAULT_EMBEDDER)}."),
+        "EmbedderChoice | None", _uri("embedder", forms("embedder", DEFAULT_EMBEDDER))
     ]
-    similarity: Annotated[
-        "SimilarityChoice | None",
-        _uri(
-            "The similarity of two texts: cosine[:EMBEDDER] (the default), consistency[:ENTAILER], "
-            "bertscore:hf:ID-or-path[?layer=N], lexical; of two answers to a question: novel, "
-            "agreement[:ENTAILER]; python:MODULE:OBJECT."
-        ),
-    ]
-    retriever: Annotated[
-        "str | Retriever | None",
-        _uri(
-            "The retriever, for samples without documents and for factcheck: "
-            "bm25:PATH[?index=FOLDER]."
-        ),
-    ]
-    token_embedder: Annotated[
-        "str | TokenEmbedder | None",
-        _uri("The token embedding model: hf:ID-or-path[?layer=N]."),
-    ]
-    linker: Annotated[
-        "str | EntityLinker | None",
-        _uri(f"The entity linker: {forms('linker')}."),
-    ]
-    distractors: Annotated[
-        "WordSources",
-        _uri(
-            "Sources of words for distractors: embedding[:FILE],pos (the default), dbpedia[:URL], "
-            "python:MODULE:OBJECT; several with commas."
-        ),
-    ]
+    similarity: Annotated["SimilarityChoice | None", _uri("similarity")]
+    retriever: Annotated["str | Retriever | None", _uri("retriever")]
+    token_embedder: Annotated["str | TokenEmbedder | None", _uri("token_embedder")]
+    linker: Annotated["str | EntityLinker | None", _uri("linker", forms("linker"))]
+    distractors: Annotated["WordSources", _uri("distractors")]
     backends: Mapping[str, Any]
 
 
-Limit = Annotated[int | None, Flag("Take only the first N records.", least=1, most=MOST)]
-SkipBad = Annotated[bool, Flag("Skip faulty records, and count them.", default=False)]
+Limit = Annotated[int | None, _flag("limit", most=MOST)]
+SkipBad = Annotated[bool, _flag("skip_bad")]
 Fields = Annotated[
-    Mapping[str, str],
-    Flag(
-        "Read a field from another name; dots descend into objects. May be given more than once.",
-        "--field",
-        "CANONICAL=THEIRS",
-        kind=list[str],
-        default=[],
-        read=lambda given: pairs(given, "--field"),
-    ),
+    Mapping[str, str], _flag("fields", list[str], read=lambda given: pairs(given, "--field"))
 ]
-Seed = Annotated[int, Flag("Seed of all random choices.", default=0, least=0)]
-Unit = Annotated[
-    str | None,
-    Flag(
-        "What is independent in an interval: question (all answers to one), answer, or a field of "
-        "the samples, as the number of a conversation. Default: question.",
-        metavar="FIELD",
-    ),
-]
-Pool = Annotated[
-    Path_ | None,
-    Flag(
-        "Samples for metrics that compare a sample with others. Default: those of the input. For a "
-        "shard, the file that shard --whole writes.",
-        kind=Path | None,
-    ),
-]
-SamplesAtOnce = Annotated[
-    int | None,
-    Flag(
-        "Samples in progress at once. Default: enough to keep the endpoints busy.",
-        least=1,
-        old="concurrency",
-    ),
-]
-LongestAnswer = Annotated[
-    int,
-    Flag(
-        "Characters of the longest answer that is assessed, and a tenth of those of all passages.",
-        default=LONGEST_ANSWER,
-        least=1,
-    ),
-]
-MaxTokens = Annotated[int, Flag("Maximum length of an answer, in tokens.", default=300, least=1)]
-CalibratorFile = Annotated[
-    Path_ | None,
-    Flag(
-        "A file that calibrate wrote: answers get a probability of being right, and those above "
-        "its thresholds are accepted.",
-        "--calibrator",
-        "FILE",
-        kind=Path | None,
-    ),
-]
+Seed = Annotated[int, _flag("seed")]
+Unit = Annotated[str | None, _flag("unit")]
+Pool = Annotated[Path_ | None, _flag("pool", Path | None)]
+SamplesAtOnce = Annotated[int | None, _flag("samples_at_once", old="concurrency")]
+LongestAnswer = Annotated[int, _flag("longest_answer", default=LONGEST_ANSWER)]
+MaxTokens = Annotated[int, _flag("max_tokens")]
+CalibratorFile = Annotated[Path_ | None, _flag("calibrator", Path | None)]
 
 
 class Records(TypedDict, total=False):
@@ -265,37 +190,10 @@ class Spending(TypedDict, total=False):
     policy: the optimisations in use (:class:`~trustassay.calls.batching.Policy`).
     """
 
-    cache: Annotated[
-        Path_ | None,
-        Flag(
-            "Folder of the cache in which runs share the replies of endpoints, or off. Default: "
-            "TRUSTASSAY_CACHE, else a folder in the user's cache.",
-            metavar="DIR|off",
-            kind=str,
-            default="",
-            read=_cache,
-        ),
-    ]
-    prices: Annotated[
-        "Prices | Path_ | None",
-        Flag(
-            "Prices by model, in US dollars per million tokens: "
-            '{"MODEL": {"prompt": 1, "reply": 4}}.',
-            kind=Path | None,
-        ),
-    ]
-    budget: Annotated[
-        "Budget | str | None",
-        Flag(
-            "Stop before more than this is spent: 5usd, or 200000 (tokens).",
-            metavar="USD|TOKENS",
-            kind=str | None,
-        ),
-    ]
-    calls_at_once: Annotated[
-        int | None,
-        Flag("Calls to one endpoint at once, at most. Default: as its URI says, else 64.", least=1),
-    ]
+    cache: Annotated[Path_ | None, _flag("cache", str, default="", read=_cache)]
+    prices: Annotated["Prices | Path_ | None", _flag("prices", Path | None)]
+    budget: Annotated["Budget | str | None", _flag("budget", str | None)]
+    calls_at_once: Annotated[int | None, _flag("calls_at_once")]
     policy: "Policy"
 
 
@@ -347,63 +245,19 @@ class ScoreOptions(RescoreOptions, total=False):
     calls_from: Path | None
 
 
-Engine = Annotated[
-    str,
-    Flag(
-        "local, or ray for workers on a Ray cluster: the one at ADDRESS or RAY_ADDRESS, else "
-        "one that is started on this machine (see docs/big-runs.md).",
-        metavar="local|ray[:ADDRESS]",
-        default="local",
-    ),
-]
+Engine = Annotated[str, _flag("engine")]
 """Where samples are scored: by this process, or by workers on a cluster."""
 
 
 class Cluster(TypedDict, total=False):
     """What the workers on a cluster are, and where they keep their shards."""
 
-    workers: Annotated[
-        int | None,
-        Flag("Workers of --engine ray. Default: as many as have room.", least=1),
-    ]
-    cpus: Annotated[
-        float,
-        Flag(
-            "What each worker takes: cpus=2, gpus=1 (or a part, gpus=0.5). Default: one CPU.",
-            "--per-worker",
-            "cpus=N|gpus=N",
-            kind=list[str],
-            default=[],
-            least=0,
-            read=_per_worker,
-            several=True,
-        ),
-    ]
+    workers: Annotated[int | None, _flag("workers")]
+    cpus: Annotated[float, _flag("cpus", list[str], read=_per_worker, several=True)]
     gpus: Annotated[float, Flag(least=0)]
-    shards: Annotated[
-        int | None,
-        Flag(
-            "Shards of a new run of --engine ray. Default: four for each worker, more if they "
-            "would be larger than 5,000 samples.",
-            least=1,
-        ),
-    ]
-    store: Annotated[
-        str | None,
-        Flag(
-            "Where workers keep copies of their shards: a folder that all machines reach, or a URL "
-            "of fsspec (s3://..., gs://...). Not needed on one machine.",
-            metavar="DIR|URL",
-        ),
-    ]
-    scratch: Annotated[
-        str | None,
-        Flag(
-            "Folder on each machine's own disk for shards in progress. Default: the temporary "
-            "folder.",
-            metavar="DIR",
-        ),
-    ]
+    shards: Annotated[int | None, _flag("shards")]
+    store: Annotated[str | None, _flag("store")]
+    scratch: Annotated[str | None, _flag("scratch")]
 
 
 class EngineOptions(ScoreOptions, Cluster, total=False):
@@ -413,27 +267,10 @@ class EngineOptions(ScoreOptions, Cluster, total=False):
 class AnswerOptions(TypedDict, total=False):
     """How models are asked for answers: fields of :class:`~trustassay.answering.Answering`."""
 
-    style: Annotated[
-        str,
-        Flag(
-            "How the model is asked for answers: closed-book, rag, rag-refusal, icl, own; auto "
-            "takes own if there is own_prompt, rag-refusal if there are documents, else "
-            "closed-book.",
-            default="auto",
-        ),
-    ]
-    prompt: Annotated[
-        Path_ | None, Flag("Your own template in place of the style's.", kind=Path | None)
-    ]
-    examples: Annotated[
-        Path_ | None,
-        Flag(
-            "Answered questions to show before the question; a file like INPUT.", kind=Path | None
-        ),
-    ]
-    temperature: Annotated[
-        float, Flag("Sampling temperature; 0 for the most likely answer.", default=0.0, least=0)
-    ]
+    style: Annotated[str, _flag("style")]
+    prompt: Annotated[Path_ | None, _flag("prompt", Path | None)]
+    examples: Annotated[Path_ | None, _flag("examples", Path | None)]
+    temperature: Annotated[float, _flag("temperature")]
     max_tokens: MaxTokens
 
 

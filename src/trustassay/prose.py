@@ -10,8 +10,10 @@ reported, or one of something else; a second one in its sentence makes it severa
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
+from importlib.resources import files
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
@@ -34,33 +36,10 @@ class Value(NamedTuple):
     end: int
 
 
-# Words ------------------------------------------------------------------------------------------
-# In the ten languages most used on the web, and Chinese, Korean, Turkish and Arabic.
-
-_SCORE = (
-    "score|rating|grade|level|verdict|categor(?:y|ies)|judge?ment|evaluation|assessment|label"
-    "|overall"
-    "|bewertung|wertung|punktzahl|punkte|note|stufe|urteil|kategorie"
-    "|puntuación|puntaje|calificación|nota|valoración|evaluación|nivel|veredicto|categoría"
-    "|évaluation|notation|niveau|catégorie|pontuação|classificação|avaliação|nível|categoria"
-    "|punteggio|voto|valutazione|livello|giudizio|beoordeling|cijfer|waardering|oordeel|categorie"
-    "|ocena|punktacja|poziom|kategoria|оценка|балл|рейтинг|уровень|категория|вердикт"
-    "|puan|değerlendirme|skor|seviye|التقييم|تقييم|الدرجة|درجة|النتيجة"
+_PATTERNS = tomllib.loads(files("trustassay").joinpath("prose.toml").read_text(encoding="utf-8"))
+_SCORE, _SCORE_CJK, _OWN, _FINAL, _FINAL_CJK, _BECAUSE, _HEADINGS = (
+    pattern.replace("\n", "") for pattern in _PATTERNS.values()
 )
-_SCORE_CJK = (
-    "评分|得分|分数|打分|总分|评级|等级|評分|評価|スコア|点数|得点|採点|評点|レベル|점수|평가"
-)
-"""Written without spaces between words."""
-_OWN = (
-    "my|our|the|this|its|an?|answer|response|(?:the|this) (?:answer|response)'s|correct|right|best"
-    "|appropriate|assigned|suggested|new|second|corrected|revised|adjusted"
-    "|die|der|das|meine?|la|le|el|il|o|ma|mi|mijn|moja|моя|мой"
-)
-_FINAL = (
-    "final|overall|total|given|assigned|finale?|globale?|totale?|general|geral|końcowa|ogólna"
-    "|итогов(?:ая|ый)|общ(?:ая|ий)|son|genel|النهائي|النهائية"
-)
-_FINAL_CJK = "最终的?|最終|总|総合|总体|我的|私の|该回答的|この回答の|최종|총"
 _LEAD = re.compile(
     r"(?:(?:so|thus|therefore|hence|overall|and|but|then|finally|ultimately|now|sure|okay|well"
     r"|here(?:'s| is)|in (?:summary|conclusion|total)|i (?:think|believe|feel|conclude|find)"
@@ -99,10 +78,6 @@ _FOR_THIS = (
     r"(?:\s+(?:of|for) (?:this|the) (?:answer|response)"
     r"|\s+i(?:'d| would)? (?:give|assign)(?: (?:it|this answer|the answer))?)?"
 )
-_BECAUSE = (
-    r"because|since|as|due to|based on|given|overall|weil|da|denn|porque|car|parce|perché|poiché"
-    r"|omdat|want|bo|ponieważ|потому|çünkü|on (?:a|the) scale"
-)
 
 # What takes a value back, or adds another -------------------------------------------------------
 
@@ -126,11 +101,6 @@ _REPORTED = re.compile(
 """Before a value in its sentence: it is something else's, or it is reported."""
 _GOLD = re.compile(r"\b(?:gold\w*|reference)\b.*\b(?:it|that|which)$", re.IGNORECASE)
 """From the beginning of a sentence to the subject of its value, which may not be the answer."""
-_HEADINGS = (
-    "results?|output|judge|assistant|final|conclusion|summary|feedback|reason\\w*|analysis"
-    "|explanation|answer|update|edit|correction"
-)
-"""What may stand before "Score:" in its line, with a colon."""
 _WISH = re.compile(r"\b(?:with(?:out)?|were|had|ignoring)\b", re.IGNORECASE)
 _BUT = re.compile(r"\W*(?:but|however|though|yet)\b", re.IGNORECASE)
 """Before and behind "I would give it a 5": it is not given."""

@@ -31,11 +31,6 @@ _loaded: dict[tuple[str, str], type[Metric]] = {}
 """The classes of files that were named in this process, by name and digest of the content."""
 
 
-def metric_names() -> list[str]:
-    """Return the names of all installed metrics."""
-    return sorted(_entries())
-
-
 def metric_class(name: str) -> type[Metric]:
     """Return the metric class of this name among the entry points.
 
@@ -288,7 +283,8 @@ def _entries() -> dict[str, Callable[[], Any]]:
 
 def _converted(text: str, hint: Any, where: str) -> Any:
     """Read ``text`` as the simplest type that ``hint`` allows."""
-    kinds = typing.get_args(hint) if _is_union(hint) else (hint,)
+    several = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(hint) if several else (hint,)
     if type(None) in kinds and text.lower() == "none":
         return None
     if bool in kinds:
@@ -304,7 +300,3 @@ def _converted(text: str, hint: Any, where: str) -> Any:
             except ValueError:
                 raise UsageError(f"{where}: expected {expected}, got {text!r}") from None
     return text
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)

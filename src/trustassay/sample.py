@@ -6,6 +6,7 @@ reported together, each with its field, so that a user can correct a file at onc
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -14,17 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trustassay.errors import UsageError
-
-__all__ = [
-    "Document",
-    "Problem",
-    "Sample",
-    "SampleError",
-    "clean",
-    "is_blank",
-    "missing",
-    "question_key",
-]
 
 
 class Problem(NamedTuple):
@@ -79,13 +69,8 @@ class Document:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; absent fields are left out."""
-        return _without_absent(
-            id=self.id,
-            title=self.title,
-            text=self.text,
-            excerpt=self.excerpt,
-            supports=None if self.supports is None else list(self.supports),
-        )
+        named = {f: _raw(getattr(self, f)) for f in ("id", "title", "text", "excerpt", "supports")}
+        return {f: value for f, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,42 +121,16 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; ``Sample.parse`` of it gives an equal sample."""
-        documents = None if self.documents is None else [_raw(d) for d in self.documents]
-        fields = _without_absent(
-            id=self.id,
-            question=self.question,
-            response=self.response,
-            model=self.model,
-            answers=[_raw(aliases) for aliases in self.answers] or None,
-            claims=_raw(self.claims) or None,
-            documents=documents,
-            references={name: _raw(texts) for name, texts in self.references.items()} or None,
-            wrong_answers=_raw(self.wrong_answers) or None,
-            corrected_answers=_raw(self.corrected_answers) or None,
-            incorrect_answers=_raw(self.incorrect_answers) or None,
-            resamples=_raw(self.resamples) or None,
-            expected=dict(self.expected) or None,
-            label=self.label,
-        )
+        named = {f: _raw(getattr(self, f)) for f in CANONICAL_FIELDS}
+        fields = {
+            f: value for f, value in named.items() if value or (value is not None and f in _EMPTY)
+        }
         return fields | dict(self.metadata)
 
 
-CANONICAL_FIELDS = (
-    "id",
-    "question",
-    "response",
-    "model",
-    "answers",
-    "claims",
-    "documents",
-    "references",
-    "wrong_answers",
-    "corrected_answers",
-    "incorrect_answers",
-    "resamples",
-    "expected",
-    "label",
-)
+CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name != "metadata")
+_EMPTY = ("id", "question", "response", "model", "documents", "label")
+"""Fields that may be empty, or 0, and are not absent then."""
 
 
 def content_id(raw: Mapping[str, Any]) -> str:
@@ -409,12 +368,9 @@ def _rows_of_columns(value: Mapping[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    kind = {
-        dict: "an object",
-        list: "a list",
-        bool: "a boolean",
-        type(None): "null",
-    }.get(type(value))
+    kind = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}.get(
+        type(value)
+    )
     if kind and not isinstance(value, bool | type(None)):
         return kind if value else f"an empty {kind.split()[-1]}"
     text = json.dumps(value, default=str, ensure_ascii=True)
@@ -425,8 +381,6 @@ def _raw(value: Any) -> Any:
     """Return documents and tuples as JSON has them; a text built in by hand stays one text."""
     if isinstance(value, Document):
         return value.to_dict()
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _without_absent(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+    if isinstance(value, Mapping):
+        return {name: _raw(one) for name, one in value.items()}
+    return [_raw(one) for one in value] if isinstance(value, tuple | list) else value

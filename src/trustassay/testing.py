@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,6 @@ from trustassay.capabilities import ChatRequest, Passage, Probabilities, Reply, 
 from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metric import Assessment, Mean, Metric, Quantile, Total
 from trustassay.sample import Sample
-
-__all__ = [
-    "MetricContract",
-    "ScriptedChat",
-    "ScriptedEmbedder",
-    "ScriptedEntailer",
-    "ScriptedRetriever",
-    "ScriptedSimilarity",
-]
 
 Script = str | Mapping[str, str | Exception] | Callable[[ChatRequest], str | Reply]
 Triple = tuple[float, float, float]
@@ -229,7 +221,7 @@ class MetricContract:
         self.run()
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
-            settings = pool.submit(_settings_of, self.metric).result()
+            settings = pool.submit(methodcaller("settings"), self.metric).result()
         assert settings == self.metric.settings()
 
     def test_results_keep_the_contract(self) -> None:
@@ -303,8 +295,9 @@ class MetricContract:
     def test_a_failed_call_is_a_failed_sample(self) -> None:
         """Where every call fails, no sample for which calls are made gets a score or a verdict."""
         asked = {one.id for one in self.run().assessments if one.calls}
+        kinds = {*_METHODS, "model", "judge", "generator", "references"}
         broken = {
-            name: _failing(name, backend) if name in _METHODS or _is_chat(name) else backend
+            name: _failing(name, backend) if name in kinds else backend
             for name, backend in self.backends.items()
         }
         run = self.run(**broken)
@@ -337,14 +330,6 @@ def _close(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
     return bool(one == other)
-
-
-def _is_chat(keyword: str) -> bool:
-    return keyword in ("model", "judge", "generator", "references")
-
-
-def _settings_of(metric: Metric) -> Mapping[str, Any]:
-    return metric.settings()
 
 
 def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Collection[str]:

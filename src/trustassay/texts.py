@@ -15,19 +15,6 @@ from typing import Any, ParamSpec, TypeVar
 from trustassay.errors import AssessmentError
 from trustassay.sample import Sample
 
-__all__ = [
-    "ENGLISH",
-    "LONGEST_ANSWER",
-    "OTHER_LANGUAGE",
-    "SHORT_ANSWER",
-    "SHORT_PASSAGES",
-    "TOO_LONG",
-    "USUAL_LIMITS",
-    "language_of",
-]
-
-__all__ += ["TextLimits", "TextWork"]
-
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -261,12 +248,9 @@ def _odds(text: str) -> tuple[float, str]:
 def _other_script(text: str) -> bool:
     """Whether most letters of a text are not Latin (nor Greek letters of formulas)."""
     letters = [letter for letter in text if letter.isalpha()]
-    others = [letter for letter in letters if letter > "\u036f" and not _latin_or_greek(letter)]
-    return 2 * len(others) > len(letters)
-
-
-def _latin_or_greek(letter: str) -> bool:
-    return unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "FULLWIDTH LATIN"))
+    latin = ("LATIN", "GREEK", "FULLWIDTH LATIN")
+    named = (unicodedata.name(one, "") for one in letters if one > "\u036f")
+    return 2 * sum(not name.startswith(latin) for name in named) > len(letters)
 
 
 @cache

@@ -50,7 +50,7 @@ def shown(text: str) -> str:
     text = _KEYS.sub("[key]", text)
     for folder in _folders():
         text = text.replace(f"{folder}/", "")
-    text = _PATH.sub(_without_folders, _FILE.sub("", text))
+    text = _PATH.sub(lambda m: "" if Path("/", m[1]).exists() else m[0], _FILE.sub("", text))
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
 
 
@@ -60,10 +60,6 @@ def _folders() -> list[str]:
     with suppress(OSError):
         known.add(str(Path.cwd()))
     return sorted((one for one in known if one.count("/") > 1), key=len, reverse=True)
-
-
-def _without_folders(found: re.Match[str]) -> str:
-    return "" if Path("/", found[1]).exists() else found[0]
 
 
 def place_of(error: BaseException) -> str:
@@ -79,10 +75,8 @@ def place_of(error: BaseException) -> str:
 
 @cache
 def _is_own(file: str) -> bool:
-    """Whether a file is of this package, or of the user, and not of a library.
-
-    Compiled libraries name files without their folders, as ``numpy/random/mtrand.pyx``.
-    """
+    """Whether a file is of this package, or of the user, and not of a library; compiled ones name
+    files without their folders, as ``numpy/random/mtrand.pyx``."""
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     outside = ("<", *(f"{folder}/" for folder in libraries))
     if file.startswith(f"{Path(__file__).parent}/"):
@@ -90,9 +84,7 @@ def _is_own(file: str) -> bool:
     return file.endswith(".py") and not file.startswith(outside)
 
 
-@cache
-def _shown_file(file: str) -> str:
-    return shown(file)
+_shown_file = cache(shown)
 
 
 def words_of(error: BaseException) -> str:

@@ -151,10 +151,8 @@ def _whole_lines(lines: Iterable[str]) -> Iterator[Found]:
 
 
 def _named(line: str) -> list[Found]:
-    """Return the verdicts that stand in a line and are not taken back there.
-
-    "Neither supports nor contradicts" is one verdict, and its three words are none.
-    """
+    """Return the verdicts that stand in a line and are not taken back there; "neither supports nor
+    contradicts" is one verdict, and its three words are none."""
     both = [(match.start(), match.end()) for match in _NEITHER_NOR.finditer(line)]
     named = [Found("neutral", start) for start, _ in both]
     bare = _NEITHER_NOR.sub(lambda match: " " * len(match[0]), line) if both else line

@@ -37,6 +37,13 @@ PROMPTS = [
 KINDS = ["llama", "gpt2", "t5", "templated"]
 
 
+def likelihoods(
+    chat: HuggingFaceChat, prompt: str | Sequence[Message], options: Sequence[str]
+) -> list[float]:
+    """Return the log-probability of each option."""
+    return [math.fsum(row) for row in chat.token_loglikelihoods(prompt, options)]
+
+
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
@@ -242,7 +249,7 @@ def test_a_prompt_that_does_not_fit_is_named_and_never_cut(
     (reply,) = chat.replies([ChatRequest.of("x" * 60)])
     assert (reply.reply_tokens or 0) <= 4
     with pytest.raises(BackendError, match="do not fit the 64"):
-        chat.loglikelihoods("the cat", ["x" * 70])
+        likelihoods(chat, "the cat", ["x" * 70])
 
 
 def test_max_tokens_by_default_and_by_option(folder: Path) -> None:
@@ -332,21 +339,21 @@ def test_likelihoods_are_those_of_a_plain_loop(
     prompt = "What is the capital of France?"
     tokens = [tokenizer(option, add_special_tokens=False)["input_ids"] for option in OPTIONS]
     expected = one_by_one(folder / kind, prompt, tokens)
-    found = chats[kind].loglikelihoods(prompt, OPTIONS)
+    found = likelihoods(chats[kind], prompt, OPTIONS)
     assert found == pytest.approx(expected, abs=1e-3)
     assert found[3] == 0 and all(value < 0 for value in found[:3])
     small = HuggingFaceChat(str(folder / kind), batch_tokens=10)
-    assert small.loglikelihoods([Message("user", prompt)], OPTIONS) == pytest.approx(
+    assert likelihoods(small, [Message("user", prompt)], OPTIONS) == pytest.approx(
         expected, abs=1e-3
     )
-    assert chats[kind].loglikelihoods(prompt, []) == []
+    assert likelihoods(chats[kind], prompt, []) == []
 
 
 def test_options_follow_a_chat_template(folder: Path, chats: dict[str, HuggingFaceChat]) -> None:
     plain = HuggingFaceChat(str(folder / "templated"), template="none")
     shown = "<|user|>the cat<|end|><|assistant|>"
-    assert chats["templated"].loglikelihoods("the cat", OPTIONS) == pytest.approx(
-        plain.loglikelihoods(shown, OPTIONS)
+    assert likelihoods(chats["templated"], "the cat", OPTIONS) == pytest.approx(
+        likelihoods(plain, shown, OPTIONS)
     )
 
 
@@ -357,7 +364,7 @@ def test_an_option_that_would_melt_into_the_prompt_is_tokenised_alone(
     start = tokenizer("the c")["input_ids"]
     assert tokenizer("the cat")["input_ids"][: len(start)] != start
     alone = tokenizer("at", add_special_tokens=False)["input_ids"]
-    assert chats["llama"].loglikelihoods("the c", ["at"]) == pytest.approx(
+    assert likelihoods(chats["llama"], "the c", ["at"]) == pytest.approx(
         one_by_one(folder / "llama", "the c", [alone]), abs=1e-3
     )
 
@@ -374,7 +381,7 @@ def test_options_of_one_token_are_read_once(
 
     counting.__signature__ = __import__("inspect").signature(forward)  # type: ignore[attr-defined]
     monkeypatch.setattr(model, "forward", counting)
-    assert len(chats["llama"].loglikelihoods("the cat", list("ABCDEFGHIJ"))) == 10
+    assert len(likelihoods(chats["llama"], "the cat", list("ABCDEFGHIJ"))) == 10
     assert rows == [1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.cli.conftest import Cli
 from tests.cli.serving import LEXICAL, one_server, question, questions, server, uri
 from tests.llm_server import LlmServer
 from tests.support import jsonl, lines, record
+from trustassay.backends import openai
 from trustassay.cli.common import FAILURES_SHOWN
 
 __all__ = ["one_server", "server"]
@@ -280,7 +282,8 @@ def test_what_asks_nobody_needs_no_key(
     assert cli("score", "r.jsonl", *hosted, "--out", "answered").status == 0
     assert cli("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "local").status == 0
     # A run of the service's own address, whose replies are stored, is scored again without a key.
-    monkeypatch.setattr("trustassay.backends.openai.BASE", server.base_url)
+    own = partial(openai.openai_address, base=server.base_url)
+    monkeypatch.setattr(openai, "openai_address", own)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     assert cli("score", "q.jsonl", "--model", "openai:m", *LEXICAL, "--out", "run").status == 0
     monkeypatch.delenv("OPENAI_API_KEY")

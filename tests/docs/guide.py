@@ -2,23 +2,26 @@
 
     python -m tests.docs.guide            # put today's figures into the pages (make figures)
 
-A page writes a figure as ``<!-- figure: FILE#KEY/KEY -->.923<!-- /figure -->``. FILE is a JSON file
-below the repository's root, or a name in ``benchmarks/results`` without ``.json``; ``measured`` is
-``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
-for the entry with that value.
+``docs/_site/figures.py`` describes how a page names a figure; the site's build uses it, too.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import tables
+
 from tests.docs.pages import DOCS, PAGES, ROOT
 
-MEASURED = ROOT / "src/trustassay/backends/weights/measured.json"
-RESULTS = ROOT / "benchmarks/results"
+SITE = runpy.run_path(str(DOCS / "_site/figures.py"))
+MEASURED: Path = SITE["MEASURED"]
+NoFigureError: type[LookupError] = SITE["NoFigureError"]
+value_of: Callable[[str, str], Any] = SITE["value_of"]
+with_figures: Callable[[str], str] = SITE["with_figures"]
 BUDGETS: dict[str, tuple[int, tuple[str, ...]]] = {
     "first": (1400, ("index.md", "start.md", "low-scores.md")),
     "errands": (2500, ("errands/*.md",)),
@@ -33,9 +36,7 @@ BUDGETS: dict[str, tuple[int, tuple[str, ...]]] = {
     "contributing": (2000, ("../CONTRIBUTING.md", "architecture.md")),
 }
 """The words that each group of pages may have, tables and code included; 35,000 in all."""
-_FIGURE = re.compile(
-    r"(<!-- figure: (?P<file>[\w./-]+)#(?P<keys>[^>]+?) -->)(?P<shown>[^<]*)(<!-- /figure -->)"
-)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def pages_of(group: str) -> list[Path]:
@@ -44,48 +45,13 @@ def pages_of(group: str) -> list[Path]:
 
 
 def words_of(group: str) -> int:
-    """Return the words of a group's pages, as ``wc -w`` counts them."""
-    return sum(len(page.read_text(encoding="utf-8").split()) for page in pages_of(group))
-
-
-def value_of(file: str, keys: str) -> Any:
-    """Return the value that a marker names.
-
-    Raises:
-        KeyError, IndexError, FileNotFoundError, StopIteration: no file holds it.
-    """
-    path = MEASURED if file == "measured" else RESULTS / f"{file}.json"
-    path = ROOT / file if file.endswith(".json") else path
-    value = json.loads(path.read_text(encoding="utf-8"))
-    for key in keys.split("/"):
-        if isinstance(value, list) and "=" in key:
-            field, _, wanted = key.partition("=")
-            value = next(one for one in value if str(one[field]) == wanted)
-        else:
-            value = value[int(key) if isinstance(value, list) else key]
-    return value
-
-
-def shown(value: Any, before: str) -> str:
-    """Write a value with as many decimals as the page has now, and shares as ``.92``."""
-    if not isinstance(value, float):
-        return f"{value:,}" if isinstance(value, int) else str(value)
-    decimals = len(before.partition(".")[2]) or 3
-    text = f"{value:.{decimals}f}"
-    return text.removeprefix("0") if not before.startswith("0") else text
-
-
-def with_figures(text: str) -> str:
-    """Return a page with the figures of today's files."""
-
-    def figure(match: re.Match[str]) -> str:
-        value = shown(value_of(match["file"], match["keys"]), match["shown"])
-        return f"{match[1]}{value}{match[5]}"
-
-    return _FIGURE.sub(figure, text)
+    """Return the words of a group's pages, as ``wc -w`` counts them without comments."""
+    texts = (page.read_text(encoding="utf-8") for page in pages_of(group))
+    return sum(len(_COMMENT.sub("", text).split()) for text in texts)
 
 
 if __name__ == "__main__":
+    tables.PAGE.write_text(tables.page(), encoding="utf-8")
     for page in PAGES:
         old = page.read_text(encoding="utf-8")
         if (new := with_figures(old)) != old:

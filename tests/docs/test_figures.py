@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.docs.figures import METRICS, PAGE, page
-from trustassay.registry import metric_names
+from tests.support import metric_names
 
 
 def test_the_page_of_figures_is_that_of_the_program() -> None:

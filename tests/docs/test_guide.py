@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from benchmarks import tables
 from typer.testing import CliRunner
 
 import trustassay
-from tests.docs.guide import BUDGETS, MEASURED, pages_of, value_of, with_figures, words_of
+from tests.docs.guide import (
+    BUDGETS,
+    MEASURED,
+    NoFigureError,
+    pages_of,
+    value_of,
+    with_figures,
+    words_of,
+)
 from tests.docs.pages import DOCS, PAGES, ROOT
 from trustassay.cli.main import app
 from trustassay.workflows import guide
@@ -54,10 +60,13 @@ def test_a_figure_that_no_file_holds_is_noticed() -> None:
     value = value_of("measured", f"{SHIPPED}/near_copies/auc")
     right = marker.format(SHIPPED, "auc")
     assert f"-->{value:.1f}<".replace("0.", ".") in with_figures(right)
-    with pytest.raises(KeyError):
-        with_figures(marker.format(SHIPPED, "precision"))
-    with pytest.raises(KeyError):
-        with_figures(marker.format("embedded:999", "auc"))
+    for wrong in (marker.format(SHIPPED, "precision"), marker.format("embedded:999", "auc")):
+        with pytest.raises(NoFigureError, match="no file holds"):
+            with_figures(wrong)
+
+
+def test_the_tables_are_those_of_the_files() -> None:
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), "make figures"
 
 
 @pytest.mark.parametrize("page", PLACES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -71,8 +80,14 @@ def test_the_entailer_that_ships_has_figures() -> None:
 
 
 def test_nothing_is_installed_by_a_name_that_the_index_does_not_have() -> None:
-    texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES)}
-    by_name = re.compile(r"pip install (?:-\S+ )*['\"]?trustassay\b(?!-)")
+    others = [*ROOT.glob("integrations/*/README.md"), ROOT / "papers/README.md"]
+    texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES, *others)}
+    ours = "|".join(
+        tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"]
+        for place in (".", "papers", "integrations/*")
+        for path in ROOT.glob(f"{place}/pyproject.toml")
+    )
+    by_name = re.compile(rf"pip install (?:[-.]\S+ )*['\"]?(?:{ours})(?![\w-])")
     extras = set(re.findall(r"^(\S+) = \[", (ROOT / "pyproject.toml").read_text(), re.MULTILINE))
     for path, text in texts.items():
         assert not by_name.search(text), path
@@ -129,6 +144,27 @@ QUERIES = {
     "distractors": "methods/trustscore",
     "add citations": "data",
     "reproduce paper": "papers",
+    "install": "start",
+    "how to install": "start",
+    "hallucination": "methods/faithfulness",
+    "confidence": "intervals",
+    "gpu": "big-runs",
+    "kubernetes": "big-runs",
+    "gitlab": "errands/ci",
+    "jupyter": "errands/notebook",
+    "pandas": "errands/notebook",
+    "pairwise": "errands/compare-models",
+    "win rate": "errands/compare-models",
+    "excel": "input",
+    "sample size": "intervals",
+    "rag evaluation": "methods/grounding",
+    "llm as a judge": "methods/judge",
+    "false positives": "which-metric",
+    "offline": "privacy",
+    "azure": "models/chat-models",
+    "exit status": "runs",
+    "rank models": "errands/compare-models",
+    "mlflow": "live/tools",
 }
 """What people type, and the page that must be among the first three."""
 
@@ -137,26 +173,6 @@ QUERIES = {
 def test_the_page_is_found(query: str) -> None:
     found = [page.name for page in guide.search(query, guide.pages())]
     assert QUERIES[query] in found[:3]
-
-
-@pytest.mark.slow
-def test_the_site_finds_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mkdocs = pytest.importorskip("mkdocs", reason="mkdocs is not installed")
-    pytest.importorskip("material", reason="mkdocs-material is not installed")
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed")
-    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT, check=True)
-    lunr = Path(mkdocs.__file__).parent / "contrib/search/templates/search/lunr.js"
-    index = tmp_path / "search/search_index.json"
-    script = ROOT / "tests/docs/search.js"
-    asks = [node, *map(str, (script, lunr, index)), json.dumps([*QUERIES])]
-    found = json.loads(subprocess.run(asks, check=True, capture_output=True).stdout)
-    missed = {q: found[q] for q, page in QUERIES.items() if f"{page}.html" not in found[q]}
-    assert not missed
-    assert '"location":"api/' not in index.read_text(encoding="utf-8")
 
 
 def test_help_lists_searches_and_prints_pages() -> None:

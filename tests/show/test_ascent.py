@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.show.ascent import AscentPage, write_ascent_page
+from trustassay.views import Point
 
 START = Point(0, 0, "Say it.", "It.", 0.1, 5.7, kept=True)
 

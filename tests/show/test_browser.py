@@ -14,7 +14,6 @@ from tests.many import HashedWords, many
 from tests.show.conftest import HOSTILE, sentence
 from trustassay import score
 from trustassay.data.ratings import Rating, Ratings
-from trustassay.metrics.harmonicity.ascent import Point
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import Rated, write_pooled, write_report
 from trustassay.show.ascent import AscentPage, write_ascent_page
@@ -40,6 +39,7 @@ from trustassay.show.document import (
 )
 from trustassay.show.page import ReportRun, ReportSample, write_page
 from trustassay.show.plots import Line, Parting, Plot, heat_svg
+from trustassay.views import Point
 from trustassay.workflows.compare import compare
 from trustassay.workflows.compare_outputs import document_of
 

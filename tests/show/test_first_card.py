@@ -11,12 +11,12 @@ from typing import ClassVar
 import pytest
 
 from tests.show.conftest import HOSTILE, sentence
-from tests.support import Probe
+from tests.support import Probe, metric_names
 from trustassay import score
 from trustassay.capabilities import Models
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
-from trustassay.registry import metric_class, metric_names
+from trustassay.registry import metric_class
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 from trustassay.sample import Sample

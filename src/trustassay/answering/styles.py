@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
@@ -79,10 +78,8 @@ class Answering:
         return "rag-refusal" if sample.documents else "closed-book"
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Return the reasons why a sample cannot be answered in this style.
-
-        Raises:
-            PromptError: the user's prompt uses a name that does not exist.
+        """Return the reasons why a sample cannot be answered in this style; raises PromptError if
+        the user's prompt uses a name that does not exist.
         """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             words = f"is missing or empty (expected the passages for style {self.style})"
@@ -177,13 +174,16 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     """
     if n == 1:
         return (text.strip(),)
-    items = numbered(text)
-    ends = [after.start() for after in items[1:]] + [len(text)] * bool(items)
-    found = (
-        " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")
-        for item, end in zip(items, ends, strict=True)
-    )
-    return tuple(dict.fromkeys(one for one in found if one))[:n]
+    found = (words for _, words in _with_words(numbered(text), text))
+    return tuple(dict.fromkeys(filter(None, found)))[:n]
+
+
+def _with_words(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
+    """Return items with their words, which go on over further lines up to the next item."""
+    ends = [*(after.start() for after in items[1:]), len(text)]
+    pairs = zip(items, ends, strict=bool(items))
+    words = ((item, (item["text"] + text[item.end() : end]).split()) for item, end in pairs)
+    return [(item, " ".join(own).strip("*_ ")) for item, own in words]
 
 
 _ITEM = re.compile(
@@ -210,20 +210,13 @@ def pairs_in(text: str) -> AnswerPairs:
     Of several items with the same number and label the first counts.
     """
     found: dict[bool, dict[int, str]] = {True: {}, False: {}}
-    items = list(_ITEM.finditer(text))
-    for item, after in zip_longest(items, items[1:]):
-        end = after.start() if after else len(text)
-        words = " ".join((item["text"] + text[item.end() : end]).split()).strip("*_ ")
-        wrong = item["kind"].lower() in ("wrong", "incorrect")
+    for item, words in _with_words(list(_ITEM.finditer(text)), text):
+        is_wrong = item["kind"].lower() in ("wrong", "incorrect")
         if words:
-            found[wrong].setdefault(int(item["number"]), words)
+            found[is_wrong].setdefault(int(item["number"]), words)
     both = [number for number in found[True] if number in found[False]]
-    dropped = len(found[True]) + len(found[False]) - 2 * len(both)
-    return AnswerPairs(
-        tuple(found[True][number] for number in both),
-        tuple(found[False][number] for number in both),
-        dropped,
-    )
+    wrong, corrected = (tuple(found[kind][number] for number in both) for kind in (True, False))
+    return AnswerPairs(wrong, corrected, len(found[True].keys() ^ found[False].keys()))
 
 
 @dataclass(frozen=True)
@@ -247,10 +240,7 @@ class Pairing:
         """Return the request to the generator; raises :class:`~trustassay.prompts.PromptError`."""
         text = self._prompt.filled(question=sample.question, sample=sample, pairs=self.pairs)
         return ChatRequest.of(
-            text,
-            temperature=self.temperature,
-            max_tokens=self.max_tokens,
-            prompt=self._prompt.name,
+            text, temperature=self.temperature, max_tokens=self.max_tokens, prompt=self._prompt.name
         )
 
     def settings(self) -> dict[str, Any]:

@@ -7,30 +7,26 @@ no seed, no log-probabilities and one reply per request, and it requires a maxim
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpEndpoint, service_address
 from trustassay.capabilities import ChatRequest, Message, Reply
 
-BASE = "https://api.anthropic.com"
 VERSION = "2023-06-01"
 MAX_TOKENS = 1024
 HOTTEST = 1.0
+anthropic_address = partial(
+    service_address, "anthropic", base="https://api.anthropic.com", keys=("ANTHROPIC_API_KEY",)
+)
 _FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
     "refusal": "content_filter",
 }
-
-
-def anthropic_address(rest: str) -> Address:
-    """Return the address behind ``anthropic:``; raises as :meth:`Address.parse`."""
-    base = os.environ.get("ANTHROPIC_BASE_URL") or BASE
-    return Address.parse("anthropic", rest, base=base, key="ANTHROPIC_API_KEY", public=BASE)
 
 
 class AnthropicChat(EndpointChat):

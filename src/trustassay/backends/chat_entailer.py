@@ -72,9 +72,11 @@ class Judging:
     @property
     def suffix(self) -> str:
         """What differs from the usual, as it stands in a URI."""
-        usual = Judging()
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        told = [f"{k}={v}" for k, v in values.items() if v != getattr(usual, k)]
+        told = (
+            f"{f.name}={getattr(self, f.name)}"
+            for f in fields(self)
+            if f.default != getattr(self, f.name)
+        )
         return "&".join(told)
 
 
@@ -122,11 +124,8 @@ class ChatEntailer:
     def __init__(
         self, model: ChatModel | LocalChatModel, judging: Judging | None = None, scheme: str = ""
     ) -> None:
-        """Wrap a model; ``scheme`` stands before its name, as in the URI that names the entailer.
-
-        Raises:
-            BackendError: the prompt's file cannot be used.
-        """
+        """Wrap a model; ``scheme`` stands before its name, as in the URI that names the entailer;
+        raises :class:`BackendError` where the prompt's file cannot be used."""
         self.chat_model = model
         self.judging = judging or Judging()
         name, suffix = f"{scheme}{model.name}", self.judging.suffix
@@ -154,12 +153,6 @@ class ChatEntailer:
             stand_in="NEITHER",
         )
 
-    def _repair(self, pair: tuple[str, str], said: str) -> ChatRequest:
-        """Return what asks once more after a reply that names no verdict."""
-        request = self.request(pair)
-        turns = repair_turns(request.messages[0].content, said, REPAIR)
-        return replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
-
     async def aentailment(self, pair: tuple[str, str], ask: Ask) -> Entailment:
         """Return the probabilities of one (premise, hypothesis), with ``ask`` for each request.
 
@@ -171,7 +164,10 @@ class ChatEntailer:
         if found := entailment_by_tokens(first):
             return found
         if self.judging.repeats == 1 and verdict_in(first.text) is None:
-            again = await ask(self._repair(pair, first.text))
+            request = self.request(pair)
+            turns = repair_turns(request.messages[0].content, first.text, REPAIR)
+            request = replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
+            again = await ask(request)
             first = again if verdict_in(again.text) else first
         numbers = range(1, self.judging.repeats)
         others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))
@@ -257,7 +253,6 @@ def _begun(token: str) -> Verdict | None:
     bare = re.sub(r"^\W+|\W+$", "", token).lower()
     if not bare:
         return None
-    whole = verdict_in(bare)
-    if whole:
+    if whole := verdict_in(bare):
         return whole.verdict
     return next((verdict for verdict in VERDICTS if _NAMES[verdict].startswith(bare)), None)

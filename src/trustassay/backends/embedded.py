@@ -316,11 +316,8 @@ class EmbeddedEntailer:
     def _combined(
         self, logits: Probabilities, premise: str, hypothesis: str
     ) -> tuple[float, float, float]:
-        """Return calibrated probabilities, each split by its own logistic combination.
-
-        The first is of entailment, the second of contradiction among what is not entailed. What
-        stands in the premise word for word is entailed.
-        """
+        """Return calibrated probabilities: of entailment, which is nearly sure for what stands in
+        the premise word for word, and of contradiction among what is not entailed."""
         features = inputs(logits, premise, hypothesis)
         entailment = _chance(self._card["combination"], features)
         if is_copied(premise, hypothesis):
@@ -346,7 +343,8 @@ class EmbeddedEmbedder:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, 384), for n texts; an empty text has one as well."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        pieces = [[tuple(p) for p in _pieces(one.ids, EMBEDDED_AT_ONCE - 2)] for one in encoded]
+        size = EMBEDDED_AT_ONCE - 2
+        pieces = [[tuple(p) for p in _overlapping(one.ids, size, size)] for one in encoded]
         first, last = self._encoder.tokenizer.encode("").ids
         # Texts that the tokenizer takes for the same are computed once.
         place: dict[tuple[int, ...], int] = {}
@@ -376,10 +374,6 @@ def window_logits(
         min((next(read) for _ in parts), key=lambda part: float(log_odds(part).max()))
         for parts in cut
     ]
-
-
-def _pieces(ids: list[int], length: int) -> list[list[int]]:
-    return [ids[i : i + length] for i in range(0, len(ids), length)] or [[]]
 
 
 def _chance(combination: Mapping[str, Any], features: Mapping[str, float]) -> float:

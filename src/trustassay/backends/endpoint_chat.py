@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from trustassay.backends.http import Address, HttpEndpoint, RefusalError
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, RefusalError
 from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import CallError
 
@@ -27,7 +27,7 @@ _NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
 """Where a refused parameter is named, the surest place first."""
 
 
-class EndpointChat(ABC):
+class EndpointChat(HttpBackend, ABC):
     """A chat model behind an address; a subclass implements an API.
 
     reported: the field of the request for each parameter of the API that may be left out.
@@ -75,11 +75,6 @@ class EndpointChat(ABC):
         """Return the fields of a request that this API does not support."""
         return ()
 
-    @property
-    def missing_key(self) -> str | None:
-        """The error message if a key is needed and not set, else ``None``."""
-        return self._http.missing_key
-
     async def reply(self, request: ChatRequest) -> Reply:
         """Answer one request; a parameter that the endpoint refuses is left out from then on.
 
@@ -97,10 +92,6 @@ class EndpointChat(ABC):
                     raise
                 continue
             return self._checked(found, request, wanted)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
     def failed(self, words: str) -> CallError:
         """Return the error for a request that the endpoint will never answer."""

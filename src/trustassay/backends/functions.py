@@ -145,11 +145,8 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def _mark(function: Callable[..., Any]) -> str:
-    """Return a mark of the code of a function without a name of its own, else nothing.
-
-    Replies are stored under a backend's name, and all lambdas of a module share one. The plain
-    values that a function was made with also count; objects do not.
-    """
+    """Return a mark of the code of a function without a name of its own, with the plain values that
+    it was made with: replies are stored under a name, and all lambdas of a module share one."""
     code = getattr(function, "__code__", None)
     if code is None or "<" not in function.__qualname__:
         return ""

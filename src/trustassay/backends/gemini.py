@@ -7,28 +7,25 @@ The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpEndpoint, service_address
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
-BASE = "https://generativelanguage.googleapis.com"
+gemini_address = partial(
+    service_address,
+    "gemini",
+    base="https://generativelanguage.googleapis.com",
+    keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+)
 COLLECTIONS = ("models", "tunedModels")
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 _BLOCKED = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"}
-
-
-def gemini_address(rest: str) -> Address:
-    """Return the address behind ``gemini:``; raises as :meth:`Address.parse`."""
-    base = os.environ.get("GEMINI_BASE_URL") or BASE
-    names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-    key = next((name for name in names if os.environ.get(name)), names[0])
-    return Address.parse("gemini", rest, base=base, key=key, public=BASE)
 
 
 class GeminiChat(EndpointChat):

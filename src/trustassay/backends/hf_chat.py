@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import math
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -76,16 +75,8 @@ class Decoding:
     def __init__(
         self, torch: Any, tokenizer: Any, ends: Collection[int], rows: Sequence[Row], narrow: Any
     ) -> None:
-        """Begin a batch.
-
-        Args:
-            torch: the library.
-            tokenizer: the model's.
-            ends: the tokens that end a reply.
-            rows: the replies to write.
-            narrow: what the model's own settings make of the logits before a draw (top-k, top-p),
-                used where a request leaves the temperature to the model.
-        """
+        """Begin a batch that ends replies with the tokens ``ends``; ``narrow`` is what the model's
+        own settings make of the logits (top-k, top-p) where a request leaves the temperature."""
         self._torch, self._tokenizer, self._rows = torch, tokenizer, rows
         self._ends = frozenset(ends)
         self._narrow = narrow
@@ -250,7 +241,12 @@ class HuggingFaceChat:
         self._model, self._tokenizer = load(folder, auto, device, dtype, pad_with_end=True)
         if not self._encodes:
             self._tokenizer.padding_side = "left"
-        self._limit = self._longest()
+        # A tokenizer's own limit says nothing of relative positions.
+        self._limit = (
+            getattr(self._model.config, "max_position_embeddings", None)
+            if self._encodes
+            else longest_input(self._model, self._tokenizer)
+        )
         settings = self._model.generation_config
         own = settings.eos_token_id
         self._ends = {own} if isinstance(own, int) else {*(own or ())}
@@ -265,12 +261,6 @@ class HuggingFaceChat:
         settings.do_sample, settings.num_beams, settings.max_length = False, 1, None
         settings.temperature = settings.top_k = settings.top_p = None
 
-    def _longest(self) -> int | None:
-        """Return the model's length; a tokenizer's own limit says nothing of relative positions."""
-        if not self._encodes:
-            return longest_input(self._model, self._tokenizer)
-        return getattr(self._model.config, "max_position_embeddings", None)
-
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
         """Answer each of the requests, in their order; may be called from several threads.
 
@@ -284,15 +274,6 @@ class HuggingFaceChat:
             for batch in batches(lengths, self._batch_tokens):
                 self._write([flat[i] for i in batch])
         return [_reply(request, own) for request, own in zip(requests, rows, strict=True)]
-
-    def loglikelihoods(
-        self, prompt: str | Sequence[Message], options: Sequence[str]
-    ) -> list[float]:
-        """Return, for each option, the sum of the natural log-probabilities of its tokens.
-
-        As :meth:`token_loglikelihoods`; an option without tokens has 0.
-        """
-        return [math.fsum(row) for row in self.token_loglikelihoods(prompt, options)]
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
@@ -316,8 +297,6 @@ class HuggingFaceChat:
             if not self._encodes:
                 pairs = [([*start, *before], tokens) for before, tokens in pairs]
             return self._after(start, pairs)
-
-    # ------------------------------------------------------------------------------- from chats
 
     def _rows(self, request: ChatRequest) -> Iterator[Row]:
         """Yield the replies that a request asks for; equal ones, of a greedy request, once."""
@@ -402,8 +381,6 @@ class HuggingFaceChat:
             return [], whole[len(start) :]
         return [], bare
 
-    # ------------------------------------------------------------------------------- the model
-
     def _write(self, rows: Sequence[Row]) -> None:
         """Write the reply of each row of a batch."""
         torch, transformers = libraries()
@@ -425,10 +402,8 @@ class HuggingFaceChat:
     def _after(
         self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]
     ) -> list[list[float]]:
-        """Return the log-probabilities of the second tokens after the first, for each pair.
-
-        What is read is the same for all options of one token, and is read once.
-        """
+        """Return the log-probabilities of the second tokens after the first, for each pair; what is
+        read is the same for all options of one token, and is read once."""
         read = [(*before, *tokens[:-1]) for before, tokens in pairs]
         longest = max(map(len, read), default=0)
         if self._limit is not None and max(longest, len(start)) > self._limit:

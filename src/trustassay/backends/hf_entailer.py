@@ -104,9 +104,6 @@ class HuggingFaceEntailer:
         return rows
 
 
-# ------------------------------------------------------------------------- the two kinds of model
-
-
 class _Kind(Protocol):
     """How a kind of model is asked; output j of the model goes to the result's ``columns[j]``."""
 
@@ -116,11 +113,9 @@ class _Kind(Protocol):
 
     def encode(self, pairs: Pairs) -> tuple[list[Features], list[int]]:
         """Return the model's inputs and, for each, the index of the pair that it belongs to."""
-        ...
 
     def logits(self, batch: Any) -> Any:
         """Return a tensor (b, k) for a padded batch of b inputs."""
-        ...
 
 
 class _Classifier:
@@ -210,9 +205,6 @@ class _OneOrZero:
         return self.model(**batch, decoder_input_ids=prefix).logits[:, -1, self.choices]
 
 
-# ------------------------------------------------------------- loading, whatever the model is for
-
-
 def _open(
     name: str, device: str | None, dtype: str | None, labels: Sequence[str] | None, check: bool
 ) -> _Kind:
@@ -226,9 +218,6 @@ def _open(
     if labels:
         raise BackendError("labels= is for classifiers; this model generates its verdict as text")
     return _OneOrZero(*load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check))
-
-
-# ----------------------------------------------------------------------- names, and pure functions
 
 
 def _config_labels(config: Any) -> list[str]:

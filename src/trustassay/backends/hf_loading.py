@@ -94,11 +94,20 @@ def load(
 
 
 def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str, Any]]:
-    """Return the torch device, and the dtype as an option of ``from_pretrained``."""
+    """Return the torch device, the best of this machine if none is asked for, and the dtype as an
+    option of ``from_pretrained``: bfloat16 where CUDA computes in it, else float32."""
     torch, transformers = libraries()
-    where = _device(torch, device)
+    if device is None:
+        otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
+        device = "cuda" if torch.cuda.is_available() else otherwise
+    where = torch.device(device)
+    if dtype is None:
+        fast = where.type == "cuda" and torch.cuda.get_device_capability(where)[0] >= 8
+        dtype = "bfloat16" if fast else "float32"
+    if dtype not in ("float32", "bfloat16", "float16"):
+        raise BackendError(f"dtype={dtype} is unknown; use float32, bfloat16 or float16")
     keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
-    return where, {keyword: _dtype(torch, where, dtype)}
+    return where, {keyword: getattr(torch, dtype)}
 
 
 @contextmanager
@@ -113,24 +122,6 @@ def safetensors_only() -> Iterator[None]:
             "it has no safetensors weights, and pickled ones (.bin), which can run code, are not "
             "loaded; save it again with save_pretrained(...) of a recent version of transformers"
         ) from error
-
-
-def _device(torch: Any, device: str | None) -> Any:
-    """Return the torch device asked for, or the best one of this machine."""
-    if device is None:
-        otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
-        device = "cuda" if torch.cuda.is_available() else otherwise
-    return torch.device(device)
-
-
-def _dtype(torch: Any, device: Any, dtype: str | None) -> Any:
-    """Return the torch dtype asked for; else bfloat16 where CUDA computes in it, or float32."""
-    if dtype is None:
-        fast = device.type == "cuda" and torch.cuda.get_device_capability(device)[0] >= 8
-        return torch.bfloat16 if fast else torch.float32
-    if dtype not in ("float32", "bfloat16", "float16"):
-        raise BackendError(f"dtype={dtype} is unknown; use float32, bfloat16 or float16")
-    return getattr(torch, dtype)
 
 
 def longest_input(model: Any, tokenizer: Any) -> int | None:

@@ -11,7 +11,7 @@ import os
 import re
 import urllib.request
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from trustassay.capabilities import EndpointLimits, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
-from trustassay.tracebacks import hide
+from trustassay.tracebacks import SECRET, hide
 
 if TYPE_CHECKING:
     import aiohttp
@@ -130,8 +130,6 @@ SHOWN = 300
 """Characters of an endpoint's own words that an error message repeats."""
 ERROR_BYTES = 1_000_000
 """Of a reply that tells an error, no more is read."""
-SECRET = 8
-"""Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
 
 _CLOSED = re.compile(
     "insufficient_quota|invalid_api_key|API_KEY_INVALID|credit balance is too low", re.IGNORECASE
@@ -240,6 +238,14 @@ def checked_base(base: str) -> str:
     if not known:
         raise BackendError(f"{base!r} is not an address; expected http://... or https://...")
     return base.rstrip("/")
+
+
+def service_address(scheme: str, rest: str, base: str, keys: Sequence[str]) -> Address:
+    """Return the address of a service, ``base`` unless the environment names another, with the
+    first of the variables of keys that is set; raises as :meth:`Address.parse`."""
+    own = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
+    key = next((name for name in keys if os.environ.get(name)), keys[0])
+    return Address.parse(scheme, rest, base=own, key=key, public=base)
 
 
 def _number(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
@@ -434,6 +440,21 @@ class HttpEndpoint:
         return RefusalError(self._redacted(f"{self.address.name}: {words}"), text)
 
 
+class HttpBackend:
+    """What asks an address."""
+
+    _http: HttpEndpoint
+
+    @property
+    def missing_key(self) -> str | None:
+        """The error message if a key is needed and not set, else ``None``."""
+        return self._http.missing_key
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+
 def worded(text: str) -> str:
     """Return what an endpoint says in an error's body, cut to a readable length."""
     try:
@@ -442,14 +463,8 @@ def worded(text: str) -> str:
             if isinstance(found, list):
                 found = found[0]
             else:
-                found = next(
-                    (
-                        found[name]
-                        for name in ("error", "message", "detail", "msg")
-                        if name in found
-                    ),
-                    None,
-                )
+                known = (name for name in ("error", "message", "detail", "msg") if name in found)
+                found = found.get(next(known, None))
         text = found if isinstance(found, str) else text
     except ValueError:
         pass

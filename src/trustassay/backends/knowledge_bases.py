@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint
 from trustassay.capabilities import EndpointLimits, Entity, SubstitutesRequest
 from trustassay.errors import BackendError, CallError
 
@@ -32,7 +33,7 @@ _LOCAL_NAME = re.compile(r"[\w-]+")
 _QUALIFIER = re.compile(r"\([^()]*\)$")
 
 
-class _Service:
+class _Service(HttpBackend):
     """What both have: an address, limits, connections, and no key."""
 
     free = True
@@ -42,10 +43,6 @@ class _Service:
         self.endpoint = address.base
         self.name = f"{address.scheme}:{address.base}"
         self._http = HttpEndpoint(address, "Authorization")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
     def _malformed(self, message: str) -> CallError:
         return CallError(f"{self.name}: {message}", "malformed")
@@ -153,18 +150,8 @@ def _from_utf16(text: str, units: int) -> int:
     return len(before.decode("utf-16-le", "replace")) if units >= 0 else len(text) + 1
 
 
-def dbpedia_address(rest: str) -> Address:
-    """Return the address behind ``dbpedia:``, ``[URL][?option=value&...]``."""
-    return _address("dbpedia", rest, SPARQL)
-
-
-def spotlight_address(rest: str) -> Address:
-    """Return the address behind ``spotlight:``, ``[BASE_URL][?option=value&...]``."""
-    return _address("spotlight", rest, SPOTLIGHT)
-
-
-def _address(scheme: str, rest: str, base: str) -> Address:
-    """Read ``[URL][?option=value&...]``; there is no key."""
+def _address(rest: str, scheme: str, base: str) -> Address:
+    """Return the address behind a scheme, ``[URL][?option=value&...]``; there is no key."""
     url, _, options = rest.partition("?")
     if url and not url.startswith(("http://", "https://")):
         raise BackendError(f"{scheme}:{url} is not an address; expected http://... or https://...")
@@ -177,6 +164,8 @@ def _address(scheme: str, rest: str, base: str) -> Address:
     return replace(address, limits=limits)
 
 
+dbpedia_address = partial(_address, scheme="dbpedia", base=SPARQL)
+spotlight_address = partial(_address, scheme="spotlight", base=SPOTLIGHT)
 MODEL = "en_core_web_sm"
 
 

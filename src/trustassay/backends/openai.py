@@ -10,29 +10,25 @@ import asyncio
 import base64
 import binascii
 import json
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, service_address
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
 
-BASE = "https://api.openai.com/v1"
 VECTOR_BYTES = 256_000
 """What the vector of one text may take in a reply, whatever the limit for replies is."""
-
-
-def openai_address(rest: str) -> Address:
-    """Return the address behind ``openai:``; raises as :meth:`Address.parse`."""
-    base = os.environ.get("OPENAI_BASE_URL") or BASE
-    return Address.parse("openai", rest, base=base, key="OPENAI_API_KEY", public=BASE)
+openai_address = partial(
+    service_address, "openai", base="https://api.openai.com/v1", keys=("OPENAI_API_KEY",)
+)
 
 
 def _endpoint(address: Address) -> HttpEndpoint:
@@ -68,6 +64,9 @@ class OpenAIChat(EndpointChat):
 
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
         """Return the parameters as OpenAI calls them."""
+        held: dict[str, Any] | None = None
+        if request.schema:
+            held = {"name": "reply", "strict": True, "schema": json.loads(request.schema)}
         return {
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
@@ -76,7 +75,7 @@ class OpenAIChat(EndpointChat):
             "n": request.n if request.n > 1 else None,
             "logprobs": True if request.logprobs is not None else None,
             "top_logprobs": request.logprobs or None,
-            "response_format": _held_to(request.schema) if request.schema else None,
+            "response_format": held and {"type": "json_schema", "json_schema": held},
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +89,8 @@ class OpenAIChat(EndpointChat):
         text, finish = _text(first["message"]), first.get("finish_reason")
         if not text and finish == "content_filter":
             raise self.failed("blocked by the endpoint's content filter")
-        usage = found.get("usage")
+        usage, message = found.get("usage"), first["message"]
+        told = message.get("reasoning_content") or message.get("reasoning")  # of open models
         return Reply(
             text,
             finish if isinstance(finish, str) else None,
@@ -98,11 +98,11 @@ class OpenAIChat(EndpointChat):
             counted(usage, "completion_tokens"),
             tuple(_text(choice["message"]) for choice in others),
             _logprobs(first.get("logprobs")),
-            reasoning=_reasoning(first["message"]),
+            reasoning=told if isinstance(told, str) and told else None,
         )
 
 
-class OpenAIEmbedder:
+class OpenAIEmbedder(HttpBackend):
     """An embedding model behind ``/embeddings``; its vectors are made unit vectors."""
 
     def __init__(self, address: Address) -> None:
@@ -113,11 +113,6 @@ class OpenAIEmbedder:
         most = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
         roomy = replace(address, limits=replace(address.limits, reply_bytes=most))
         self._http = _endpoint(roomy)
-
-    @property
-    def missing_key(self) -> str | None:
-        """Why nothing can be asked, where a key is needed and none is set."""
-        return self._http.missing_key
 
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
@@ -134,10 +129,6 @@ class OpenAIEmbedder:
             ) from None
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.maximum(lengths, 1e-12), dtype=np.float32)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.close()
 
 
 class BlockingEmbedder:
@@ -173,18 +164,6 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(content, str):
         raise TypeError
     return content
-
-
-def _held_to(schema: str) -> dict[str, Any]:
-    """Return the parameter that holds a reply to a JSON schema."""
-    named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
-    return {"type": "json_schema", "json_schema": named}
-
-
-def _reasoning(message: Mapping[str, Any]) -> str | None:
-    """Return what servers of open models tell next to the content, under either name."""
-    told = message.get("reasoning_content") or message.get("reasoning")
-    return told if isinstance(told, str) and told else None
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:

@@ -56,11 +56,8 @@ class ReplayChat:
     shared = False  # the file is local
 
     def __init__(self, file: str, model: str | None = None) -> None:
-        """Read a file.
-
-        Raises:
-            BackendError: it cannot be read, or holds something else; names file, line and field.
-        """
+        """Read a file; raises :class:`BackendError`, with file, line and field, where that is not
+        possible or it holds something else."""
         path = Path(file).expanduser()
         path = path / "calls.sqlite" if path.is_dir() else path
         self._file = file

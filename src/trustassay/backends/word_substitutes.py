@@ -87,11 +87,8 @@ def _kind(word: str, kind_of: Callable[[str], str]) -> str:
 
 
 def _is_person(kinds: Sequence[str], common: Sequence[str]) -> bool:
-    """Whether a name of several words is a person's.
-
-    One of them is a given name, an initial or a surname, no other is a place or a people, and none
-    but the last is a common word only.
-    """
+    """Whether a name of several words is a person's: one is a given name, an initial or a surname,
+    no other a place or a people, and none but the last a common word only."""
     if len(kinds) < 2 or not {GIVEN, SURNAME, _INITIAL} & set(kinds):
         return False
     if kinds[0] == GIVEN and len(kinds) == 2:  # also Jack London, and Irving Berlin
@@ -150,7 +147,10 @@ class _ListedWords(ABC):
     def _found(self, request: SubstitutesRequest) -> list[str]:
         words = request.words
         if request.tag not in NAMES:
-            return [] if " " in words else self._of_part(words, self._tags(request), request.k)
+            tags = [request.tag]
+            if request.tag in ("VBD", "VBN") and words.endswith("ed"):
+                tags = ["VBD", "VBN"]  # the two pasts of most verbs are written alike
+            return [] if " " in words else self._of_part(words, tags, request.k)
         parts = parts_of(words, self._table.kind, self._table.common_tag)
         likely = [kind for kind in map(_kind_of_type, request.types) if kind]
         lists = [
@@ -169,12 +169,6 @@ class _ListedWords(ABC):
         if part.group in EXAMPLES or (part.group in self._table.groups and not likely):
             return [part.group]
         return likely or [*EXAMPLES, "NN"]
-
-    def _tags(self, request: SubstitutesRequest) -> list[str]:
-        """Return the groups of a word: its tag; the two pasts of most verbs are written alike."""
-        if request.tag in ("VBD", "VBN") and request.words.endswith("ed"):
-            return ["VBD", "VBN"]
-        return [request.tag]
 
     def _of_part(self, words: str, groups: Sequence[str], k: int) -> list[str]:
         places = [self._table.groups[one] for one in groups if one in self._table.groups]
@@ -195,12 +189,8 @@ class _ListedWords(ABC):
         """Return the places of a group, best first."""
 
     def _balanced(self, words: str, ranked: Indices) -> Indices:
-        """Return ranked words that are about as rare as others, in turn rarer and more frequent.
-
-        There are always more rare words than frequent ones, so that the frequent one among several
-        would be the original. The middle is not the rarity of the original but one drawn around it,
-        so that the original is not in the middle, either.
-        """
+        """Return ranked words about as rare as others, in turn rarer and more frequent; the middle
+        is drawn around the rarity of the original, which would else be found there."""
         rng = _rng(words, "rarity")
         middle = self._table.rarity_of(words) + rng.normal(SHIFT, SPREAD)
         rarity = self._table.rarity[ranked] - middle

@@ -25,8 +25,8 @@ from trustassay.show.terminal import (
 )
 
 if TYPE_CHECKING:
-    from trustassay.metrics.harmonicity.ascent import Point
     from trustassay.statistics.isotropy import Isotropy
+    from trustassay.views import Point
 ANSWER_SHOWN = 60
 
 

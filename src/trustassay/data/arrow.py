@@ -10,7 +10,7 @@ from trustassay.data.tables import check_columns, table_record, with_lists
 from trustassay.sample import Problem
 
 MOST_ROWS = 1024
-"""Rows of an Arrow batch that are turned into Python objects at a time."""
+"""Rows of an Arrow batch, or of a frame, that are turned into Python objects at a time."""
 
 
 def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -78,8 +78,6 @@ def _arrow_record(cells: Mapping[str, Any], where: str, fields: Mapping[str, str
 
 
 FRAME = "the table"
-ROWS = 1024
-"""Rows of a frame that are turned into Python objects at a time."""
 
 
 @runtime_checkable
@@ -146,8 +144,8 @@ def _rows(
 
 
 def _pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(frame), ROWS):
-        part = frame.iloc[start : start + ROWS]
+    for start in range(0, len(frame), MOST_ROWS):
+        part = frame.iloc[start : start + MOST_ROWS]
         there = part.notna()
         yield from part.astype(object).where(there, None).itertuples(index=False, name=None)
 

@@ -11,22 +11,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trustassay.data.layouts import normal
+from trustassay.data.layouts import NAMES, normal
 
-DOCUMENTS = frozenset(
-    {"contexts", "context", "documents", "docs", "retrieved_contexts", "retrieval_context"}
-    | {"retrieved_documents", "source_documents", "passages"}
-)
+INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
+DOCUMENTS = frozenset(INSIDE["documents"])
 """Names of passages inside of objects, in normal form."""
-
-_QUESTIONS: tuple[str, ...] = (
-    *("question", "query", "user_input", "user_query", "input", "prompt", "user_message"),
-    *("messages", "message", "chat", "text", "content", "topic"),
-)
-_ANSWERS: tuple[str, ...] = (
-    *("answer", "response", "output", "actual_output", "output_text", "result", "completion"),
-    *("generation", "generations", "choices", "messages", "message", "text", "content"),
-)
 _ROLES: Mapping[str, str] = {
     **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
     **dict.fromkeys(("assistant", "ai", "model", "bot", "gpt", "AIMessage"), "assistant"),
@@ -39,12 +28,12 @@ _DEEPEST = 8
 
 def asked(value: Any) -> tuple[str, str] | None:
     """Return the question in ``value`` and its path there; ``None`` where it cannot be told."""
-    return _found(value, "user", _QUESTIONS)
+    return _found(value, "user", INSIDE["questions"])
 
 
 def said(value: Any) -> tuple[str, str] | None:
     """Return the answer in ``value`` and its path there; ``None`` where it cannot be told."""
-    return _found(value, "assistant", _ANSWERS)
+    return _found(value, "assistant", INSIDE["answers"])
 
 
 def _found(value: Any, role: str, names: Sequence[str]) -> tuple[str, str] | None:
@@ -149,8 +138,7 @@ _NUMBERED = re.compile(
 
 def _named_passages(text: str) -> list[str]:
     """Return the passages of an instruction: in tags, below a heading that names them, or from a
-    line on that begins with ``[1]``.
-    """
+    line on that begins with ``[1]``."""
     tagged = [found for _, found in _TAGGED.findall(text)]
     if not tagged and (heading := _HEADING.search(text)):
         tagged = [_AFTER.sub("", text[heading.end() :])]
@@ -211,77 +199,24 @@ Record = Mapping[str, Any]
 
 
 class _Shape(NamedTuple):
-    """A tool's record: keys that tell it, all of them; where its parts are, the best place first.
+    """A tool's record: all keys that tell it, and where its parts are, the best place first;
+    ``gold`` are places of right answers alone, ``mixed`` those that hold other things, too."""
 
-    ``gold`` are places of right answers alone, ``mixed`` those that hold other things, too.
-    """
-
-    keys: frozenset[str]
-    ask: tuple[str, ...]
-    say: tuple[str, ...]
-    gold: tuple[str, ...] = ()
-    mixed: tuple[str, ...] = ()
-    model: tuple[str, ...] = ()
+    keys: Sequence[str]
+    ask: Sequence[str]
+    say: Sequence[str]
+    gold: Sequence[str] = ()
+    mixed: Sequence[str] = ()
+    model: Sequence[str] = ()
 
 
-_ITEM = ("datasource_item.item", "datasource_item")
-_GOLD = ("reference_outputs", "reference", "example.outputs", "expected_output", "expectedOutput")
-_SHAPES = (
-    _Shape(
-        frozenset({"datasource_item", "sample"}),
-        ask=(*_ITEM, "sample.input"),
-        say=("sample.output",),
-        mixed=_ITEM,
-        model=("sample.model",),
-    ),
-    _Shape(frozenset({"event_id", "data", "type"}), ask=("data.prompt",), say=("data.sampled",)),
-    _Shape(
-        frozenset({"vars"}),
-        ask=("vars", "prompt.raw", "prompt"),
-        say=("response.output", "output"),
-        mixed=("vars",),
-        model=("provider.label", "provider.id", "provider"),
-    ),
-    _Shape(
-        frozenset({"run", "example"}),
-        ask=("run.inputs", "example.inputs"),
-        say=("run.outputs",),
-        gold=("example.outputs",),
-        mixed=("example.inputs",),
-    ),
-    _Shape(
-        frozenset({"inputs", "dataset_id"}),  # an example: its outputs are the right ones
-        ask=("inputs",),
-        say=(),
-        gold=("outputs",),
-        mixed=("inputs", "metadata"),
-    ),
-    _Shape(
-        frozenset({"inputs"}),
-        ask=("inputs",),
-        say=("outputs", "output"),
-        gold=_GOLD,
-        mixed=("inputs", "outputs", "metadata"),
-        model=("extra.metadata.ls_model_name",),
-    ),
-    _Shape(
-        frozenset({"input"}),
-        ask=("input",),
-        say=("output",),
-        gold=_GOLD,
-        mixed=("input", "output", "metadata"),
-    ),
-)
+_SHAPES = tuple(_Shape(**row) for row in NAMES["shapes"])
 _COLUMNS = frozenset({"inputs", "outputs", "reference", "reference_outputs", "input", "output"})
 """Objects whose fields tables have as columns: ``inputs.question``."""
 CHATS = ("messages", "conversation", "conversations")
 """Names of the messages of a chat log."""
 _TELLING = frozenset({"datasource_item", "vars", "inputs", "input", *CHATS})
 _TELLING_TOGETHER = ({"event_id", "data"}, {"run", "example"})
-_GOLDS: tuple[str, ...] = (
-    *("expected_output", "expected_answer", "expected", "reference_answer", "reference"),
-    *("ground_truth", "ideal", "gold", "correct_answer"),
-)
 _GOLD_ANSWERS = ("answer", "output", "response", "result", "text", "content")
 _ANSWER_PLACES = ("response", "output", "completion", "choices")
 _DEEPEST_PATH = 4
@@ -312,7 +247,7 @@ def unfolded(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     """
     record = _opened(_gathered(record))
     for shape in _SHAPES:
-        if shape.keys <= record.keys():
+        if record.keys() >= set(shape.keys):
             return _flat(record, shape)
     return _chat(record)
 
@@ -358,7 +293,7 @@ def _flat(record: Record, shape: _Shape) -> tuple[dict[str, Any], dict[str, str]
     )
 
 
-def _first(record: Record, places: tuple[str, ...], read: Any) -> tuple[Any, str] | None:
+def _first(record: Record, places: Sequence[str], read: Any) -> tuple[Any, str] | None:
     """Return what ``read`` finds at the first of these places that it finds something at."""
     for place in places:
         found = read(_at(record, place))
@@ -380,7 +315,7 @@ def _documents(record: Record, places: tuple[str, ...]) -> tuple[Any, str] | Non
 def _gold(record: Record, shape: _Shape) -> tuple[Any, str] | None:
     for place in (*shape.gold, *shape.mixed):
         value = _at(record, place)
-        names = _GOLDS + (_GOLD_ANSWERS if place in shape.gold else ())
+        names = (*INSIDE["golds"], *(_GOLD_ANSWERS if place in shape.gold else ()))
         if isinstance(value, Mapping):
             by_name = {normal(str(name)): name for name in reversed(value)}
             for name in names:
@@ -454,13 +389,10 @@ def _without(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:
         for place, (parent, name) in enumerate(_parents(found, path)):
             value = parent.get(name)
             is_text = field == "documents" or not isinstance(value, list | Mapping)
-            if (place == 0 and (is_text or _one_text(value))) or value == {}:
+            one = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
+            if (place == 0 and (is_text or one)) or value == {}:
                 parent.pop(name, None)
     return found
-
-
-def _one_text(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
 
 
 def _parents(record: dict[str, Any], path: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -9,22 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from trustassay.data.layouts import NAMES
 from trustassay.data.ratings import table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 
 Kind = Literal["binary", "ordinal", "real"]
 
-POSITIVE = frozenset(
-    "yes true 1 correct right good pass passed accept accepted truthful supported supports "
-    "entailment entailed entails faithful grounded attributable consistent factual".split()
-)
-NEGATIVE = frozenset(
-    "no false 0 incorrect wrong bad fail failed reject rejected untruthful not_supported "
-    "unsupported neutral contradiction contradicted contradicts refuted refutes not_entailment "
-    "not_stated not_found not_attributable not_enough_info unfaithful ungrounded inconsistent "
-    "hallucination hallucinated fabricated nonfactual".split()
-)
+POSITIVE, NEGATIVE = (frozenset(NAMES["labels"][kind].split()) for kind in ("right", "wrong"))
 """Words for an answer that is right, and for one that is not, as :func:`folded` writes them."""
 MOST_LEVELS = 11
 """Different whole numbers up to which labels are levels of a scale."""
@@ -51,11 +43,7 @@ class LabelValues:
 
 
 def label_values(
-    name: str,
-    given: Sequence[Any],
-    *,
-    positive: Sequence[str] = (),
-    levels: Sequence[str] = (),
+    name: str, given: Sequence[Any], *, positive: Sequence[str] = (), levels: Sequence[str] = ()
 ) -> LabelValues:
     """Read labels. ``None``, an empty text and NaN are missing.
 
@@ -78,9 +66,8 @@ def label_values(
         raise InputError(f"label {name}: all {len(given):,} labels are missing")
     wanted, scale = [folded(one) for one in positive], [folded(one) for one in levels]
     if any(folded(text) in wanted for text in there):
-        return LabelValues(
-            "binary", [_or_nan(text, float(folded(text) in wanted)) for text in texts]
-        )
+        found = [float(folded(text) in wanted) if text else math.nan for text in texts]
+        return LabelValues("binary", found)
     if any(folded(text) in scale for text in there):
         return LabelValues("ordinal", _places(name, texts, scale), tuple(levels))
     numbers = [math.nan if not text else _number(text) for text in texts]
@@ -111,10 +98,6 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-def _or_nan(text: str, value: float) -> float:
-    return value if text else math.nan
 
 
 def _numbers(name: str, values: Sequence[float]) -> LabelValues:
@@ -157,20 +140,20 @@ def _by_words(name: str, texts: Sequence[str]) -> list[float]:
             "such as yes and no, correct and incorrect, supported and not_supported; --positive "
             "WORD names what is right, --levels the words of a scale"
         )
-    return [_or_nan(text, float(word in POSITIVE)) for text, word in zip(texts, words, strict=True)]
+    return [
+        float(word in POSITIVE) if text else math.nan
+        for text, word in zip(texts, words, strict=True)
+    ]
 
 
 PAIR_FIELDS = ("premise", "hypothesis", "label", "kind")
 """What is read of a row; ``kind`` may be missing."""
-SUPPORTED = frozenset({"entailment", "entailed", "supported", "supports", "true", "yes", "1"})
-OTHER = frozenset(
-    "neutral contradiction contradicted refuted refutes not_entailment not_supported not_stated "
-    "unsupported false no 0 2".split()
+SUPPORTED, OTHER, CONTRADICTED, NOT_STATED = (
+    frozenset(NAMES["labels"][kind].split())
+    for kind in ("supported", "other", "contradicted", "not_stated")
 )
-"""Words for what a premise supports, and for all else; the numbers are those of the field."""
-CONTRADICTED = frozenset({"contradiction", "contradicted", "refuted", "refutes"})
-NOT_STATED = frozenset({"neutral", "not_stated"})
-"""Of the other words, those that tell contradicted from not stated."""
+"""Words for what a premise supports, and for all else; of these, those that tell contradicted from
+not stated."""
 FAULTS_TOLD = 5
 
 

@@ -6,28 +6,25 @@ A record is recognised by its keys (:mod:`trustassay.data.recognising`).
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 from trustassay.data.records import is_nan
-from trustassay.sample import Problem, SampleError
+from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError
 
 Converter = Callable[[Any], Any]
-
-TEXT_FIELDS = ("id", "question", "response", "model")
-STRUCTURED_FIELDS = (
-    "answers",
-    "claims",
-    "documents",
-    "references",
-    "resamples",
-    "wrong_answers",
-    "corrected_answers",
-    "incorrect_answers",
+NAMES: Mapping[str, Any] = tomllib.loads(
+    files("trustassay.data").joinpath("names.toml").read_text(encoding="utf-8")
 )
+"""Names of fields and words of labels, by what they are."""
+
+TEXT_FIELDS, STRUCTURED_FIELDS = CANONICAL_FIELDS[:4], CANONICAL_FIELDS[4:12]
+"""Those of one text each, and those of lists and objects."""
 PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput", "ground_truth", "ideal"})
 """Other tools' names of one text that may fill a list field here."""
 
@@ -36,7 +33,7 @@ PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput", "grou
 class Layout:
     """How one tool writes a record.
 
-    Any key of ``telling`` tells the layout, where ``together`` only all of them do; one of
+    One of the sets of keys in ``telling`` tells the layout if all of them are there; one of
     ``telling_without_question`` does so in a record without ``question``. ``fields`` gives, for a
     canonical field, the tool's names for it, the preferred one first; ``documents`` the same for
     the fields of a document; ``converters`` turn the value of a tool's field into the canonical
@@ -45,17 +42,15 @@ class Layout:
     """
 
     name: str
-    telling: frozenset[str]
+    telling: tuple[frozenset[str], ...]
     fields: Mapping[str, tuple[str, ...]]
     documents: Mapping[str, str] = field(default_factory=dict)
     converters: Mapping[str, Converter] = field(default_factory=dict)
     telling_without_question: frozenset[str] = frozenset()
-    together: bool = False
 
     def tells(self, keys: Collection[str]) -> bool:
         """Return whether ``keys`` tell the layout."""
-        told = self.telling.intersection(keys)
-        return told == self.telling if self.together else bool(told)
+        return any(told.issubset(keys) for told in self.telling)
 
 
 def _short_answers(pairs: Any) -> Any:
@@ -128,20 +123,7 @@ def _any_of(value: Any) -> Any:
 
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
-    "question": ("user_input", "input", "query"),
-    "response": ("actual_output", "output"),
-    "documents": (
-        "retrieved_contexts",
-        "retrieval_context",
-        "retrievalContext",
-        "contexts",
-        "context",
-        "docs",
-        "retrieved_documents",
-        "source",
-    ),
-    "answers": ("ideal",),
-    "claims": ("reference", "expected_output", "expectedOutput", "ground_truth", "ground_truths"),
+    known: tuple(names) for known, names in NAMES["spellings"].items()
 }
 """Names of fields that need no other key beside them, after those of the record's layout."""
 CONVERTERS: Mapping[str, Converter] = {
@@ -166,110 +148,27 @@ _WORDS_OF_PASSAGE = 16
 AMBIGUOUS = frozenset({"source"})
 """Names of documents that mostly hold a link or a title: they count where :func:`is_passage`."""
 
-_LOG_FIELDS = {
-    "response": ("answer",),
-    "documents": ("contexts", "context", "retrieved_documents"),
-    "claims": ("ground_truth", "ground_truths"),
-}
+_CONVERTERS = {
+    one.__name__: one
+    for one in (_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
+} | {one.__name__: one for one in (_not_hallucinated, _barred)}
 
 
-def _log_of(*telling: str) -> Layout:
-    """Return the layout of logs and spreadsheets, and of Ragas before 0.2, told by two keys."""
-    return Layout("log", frozenset(telling), _LOG_FIELDS, together=True)
+def _layout(row: Mapping[str, Any]) -> Layout:
+    return Layout(
+        row["name"],
+        tuple(map(frozenset, row["telling"])),
+        {known: tuple(names) for known, names in row["fields"].items()},
+        row.get("documents", {}),
+        {name: _CONVERTERS[f"_{how}"] for name, how in row.get("converters", {}).items()},
+        frozenset(row.get("without_question", ())),
+    )
 
 
-_TRUST_EVAL_DOCUMENTS = {"supports": "answers_found", "excerpt": "sent"}
-
+LAYOUTS = tuple(map(_layout, NAMES["layouts"]))
 # Its documents may bear Trust-Eval's names: flags must not get lost without a word.
-CANONICAL = Layout("canonical", frozenset(), {}, _TRUST_EVAL_DOCUMENTS)
-
-_DEEPEVAL_FIELDS = {
-    "question": ("input",),
-    "response": ("actual_output", "actualOutput", "output", "answer"),
-    "documents": ("retrieval_context", "retrievalContext", "context"),
-    "claims": ("expected_output", "expectedOutput"),
-}
-
-LAYOUTS = (
-    Layout(  # as it writes tables
-        "DeepEval",
-        telling=frozenset({"input", "retrieval_context", "source_file"}),
-        together=True,
-        fields=_DEEPEVAL_FIELDS,
-        converters={"retrieval_context": _barred, "context": _barred},
-    ),
-    Layout(
-        "DeepEval",
-        telling=frozenset(
-            {
-                "actual_output",
-                "expected_output",
-                "retrieval_context",
-                "actualOutput",
-                "expectedOutput",
-                "retrievalContext",
-            }
-        ),
-        telling_without_question=frozenset({"input"}),
-        fields=_DEEPEVAL_FIELDS,
-    ),
-    Layout(
-        "Ragas",
-        telling=frozenset({"user_input", "retrieved_contexts"}),
-        fields={
-            "question": ("user_input",),
-            "response": ("answer",),
-            "documents": ("retrieved_contexts",),
-            "claims": ("reference",),
-        },
-        converters={"user_input": _one_question},
-    ),
-    _log_of("answer", "contexts"),
-    _log_of("answer", "context"),
-    _log_of("answer", "documents"),
-    _log_of("answer", "retrieved_documents"),
-    _log_of("answer", "ground_truth"),
-    _log_of("answer", "ground_truths"),
-    _log_of("answer", "ideal"),
-    Layout(
-        "Trust-Eval",
-        telling=frozenset({"output", "docs", "qa_pairs"}),
-        fields={
-            "response": ("output",),
-            "documents": ("docs",),
-            "answers": ("qa_pairs",),
-        },
-        documents=_TRUST_EVAL_DOCUMENTS,
-        converters={"qa_pairs": _short_answers},
-    ),
-    Layout(
-        "TruthfulQA",
-        telling=frozenset({"Correct Answers", "Incorrect Answers"}),
-        together=True,
-        fields={
-            "question": ("Question",),
-            "answers": ("Correct Answers",),
-            "incorrect_answers": ("Incorrect Answers",),
-        },
-        converters={"Correct Answers": _one_of_list, "Incorrect Answers": _in_list},
-    ),
-    Layout(
-        "HaluEval",
-        telling=frozenset({"chatgpt_response"}),
-        fields={
-            "id": ("ID",),
-            "question": ("user_query",),
-            "response": ("chatgpt_response",),
-            "label": ("hallucination",),
-        },
-        converters={"ID": _unless_blank, "hallucination": _not_hallucinated},
-    ),
-    Layout(
-        "TrustScore",
-        telling=frozenset({"pred", "human_eval"}),
-        together=True,
-        fields={"response": ("pred",), "label": ("human_eval",)},
-    ),
+CANONICAL = Layout(
+    "canonical", (), {}, next(one.documents for one in LAYOUTS if one.name == "Trust-Eval")
 )
 
 
@@ -319,72 +218,15 @@ def normal(name: str) -> str:
     return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
 
 
-_TRANSLATIONS: Mapping[str, str] = {
-    "question": (
-        "frage fragen nutzerfrage kundenfrage anfrage demande pregunta consulta "
-        "pergunta domanda quesito vraag 質問 質問文 問い 問題 问题 提问 提問 user_question "
-        "customer_question"
-    ),
-    "answer": (
-        "antwort antworten reponse respuesta contestacion resposta risposta antwoord 回答 回答文 "
-        "答え 応答 答案 答复 答覆 回复 回覆 bot_answer generated_answer "
-        "antwort_des_modells reponse_du_modele respuesta_del_modelo "
-        "resposta_do_modelo risposta_del_modello"
-    ),
-    "context": (
-        "kontext kontexte textstelle textstellen abschnitt abschnitte passage passages contexte "
-        "contextes extrait extraits contexto contextos pasaje pasajes fragmento fragmentos trecho "
-        "trechos contesto contesti brano brani passaggio passaggi contexten "
-        "fragment fragmenten 文脈 コンテキスト 参考文書 参照文書 文書 上下文 语境 語境 参考文档 "
-        "参考资料 參考資料 段落 文档 文檔 retrieved_passages retrieved_chunks chunks"
-    ),
-    "source": (
-        "sources quelle quellen quelltext fuente fuentes fonte fontes fonti bron bronnen 出典 出所 "
-        "情報源 来源 來源 出处 出處"
-    ),
-    "ground_truth": (
-        "gold gold_answer gold_answers golden_answer expected_answer correct_answer "
-        "right_answer reference_answer ideal_answer target_answer musterantwort musterlosung "
-        "musterloesung referenzantwort richtige_antwort erwartete_antwort korrekte_antwort "
-        "reponse_attendue reponse_correcte reponse_de_reference bonne_reponse respuesta_correcta "
-        "respuesta_esperada respuesta_de_referencia resposta_correta resposta_esperada "
-        "resposta_de_referencia risposta_corretta risposta_attesa risposta_di_riferimento "
-        "juist_antwoord juiste_antwoord correct_antwoord verwacht_antwoord referentieantwoord 正解 "
-        "模範解答 正答 期待される回答 正确答案 正確答案 标准答案 標準答案 参考答案 參考答案"
-    ),
-    "id": (
-        "nr lfd_nr kennung identifiant identificador identificativo identificatie "
-        "番号 識別子 编号 編號 序号 序號"
-    ),
-    "model": "modell sprachmodell modele modelo modello モデル モデル名 模型 模型名称 模型名稱",
-}
 _TRANSLATED: Mapping[str, str] = {
-    normal(name): known for known, names in _TRANSLATIONS.items() for name in names.split()
+    normal(name): known for known, names in NAMES["translations"].items() for name in names.split()
 }
 
 
 # ---- guesses of what unknown fields hold, for messages that propose a command ----
 
-_TELLING_WORDS: Mapping[str, tuple[str, ...]] = {
-    "question": (
-        *("question", "query", "prompt", "ask", "instruction", "utterance", "request", "input"),
-        *("user", "message"),
-    ),
-    "response": (
-        *("response", "answer", "reply", "completion", "output", "prediction", "generat"),
-        *("assistant", "bot", "result"),
-    ),
-    "documents": (
-        *("document", "passage", "context", "source", "evidence", "chunk", "retriev"),
-        *("knowledge", "article", "snippet"),
-    ),
-}
-"""Words in the names of fields, the most telling first."""
-_ABOUT = frozenset(
-    {"id", "ids", "at", "time", "date", "timestamp", "score", "count", "tokens", "model", "name"}
-    | {"type", "url", "link", "language", "rating", "label", "latency", "version", "format"}
-)
-"""Words of names that hold something about a text, and not the text."""
+_GUESSED = {name: words.split() for name, words in NAMES["guesses"].items()}
+_ABOUT = frozenset(_GUESSED.pop("about"))
 
 
 @lru_cache(maxsize=256)
@@ -397,7 +239,7 @@ def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str,
     free = {name: known_name(name) for name in names if name not in taken}
     free = {name: known for name, known in free.items() if _ABOUT.isdisjoint(known.split("_"))}
     found: dict[str, str] = {}
-    for canonical, words in _TELLING_WORDS.items():
+    for canonical, words in _GUESSED.items():
         by_word = (name for word in words for name, known in free.items() if word in known)
         if (best := next(by_word, None)) is not None:
             found[canonical] = best

@@ -158,7 +158,9 @@ def read_ratings(
     named = _columns(path, columns, fields)
     by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
     if "rater" in named and "rating" in named and not by_column:
-        _check_raters(path, raters, [_text(row.get(named["rater"])) for _, row in rows])
+        known = {name for _, row in rows if (name := _text(row.get(named["rater"])))}
+        if strange := [name for name in raters if name not in known]:
+            raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
         _take_long(reading, rows, named, raters)
     else:
         chosen = list(raters) or _rater_columns(rows, columns, named)
@@ -179,13 +181,6 @@ def read_ratings(
             else:
                 reading.faults.append(f"{where}: expected an item")
     return replace(_ratings(path, reading, levels, choices), pairs=pairs, chosen=unequal)
-
-
-def _check_raters(path: Path, wanted: Sequence[str], there: Sequence[str]) -> None:
-    """Raise an :class:`InputError` that names the first wanted rater who is not there."""
-    known = {name for name in there if name}
-    if strange := [name for name in wanted if name not in known]:
-        raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
 
 
 def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -351,11 +346,8 @@ def _ratings(
 
 
 def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
-    """Return the values of a scale, the lowest first, and its words if it is one of words.
-
-    Raises:
-        InputError: a level is named twice, or there are fewer than two or too many.
-    """
+    """Return the values of a scale, the lowest first, and its words if it is one of words; raises
+    :class:`InputError` for a level that is named twice, fewer than two, or too many."""
     texts = [level.strip().lower() for level in levels]
     if len(texts) == 1 and (ends := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", texts[0])):
         low, high = int(ends[1]), int(ends[2])
@@ -379,11 +371,8 @@ def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
 
 
 def _repeats(reading: _Reading) -> list[int]:
-    """Return the place of each cell among the ratings of the same item by the same rater: by the
-    numbers of the column repeat, else in the order of the file.
-
-    It is a fault if a repeat occurs twice, or only some of these ratings say which one they are.
-    """
+    """Return the place of each cell among the ratings of an item by a rater, by the column repeat
+    or in the order of the file; a repeat that occurs twice, or in some cells only, is a fault."""
     cells = reading.cells
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):

@@ -96,9 +96,6 @@ def _records_of(kind: str, path: Path, name: str, fields: Mapping[str, str]) -> 
     return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
-# ---- JSON ----
-
-
 def _json_lines(path: Path, name: str) -> Iterator[Raw]:
     with opened(path, name) as stream:
         for number, line in enumerate(stream, 1):
@@ -186,9 +183,6 @@ def _reason(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number with too many digits"  # the only other ValueError of json.loads
-
-
-# ---- Arrow ----
 
 
 def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -343,11 +337,8 @@ def read_samples(
 
 
 def _names_of(paths: Sequence[str]) -> list[str]:
-    """Return a name for each file: without folder and suffix, where these tell them apart.
-
-    Raises:
-        InputError: a path is given twice.
-    """
+    """Return a name for each file, without folder and suffix where these tell them apart; raises
+    :class:`InputError` for a path that is given twice."""
     for place, path in enumerate(paths):
         if path in paths[:place]:
             raise InputError(f"{path}: is given twice")

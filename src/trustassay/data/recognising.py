@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from trustassay.data.conversations import CHATS, ends_with_answer, may_be_nested, unfolded
@@ -22,6 +22,7 @@ from trustassay.data.layouts import (
     CANONICAL,
     CONVERTERS,
     LAYOUTS,
+    NAMES,
     SPELLINGS,
     Layout,
     guesses,
@@ -89,7 +90,8 @@ class Recognised:
         if not asked:
             return None
         names = names_of(self.original)
-        taken = [self.names.get(name, name) for name in self._used()]
+        own = {name for name in self.record if name in CANONICAL_FIELDS and name in self.raw}
+        taken = [self.names.get(name, name) for name in own | set(self.sources.values())]
         values = {name: reach(self.original, name) for name in names}
         taken += [name for name, value in values.items() if not _may_be_text(name, value)]
         found = {
@@ -123,10 +125,6 @@ class Recognised:
             and canonical not in self.sources
             and not any(name in self.raw for name in known if name not in AMBIGUOUS)
         )
-
-    def _used(self) -> set[str]:
-        own = {name for name in self.record if name in CANONICAL_FIELDS and name in self.raw}
-        return own | set(self.sources.values())
 
     def _name_of(self, canonical: str) -> str:
         if canonical in self.sources:
@@ -168,10 +166,8 @@ def _sources(
     fields: Mapping[str, str],
     candidates: Iterable[tuple[str, tuple[str, ...]]],
 ) -> dict[str, str]:
-    """Return where each canonical field comes from that has another name in ``record``.
-
-    ``fields`` (canonical to theirs, dots reach into objects) are the user's own and always count.
-    """
+    """Return where each canonical field that has another name in ``record`` comes from; those of
+    the user, ``fields``, always count."""
     sources = dict(fields)
     for canonical, names in candidates:
         if canonical in fields or _given(record, canonical):
@@ -182,13 +178,10 @@ def _sources(
             if _given(record, theirs) and (theirs not in AMBIGUOUS or is_passage(record[theirs])):
                 sources[canonical] = theirs
                 break
-    if sources.get("documents") in AMBIGUOUS and not _answered(record, sources):
+    answered = "response" in sources or _given(record, "response")
+    if sources.get("documents") in AMBIGUOUS and not answered:
         sources |= {"response": "answer"} if _given(record, "answer") else {}
     return sources
-
-
-def _answered(record: Mapping[str, Any], sources: Mapping[str, str]) -> bool:
-    return "response" in sources or _given(record, "response")
 
 
 def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -448,18 +441,6 @@ def _answers(
     ]
 
 
-def _chale(record: Record) -> Sequence[Record]:
-    """Three answers: one without hallucination, one with half of it, one with nothing else."""
-    kinds = {"non-halu": ("non-halu", 1), "mid-halu": ("mid-halu", 0), "halu": ("halu", 0)}
-    return _answers(record, "Question", "Short_ans", "Long_ans", kinds)
-
-
-def _halueval(record: Record) -> Sequence[Record]:
-    """The right answer and the hallucinated one, with the knowledge as a passage."""
-    kinds = {"right": ("right_answer", 1), "hallucinated": ("hallucinated_answer", 0)}
-    return _answers(record, "question", "right_answer", "knowledge", kinds)
-
-
 def _haltt4llm(record: Record) -> Sequence[Record]:
     """One question with its choices; it is answered by whom is assessed."""
     choices = record["answers"]
@@ -490,10 +471,10 @@ def _haltt4llm(record: Record) -> Sequence[Record]:
     ]
 
 
-_SHAPES = (
-    _Shape(
-        frozenset({"Question", "Short_ans", "Long_ans", "non-halu", "mid-halu", "halu"}), _chale
-    ),
-    _Shape(frozenset({"knowledge", "question", "right_answer", "hallucinated_answer"}), _halueval),
-    _Shape(frozenset({"question", "answers"}), _haltt4llm),
-)
+def _shape(row: Mapping[str, Any]) -> _Shape:
+    fields = (field for field, _ in row["kinds"].values())
+    keys = frozenset((row["question"], row["gold"], row["passage"], *fields))
+    return _Shape(keys, partial(_answers, **row))
+
+
+_SHAPES = (*map(_shape, NAMES["answers"]), _Shape(frozenset({"question", "answers"}), _haltt4llm))

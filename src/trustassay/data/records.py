@@ -159,7 +159,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(plain, value), key=str)
     if isinstance(value, np.generic | np.ndarray):
-        return _from_numpy(value)
+        listed = value.tolist()
+        return listed if isinstance(listed, np.generic) else plain(listed)
     return _as_text(value)
 
 
@@ -183,11 +184,6 @@ def from_arrow(value: Any) -> Any:
 def is_nan(value: Any) -> bool:
     """Whether ``value`` is NaN, which is how pandas and others write an empty cell."""
     return isinstance(value, float) and math.isnan(value)
-
-
-def _from_numpy(value: Any) -> Any:
-    listed = value.tolist()
-    return listed if isinstance(listed, np.generic) else plain(listed)
 
 
 def _as_text(value: Any) -> Any:

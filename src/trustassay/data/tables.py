@@ -452,17 +452,15 @@ def _records(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
                 continue
             if cell.data_type in (_FORMULA, _ERROR):
                 if column in used:
-                    problems.append(Problem(column, _not_a_value(cell)))
+                    words = (
+                        "is a formula, and formulas are not computed; paste the column as values"
+                    )
+                    words = f"holds the error {cell.value}" if cell.data_type == _ERROR else words
+                    problems.append(Problem(column, words))
                 continue
             cells[column] = _value(cell.value)
         raw = table_record(cells, f"{name}: row {number}", fields)
         yield raw._replace(problems=(*problems, *raw.problems))
-
-
-def _not_a_value(cell: Any) -> str:
-    if cell.data_type == _ERROR:
-        return f"holds the error {cell.value}"
-    return "is a formula, and formulas are not computed; paste the column as values"
 
 
 def _value(value: Any) -> Any:

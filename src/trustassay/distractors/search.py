@@ -9,9 +9,11 @@ model, whose wrong answers are read back as one replaced part of the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import zip_longest
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, zip_longest
 
 from trustassay.capabilities import Entity, Models
 from trustassay.distractors.slots import entity_words, fitting, slots_of, type_sets
@@ -93,7 +95,9 @@ def substituted(answer: str, slot: Slot, replacement: str) -> str:
     before = answer[: slot.start]
     article = _ARTICLE.search(before)
     if article and (article[1].islower() or _BEGINS.search(before[: article.start()])):
-        before = before[: article.start()] + _article(article[1], replacement) + article[2]
+        agrees = "an" if _begins_with_a_vowel(replacement) else "a"
+        agrees = agrees.capitalize() if article[1][0].isupper() else agrees
+        before = before[: article.start()] + agrees + article[2]
     return before + replacement + answer[slot.end :]
 
 
@@ -107,11 +111,6 @@ def agreeing(slot: Slot, replacement: str) -> str:
     if slot.text[:1].isupper() and replacement[:1].islower():
         return replacement[:1].upper() + replacement[1:]
     return replacement
-
-
-def _article(article: str, replacement: str) -> str:
-    found = "an" if _begins_with_a_vowel(replacement) else "a"
-    return found.capitalize() if article[0].isupper() else found
 
 
 def _begins_with_a_vowel(text: str) -> bool:
@@ -151,19 +150,16 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
 
     Within a level dates and numbers come first, then the sources other than ``embedding`` and
-    ``pos`` in the order in which they are given, then ``pool``, then those two in the order in
-    which they are given. None equals the answer or an alias
-    after normalisation. A lower level is asked only where the higher ones gave too few.
+    ``pos`` in the order in which they are given, then ``pool``, then those two in that order. None
+    equals the answer or an alias after normalisation. A lower level is asked only where the higher
+    ones gave too few.
 
     Args:
-        question: what was asked.
-        answer: what was answered.
         models: who is asked for substitutes, and for entities where there is a linker.
         aliases: other right answers, as far as they are known.
         pool: answers of the same kind to other questions (:func:`same_kind_answers`).
         sources: names of sources of ``models``; ``llm`` is the chat model in the role generator.
-        limit: the most distractors.
-        seed: of what is drawn at random.
+        limit: the most distractors. seed: of what is drawn at random.
 
     Raises:
         BackendError: a source fails, or the run does not have it.
@@ -174,22 +170,19 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     _check(models, sources)
     linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
     chosen = _Chosen(answer, aliases, limit)
-    search = _Search(question, answer, models, pool, sources, limit, seed)
+    search = _Search(question, answer, models, pool, limit, seed)
+    lowest = [one for one in sources if one in SOURCES]
+    higher = [one for one in sources if one not in SOURCES] + ["pool"] * bool(pool)
     groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, linked)
     for group in groups:
-        for source in search.sources:
-            for block in _blocks(source, group):
+        for source in ("date", "number", *higher, *lowest):
+            size = len(group) if source == LLM else BLOCK  # a chat model is asked for all at once
+            for start in range(0, len(group), size):
+                block = group[start : start + size]
                 chosen.take(source, await search.candidates(source, block))
                 if chosen.enough:
                     return chosen.found
     return chosen.found
-
-
-def _blocks(source: str, group: Sequence[Slot]) -> Iterator[Sequence[Slot]]:
-    """Yield the slots of a group block by block; a chat model is asked for all of them at once."""
-    size = len(group) if source == LLM else BLOCK
-    for start in range(0, len(group), size):
-        yield group[start : start + size]
 
 
 def _check(models: Models, sources: Sequence[str]) -> None:
@@ -206,54 +199,41 @@ def _check(models: Models, sources: Sequence[str]) -> None:
             raise BackendError(words)
 
 
+@dataclass(frozen=True)
 class _Search:
     """Asks the sources for what can replace the slots of one answer."""
 
-    def __init__(
-        self,
-        question: str,
-        answer: str,
-        models: Models,
-        pool: Sequence[str],
-        sources: Sequence[str],
-        limit: int,
-        seed: int,
-    ) -> None:
-        self._question, self._answer, self._models = question, answer, models
-        self._pool, self._wanted = pool, MARGIN * limit
-        self._limit, self._seed = limit, seed
-        lowest = [one for one in sources if one in SOURCES]
-        higher = [one for one in sources if one not in SOURCES]
-        self.sources = ("date", "number", *higher, *(["pool"] if pool else []), *lowest)
+    question: str
+    answer: str
+    models: Models
+    pool: Sequence[str]
+    limit: int
+    seed: int
 
     async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
         """Return what a source has for the slots of a group, slot after slot."""
         if source == LLM:
-            return await asked(
-                self._question, self._answer, group, self._models, min(self._limit, 10)
-            )
+            n = min(self.limit, 10)
+            return await asked(self.question, self.answer, group, self.models, n)
         if source in ("date", "number", "pool"):
             return [(slot, one) for slot in group for one in self._own(source, slot)]
         slots = [slot for slot in group if slot.kind in ("entity", "word")]
-        if source == DBPEDIA:
-            found = await all_of(self._by_types(slot) for slot in slots)
-        else:
-            found = await all_of(self._of(source, slot) for slot in slots)
-        return [one for own in found for one in own]
+        look_up = self._by_types if source == DBPEDIA else partial(self._of, source)
+        return list(chain.from_iterable(await all_of(map(look_up, slots))))
 
     def _own(self, source: str, slot: Slot) -> list[str]:
-        rng = generator(self._seed, self._question, self._answer, slot.text, source)
-        if source == slot.kind == "date":
-            return date_neighbours(slot.text, self._wanted, rng)
-        if source == slot.kind == "number":
-            return number_neighbours(slot.text, self._wanted, rng)
-        return fitting(slot, self._pool) if source == "pool" else []
+        if source == "pool":
+            return fitting(slot, self.pool)
+        rng = generator(self.seed, self.question, self.answer, slot.text, source)
+        neighbours = date_neighbours if source == "date" else number_neighbours
+        return neighbours(slot.text, MARGIN * self.limit, rng) if source == slot.kind else []
 
     async def _of(self, source: str, slot: Slot) -> Found:
         """Return substitutes of a whole slot, then of each word of an entity of several."""
         several = entity_words(slot) if slot.kind == "entity" else []
         whole, *parts = await all_of(self._asked(source, one) for one in (slot, *several))
-        return [*whole, *_in_turn(parts)]
+        in_turn = chain.from_iterable(zip_longest(*parts))  # the first of each, then the second
+        return [*whole, *(one for one in in_turn if one is not None)]
 
     async def _by_types(self, slot: Slot) -> Found:
         """Return entities that share all types of a slot's, then those that share fewer."""
@@ -261,20 +241,16 @@ class _Search:
         of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
         for types in type_sets(of_base):
             found += await self._asked(DBPEDIA, replace(slot, types=types))
-            if len(found) >= self._wanted:
+            if len(found) >= MARGIN * self.limit:
                 break
         return found
 
     async def _asked(self, source: str, slot: Slot) -> Found:
-        found = await self._models.substitutes(
-            slot.text, k=self._wanted, source=source, tag=slot.tag, types=slot.types
+        k = MARGIN * self.limit
+        found = await self.models.substitutes(
+            slot.text, k=k, source=source, tag=slot.tag, types=slot.types
         )
         return [(slot, one) for one in found]
-
-
-def _in_turn(lists: Iterable[Found]) -> Found:
-    """Return the first of each list, then the second of each, and so on."""
-    return [one for row in zip_longest(*lists) for one in row if one is not None]
 
 
 class _Chosen:
@@ -283,7 +259,7 @@ class _Chosen:
     def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
         self._answer, self._aliases, self._limit = answer, aliases, limit
         self._texts: set[str] = set()
-        self._replacements: dict[tuple[int, int], list[str]] = {}
+        self._replacements = defaultdict[tuple[int, int], list[str]](list)
         self.found: list[Distractor] = []
 
     @property
@@ -305,7 +281,7 @@ class _Chosen:
         text = substituted(self._answer, slot, replacement)
         if normalised(text) in self._texts or says_the_same(text, self._answer, self._aliases):
             return
-        kept = self._replacements.setdefault((slot.start, slot.end), [])
+        kept = self._replacements[slot.start, slot.end]
         if any(contains(own, one) or contains(one, own) for one in kept):
             return
         kept.append(own)

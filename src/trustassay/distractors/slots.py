@@ -196,15 +196,10 @@ def _is_name(tokens: Sequence[Token], place: int) -> bool:
         return True  # an initial
     if not token.word or token.functional or token.text[0].isdigit():
         return False
-    if token.tag in _NAMES:
-        return True
-    capital = token.text[0].isupper()
-    if not capital:
-        return False
+    if token.tag in _NAMES or not token.text[0].isupper():
+        return token.tag in _NAMES
     begins = place == 0 or tokens[place - 1].text in ".!?:\"“'‘("
-    if not begins:
-        return True
-    return after is not None and after.word and after.text[0].isupper()
+    return not begins or (after is not None and after.word and after.text[0].isupper())
 
 
 MOST = 200

@@ -231,8 +231,9 @@ def likely_types(question: str) -> tuple[str, ...]:
         return ("Person",)
     if word == "where":
         return ("Place",)
-    place = next((one for one in _PLACES if word == f"what {one}"), "")
-    return (place.capitalize() if place in _TYPES else "Place",) if place else ()
+    place = word.removeprefix("what ")
+    known = place != word and place in _PLACES
+    return (place.capitalize() if place in _TYPES else "Place",) if known else ()
 
 
 YEARS = 20
@@ -282,11 +283,11 @@ def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """
     for form in _FORMS:
         if match := form.fullmatch(text):
-            date_slots: list[str] = []
+            found: list[str] = []
             for others in _others(match):
                 left = [one for one in others if one != text]
-                date_slots += [left[i] for i in rng.permutation(len(left))]
-            return date_slots[:n]
+                found += [left[i] for i in rng.permutation(len(left))]
+            return found[:n]
     return []
 
 
@@ -307,15 +308,11 @@ def _others(match: re.Match[str]) -> list[list[str]]:
     if not _exists(year, month, day):
         return []
     years = _near(year) if year is not None else []
-    months = range(1, 13) if month is not None else []
+    months = [n for n in range(1, 13) if month is not None and _exists(year, n, day)]
     days = range(1, 32) if day is not None else []
     return [
         [_with(match, "year", str(one)) for one in years if _exists(one, month, day)],
-        [
-            _with(match, "month", _month(one, fields["month"]))
-            for one in months
-            if _exists(year, one, day)
-        ],
+        [_with(match, "month", _month(one, fields["month"])) for one in months],
         [_with_day(match, one) for one in days if _exists(year, month, one)],
     ]
 
@@ -336,12 +333,9 @@ def _spans(match: re.Match[str], first: int, until: str) -> list[str]:
         last += 100
     if last < first:
         return []
-    made = []
-    for other in _near(first):
-        end = str(other + last - first)
-        text = f"{other}{match['dash']}{end if len(until) == 4 else end[-2:]}"
-        made.append(text)
-    return made
+    ends = ((other, str(other + last - first)) for other in _near(first))
+    cut = 0 if len(until) == 4 else -2
+    return [f"{other}{match['dash']}{end[cut:]}" for other, end in ends]
 
 
 def _exists(year: int | None, month: int | None, day: int | None) -> bool:
@@ -351,9 +345,8 @@ def _exists(year: int | None, month: int | None, day: int | None) -> bool:
 
 
 def _number(month: str) -> int:
-    if month.isdecimal():
-        return int(month)
-    return [name[:3].lower() for name in _MONTHS].index(month[:3].lower()) + 1
+    short = [name[:3].lower() for name in _MONTHS]
+    return int(month) if month.isdecimal() else short.index(month[:3].lower()) + 1
 
 
 def _month(number: int, like: str) -> str:
@@ -371,20 +364,19 @@ def _cased(text: str, like: str) -> str:
     return text.upper() if like.isupper() else text
 
 
-def _with(match: re.Match[str], field: str, value: str) -> str:
+def _with(match: re.Match[str], field: str, value: str, longer: int = 0) -> str:
+    """Return a date with another value in a field, and in so many characters behind it."""
     start, end = match.start(field) - match.start(), match.end(field) - match.start()
-    return match[0][:start] + value + match[0][end:]
+    return match[0][:start] + value + match[0][end + longer :]
 
 
 def _with_day(match: re.Match[str], day: int) -> str:
     old = match["day"]
     text = f"{day:0{len(old)}d}" if old[0] == "0" or match[0][:4].isdecimal() else str(day)
-    start, end = match.start("day") - match.start(), match.end("day") - match.start()
-    suffix = "suffix" in match.re.groupindex and match["suffix"]
+    suffix = match.groupdict().get("suffix") or ""
     if suffix:
-        end += len(suffix)
-        text += "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-    return match[0][:start] + text + match[0][end:]
+        text += _suffix(day)
+    return _with(match, "day", text, len(suffix))
 
 
 _DIGITS = re.compile(
@@ -433,10 +425,9 @@ def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
         return []
     scale = 10 ** len(decimals)
     value = int(whole) * scale + int(decimals or 0)
-    lowest = 0 if len(whole) == 1 and (decimals or value == 0) else 1
-    least = max(
-        10 ** (len(whole) - 1) * scale if len(whole) > 1 else lowest, min(value // 2, value - 10)
-    )
+    lowest = 0 if decimals or value == 0 else 1
+    lowest = 10 ** (len(whole) - 1) * scale if len(whole) > 1 else lowest
+    least = max(lowest, min(value // 2, value - 10))
     most = min(10 ** len(whole) * scale - 1, max(2 * value, value + 10))
     size = most - least + 1
     step = _step(value, decimals)

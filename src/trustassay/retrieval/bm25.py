@@ -6,23 +6,21 @@ nothing in it is read as an operator.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
 from trustassay.data.records import InputError
 from trustassay.errors import BackendError, install
-from trustassay.files import DiskFullError, has_no_room
+from trustassay.files import DiskFullError, alone, has_no_room
 from trustassay.progress import Progress
 from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
 from trustassay.sample import clean
@@ -66,16 +64,13 @@ class Bm25:
 
     @classmethod
     def open(cls, folder: Path) -> Bm25:
-        """Open a finished index.
-
-        Raises:
-            BackendError: it is not a finished index, was built with other rules, or lacks files.
+        """Open a finished index; raises BackendError if it is none, was built with other rules, or
+        lacks files.
         """
         content = manifest_of(folder)
         if content is None:
-            raise BackendError(
-                f"{folder}: is not a finished index (it has no {MANIFEST}); build it"
-            )
+            words = f"is not a finished index (it has no {MANIFEST}); build it"
+            raise BackendError(f"{folder}: {words}")
         if content["analysis"] != ANALYSIS:
             raise BackendError(f"{folder}: was built with other rules ({content['analysis']})")
         for name, size in content["files"].items():
@@ -106,13 +101,9 @@ class Bm25:
             return []
         hits = self._hits(self._query(words), k)
         numbers = self._searcher.fast_field_values("number", [place for _, place in hits])
-        ranked = sorted(
-            (
-                (-round(score, DIGITS), number, place)
-                for (score, place), number in zip(hits, numbers, strict=True)
-            ),
-            key=lambda hit: hit[:2],
-        )
+        rows = zip(hits, numbers, strict=True)
+        ranked = [(-round(score, DIGITS), number, place) for (score, place), number in rows]
+        ranked.sort(key=lambda hit: hit[:2])
         return [self._passage(place, -score) for score, _, place in ranked[:k]]
 
     def _query(self, words: Counter[str]) -> tantivy.Query:
@@ -141,24 +132,19 @@ class Bm25:
 
 
 def build_index(
-    folder: Path,
-    passages: Iterable[Passage],
-    corpus: str,
-    about: Mapping[str, Any] = MappingProxyType({}),
+    folder: Path, passages: Iterable[Passage], corpus: str, about: Mapping[str, Any] | None = None
 ) -> Bm25:
     """Write an index into ``folder``, in full or not at all, replacing one that is there.
 
     ``corpus`` marks the content that is indexed; ``about`` is kept next to it. The work is done in
     ``FOLDER.part``; what a killed process left there is removed. Of two processes the second
-    waits for the first and uses its index. Memory does not grow with the corpus.
-
-    Raises:
-        BackendError: ``folder`` holds something else.
+    waits for the first and uses its index. Memory does not grow with the corpus. A folder of
+    something else raises BackendError.
     """
-    if folder.exists() and not (folder.is_dir() and (_is_index(folder) or _is_empty(folder))):
-        raise BackendError(
-            f"{folder}: contains something that is not an index; choose another folder"
-        )
+    empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not empty and manifest_of(folder) is None:
+        words = "contains something that is not an index; choose another folder"
+        raise BackendError(f"{folder}: {words}")
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
         if is_current(folder, corpus):
@@ -169,24 +155,25 @@ def build_index(
             for path in part.iterdir():
                 if path.name != LOCK:
                     path.unlink()
-            with _full_disk_told(part, folder):
+            try:
                 count = _fill(_new_index(part), passages)
-                _finish(part, {**about, "corpus": corpus, "passages": count})
+                files = {
+                    path.name: path.stat().st_size
+                    for path in sorted(part.iterdir())
+                    if not path.name.startswith(".") and path.name != LOCK
+                }
+                content = {**(about or {}), "corpus": corpus, "passages": count}
+                content |= {"analysis": ANALYSIS, "tantivy": version("tantivy"), "files": files}
+                text = json.dumps(content, indent=2) + "\n"
+                (part / MANIFEST).write_text(text, encoding="utf-8")
+            except (ValueError, OSError):  # tantivy has other words for a full disk, and no name
+                if has_no_room(part):
+                    raise DiskFullError(folder) from None
+                raise
             shutil.rmtree(folder, ignore_errors=True)
             part.replace(folder)
             (folder / LOCK).unlink()
     return Bm25.open(folder)
-
-
-@contextmanager
-def _full_disk_told(part: Path, folder: Path) -> Iterator[None]:
-    """Say that the disk is full where it is: tantivy has other words, and no name."""
-    try:
-        yield
-    except (ValueError, OSError):
-        if has_no_room(part):
-            raise DiskFullError(folder) from None
-        raise
 
 
 def is_current(folder: Path, corpus: str) -> bool:
@@ -195,38 +182,13 @@ def is_current(folder: Path, corpus: str) -> bool:
     return found.get("corpus") == corpus and found.get("analysis") == ANALYSIS
 
 
-def _is_index(folder: Path) -> bool:
-    return manifest_of(folder) is not None
-
-
-def _is_empty(folder: Path) -> bool:
-    return not any(folder.iterdir())
-
-
-@contextmanager
-def _alone_in(part: Path) -> Iterator[None]:
+def _alone_in(part: Path) -> IO[bytes]:
     """Hold the lock of an unfinished index; a folder moved away meanwhile is created again."""
     while True:
         with suppress(FileExistsError):  # exist_ok would raise where it is moved away just then
             part.mkdir(parents=True)
-        try:
-            held = os.open(part / LOCK, os.O_CREAT | os.O_WRONLY)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX)
-            if _same_file(held, part / LOCK):
-                yield
-                return
-        finally:
-            os.close(held)
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.fstat(descriptor).st_ino == path.stat().st_ino
-    except FileNotFoundError:
-        return False
+        with suppress(FileNotFoundError):
+            return alone(part / LOCK)
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
@@ -241,16 +203,6 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
 
 def _damaged(folder: Path, how: str) -> BackendError:
     return BackendError(f"{folder}: is damaged ({how}); remove it to have it built again")
-
-
-def _finish(folder: Path, content: dict[str, Any]) -> None:
-    files = {
-        path.name: path.stat().st_size
-        for path in sorted(folder.iterdir())
-        if not path.name.startswith(".") and path.name != LOCK
-    }
-    content |= {"analysis": ANALYSIS, "tantivy": version("tantivy"), "files": files}
-    (folder / MANIFEST).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def _new_index(folder: Path | None) -> tantivy.Index:
@@ -287,15 +239,9 @@ def _fill(index: tantivy.Index, passages: Iterable[Passage]) -> int:
 @cache
 def _analyzer() -> tantivy.TextAnalyzer:
     engine = _tantivy()
-    part = engine.Filter
-    building = engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
-    for step in (
-        part.remove_long(LONGEST_WORD),
-        part.lowercase(),
-        part.ascii_fold(),
-        part.stopword("english"),
-        part.stemmer("english"),
-    ):
+    part, building = engine.Filter, engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
+    english = part.stopword("english"), part.stemmer("english")
+    for step in (part.remove_long(LONGEST_WORD), part.lowercase(), part.ascii_fold(), *english):
         building = building.filter(step)
     analyzer: tantivy.TextAnalyzer = building.build()
     return analyzer
@@ -305,8 +251,7 @@ def _tantivy() -> Any:
     try:
         import tantivy
     except ImportError:
-        message = f"bm25 needs tantivy: {install('retrieval')}"
-        raise BackendError(message) from None
+        raise BackendError(f"bm25 needs tantivy: {install('retrieval')}") from None
     return tantivy
 
 
@@ -337,9 +282,8 @@ def bm25_retriever(
     path = Path(path)
     if manifest_of(path) is not None:
         if index or words is not None:
-            raise BackendError(
-                f"{path}: is already an index; index and words are options for a corpus"
-            )
+            told = "is already an index; index and words are options for a corpus"
+            raise BackendError(f"{path}: {told}")
         return _opened(path)
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
         raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")
@@ -351,8 +295,7 @@ def bm25_retriever(
         return Bm25.open(folder)
     about = {"source": str(path.absolute()), "words": words}
     try:
-        passages = _passages(path, words, progress=progress)
-        return build_index(folder, passages, corpus, about)
+        return build_index(folder, _passages(path, words, progress=progress), corpus, about)
     except DiskFullError:
         raise
     except OSError as error:

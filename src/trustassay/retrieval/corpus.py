@@ -53,8 +53,7 @@ def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> 
         InputError: at once, for a path that is not there or of no known kind; while iterating,
             after the twentieth faulty record or at the end: each with file, line and field.
     """
-    files = _files(Path(source))
-    return _sound(files, words)
+    return _sound(_files(Path(source)), words)
 
 
 def corpus_mark(source: str | os.PathLike[str]) -> str:
@@ -139,11 +138,11 @@ def _inside(root: Path) -> list[Path]:
 
 def _kind(path: Path) -> str | None:
     """Return the suffix that says how a file is read, ``None`` for a file that is not."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    packed = bool(suffixes) and suffixes[-1] == ".gz"
-    kind = (suffixes[-2:-1] if packed else suffixes[-1:]) or [""]
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
     known = _TEXTS | set(_TABLES) | _RECORDS
-    return kind[0] if kind[0] in known and not (packed and kind[0] == ".parquet") else None
+    return kind if kind in known and not (packed and kind == ".parquet") else None
 
 
 # ---- what is in them ----
@@ -160,9 +159,8 @@ def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
             if isinstance(found, str):
                 faults.append(f"{where}: {found}")
                 if len(faults) == FAULTS_SHOWN:
-                    raise InputError(
-                        "\n".join([*faults, "... the remaining records were not read"])
-                    )
+                    rest = "... the remaining records were not read"
+                    raise InputError("\n".join([*faults, rest]))
             else:
                 count += 1
                 yield from _cut(found, limit) if limit else [found]
@@ -223,13 +221,10 @@ def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
         if field == "text" and not (value and value.strip()):
             if value is not None:
                 return f"{name}: is blank"
-            return f"text: is missing (expected {' or '.join(names)}; has {_keys(record)})"
+            has = ", ".join(map(str, record))[:80] or "no field"
+            return f"text: is missing (expected {' or '.join(names)}; has {has})"
         found[field] = clean(value or "")
     return Passage(found["id"] or place, found["text"], found["title"])
-
-
-def _keys(record: Mapping[str, Any]) -> str:
-    return ", ".join(map(str, record))[:80] or "no field"
 
 
 def _table(path: Path, delimiter: str) -> Iterator[Raw]:

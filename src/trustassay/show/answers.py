@@ -215,7 +215,8 @@ class Answer:
     """What the list shows of one sample.
 
     ``position`` is its number among the samples of the run, from 1, and makes its ids; ``place``
-    counts from 0 where the page lists it. ``link`` is its id as a fragment of the page's address.
+    counts from 0 where the page lists it. ``link`` is its id as a fragment of the page's address,
+    to which the page of several runs adds ``&model=MODEL``, since their samples share ids.
     """
 
     position: int
@@ -290,7 +291,7 @@ def answer_of(
         position=position,
         place=place,
         sample=sample,
-        link=link_of(sample),
+        link=f"id={quote(sample.id, safe='', errors='replace')}",
         question=cut(sample.question, LONGEST_QUESTION),
         results=results,
         passages=_passages(sample, results),
@@ -316,6 +317,7 @@ def _result(
             view, template = column.metric.view(sample, assessment), column.template
         except Exception as error:  # of another package's metric: its evidence is listed
             note = f"the evidence could not be shown: {type(error).__name__}: {error}"
+    same = (one.title for one in before if one.view.shows == view.shows)
     problem = problem_of(column.metric, assessment)
     return Result(
         place=place,
@@ -329,16 +331,8 @@ def _result(
         problem=problem,
         mark=_mark(view, assessment, problem, column),
         note=note,
-        shown_above=_shown_above(view, before),
+        shown_above="" if view.shows is None else next(same, ""),
     )
-
-
-def link_of(sample: Sample) -> str:
-    """Return ``id=ID``, percent-encoded: the fragment that finds a sample's answer on the page.
-
-    The page of several runs adds ``&model=MODEL``, since their samples share ids.
-    """
-    return f"id={quote(sample.id, safe='', errors='replace')}"
 
 
 def _mark(view: View, assessment: Assessment, problem: str | None, column: Column) -> Mark:
@@ -356,13 +350,6 @@ def _mark(view: View, assessment: Assessment, problem: str | None, column: Colum
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _shown_above(view: View, before: Sequence[Result]) -> str:
-    """Return the title of the result that shows the same already, if one does."""
-    if view.shows is None:
-        return ""
-    return next((result.title for result in before if result.view.shows == view.shows), "")
 
 
 def _passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:

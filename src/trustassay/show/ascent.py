@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Protocol
 
 from markupsafe import Markup
 
@@ -16,7 +15,7 @@ from trustassay.show.charts import ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import LEFT, RIGHT, Scale, grid, label_at, whole_svg
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
-from trustassay.views import Piece, word_differences
+from trustassay.views import Piece, Point, word_differences
 
 SIZE = (640.0, 290.0)
 TOP, BOTTOM = 28.0, 46.0
@@ -25,29 +24,6 @@ SPREAD = 0.7
 """Share of a step's width over which its candidates are set apart."""
 TOLD = 120
 """Characters of an answer in the tooltip of a dot."""
-
-
-class Tried(Protocol):
-    """A prompt that was tried, as :class:`trustassay.metrics.harmonicity.ascent.Point`."""
-
-    @property
-    def step(self) -> int: ...  # noqa: D102
-    @property
-    def candidate(self) -> int: ...  # noqa: D102
-    @property
-    def prompt(self) -> str: ...  # noqa: D102
-    @property
-    def answer(self) -> str: ...  # noqa: D102
-    @property
-    def gamma(self) -> float | None: ...  # noqa: D102
-    @property
-    def angle_degrees(self) -> float | None: ...  # noqa: D102
-    @property
-    def kept(self) -> bool: ...  # noqa: D102
-    @property
-    def error(self) -> str | None: ...  # noqa: D102
-    @property
-    def calls(self) -> int: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -60,8 +36,8 @@ class AscentPage:
     facts: Mapping[str, str]
     headline: str
     warnings: Sequence[str]
-    points: Sequence[Tried]
-    best: Tried | None = None
+    points: Sequence[Point]
+    best: Point | None = None
 
     @property
     def title(self) -> str:
@@ -69,12 +45,12 @@ class AscentPage:
         return cut(self.points[0].prompt, 80)
 
     @property
-    def kept(self) -> list[Tried]:
+    def kept(self) -> list[Point]:
         """The points that the search went on from, the start first."""
         return [point for point in self.points if point.kept]
 
     @property
-    def tried(self) -> list[tuple[int, list[Tried]]]:
+    def tried(self) -> list[tuple[int, list[Point]]]:
         """The points of each step but the start."""
         by_step = groupby(self.points[1:], key=lambda point: point.step)
         return [(step, list(points)) for step, points in by_step]
@@ -84,12 +60,12 @@ class AscentPage:
         """Whether an angle lies beyond 90 degrees, where gamma falls again."""
         return any((point.angle_degrees or 0) > 90 for point in self.points)
 
-    def appended(self, point: Tried) -> str:
+    def appended(self, point: Point) -> str:
         """Return what a prompt has behind the start, if it begins with that."""
         start = self.points[0].prompt
         return point.prompt.removeprefix(start) if point.prompt.startswith(start) else ""
 
-    def change(self, point: Tried) -> Sequence[Piece]:
+    def change(self, point: Point) -> Sequence[Piece]:
         """Return how a prompt differs from the one it was made from.
 
         Of a prompt that only grew, what stands behind the start; else the whole prompt.
@@ -101,16 +77,16 @@ class AscentPage:
             return [piece for piece in pieces if piece.text]
         return word_differences(base.prompt, point.prompt) or [Piece("same", point.prompt)]
 
-    def changed(self, point: Tried) -> str:
+    def changed(self, point: Point) -> str:
         """Return all that is new in a prompt."""
         return "".join(piece.text for piece in self.change(point) if piece.kind == "new")
 
-    def names(self, point: Tried) -> str:
+    def names(self, point: Point) -> str:
         """Return the names of the characters that :meth:`spelled` spells."""
         odd = dict.fromkeys(_odd(self.changed(point)))
         return ", ".join(unicodedata.name(c, f"U+{ord(c):04X}").lower() for c in odd)
 
-    def spelled(self, point: Tried) -> str:
+    def spelled(self, point: Point) -> str:
         """Return the code points of what is new and not every font shows: rare letters, spaces.
 
         Hidden characters are left out, since the page spells them where they stand.
@@ -138,7 +114,7 @@ class AscentPage:
         def y(gamma: float) -> float:
             return height - BOTTOM - (height - TOP - BOTTOM) * gamma / marks[-1]
 
-        def place(point: Tried) -> float:
+        def place(point: Point) -> float:
             n = size.get(point.step, 0)
             return x(point.step + (SPREAD * ((point.candidate - 0.5) / n - 0.5) if n else 0.0))
 
@@ -156,23 +132,20 @@ class AscentPage:
         ]
         content.append(self._way(last, x, place, y))
         for point in sorted(self.points, key=lambda point: point.kept):
+            at, title = place(point), finalized(_told(point))
             if point.gamma is None:
-                content.append(
-                    Markup(
-                        '<g><title>{}</title><path class="failed" '
-                        'd="M{:.1f} {:.1f}l7 7m0 -7l-7 7"/></g>'
-                    ).format(finalized(_told(point)), place(point) - 3.5, y(0) - 3.5)
+                shape = Markup('<path class="failed" d="M{:.1f} {:.1f}l7 7m0 -7l-7 7"/>').format(
+                    at - 3.5, y(0) - 3.5
                 )
             else:
                 kind = "dot" if point.kept else "dot single"
-                content.append(
-                    Markup(
-                        '<g><title>{}</title><circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/></g>'
-                    ).format(finalized(_told(point)), kind, place(point), y(point.gamma))
+                shape = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
+                    kind, at, y(point.gamma)
                 )
+            content.append(Markup("<g><title>{}</title>{}</g>").format(title, shape))
         return whole_svg("ratings ascent", SIZE, self._label, content)
 
-    def _way(self, last: int, x: Scale, place: Callable[[Tried], float], y: Scale) -> Markup:
+    def _way(self, last: int, x: Scale, place: Callable[[Point], float], y: Scale) -> Markup:
         """Draw the line from kept point to kept point; it stays level until the next move."""
         kept = self.kept
         path = [f"M{place(kept[0]):.1f} {y(kept[0].gamma or 0.0):.1f}"]
@@ -199,7 +172,7 @@ def _odd(text: str) -> str:
     return "".join(c for c in found if c != " " or not text.strip())
 
 
-def _told(point: Tried) -> str:
+def _told(point: Point) -> str:
     if point.gamma is None:
         return f"step {point.step}, failed: {cut(point.error or '', TOLD)}"
     words = f"step {point.step}, gamma {score_text(point.gamma)}"

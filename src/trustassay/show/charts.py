@@ -9,31 +9,19 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.show.distributions import (
-    BINS,
-    SHOWN_BINS,
-    Group,
-    Groups,
-    Histogram,
-    Series,
-)
+from trustassay.show.distributions import BINS, SHOWN_BINS, Group, Groups, Histogram, Series
 from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text, with_error
 
-HEIGHT = 100.0
 LEAST_HEIGHT = 1.5  # one answer among a million stays visible
 
 
 def histogram_svg(histogram: Histogram) -> Markup:
     """Draw the distribution as stacked bars, one colour a verdict."""
+    label, bars = finalized(histogram_text(histogram)), Markup("").join(_bars(histogram))
     return Markup(
-        '<svg class="histogram" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img"'
+        '<svg class="histogram" viewBox="0 0 {} {:g}" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>'
-    ).format(
-        10 * BINS,
-        f"{HEIGHT:g}",
-        finalized(histogram_text(histogram)),
-        Markup("").join(_bars(histogram)),
-    )
+    ).format(10 * BINS, HEIGHT, label, bars)
 
 
 def _bars(histogram: Histogram) -> Iterator[Markup]:
@@ -42,7 +30,12 @@ def _bars(histogram: Histogram) -> Iterator[Markup]:
     for index, total in enumerate(histogram.counts):
         if not total:
             continue
-        title = Markup("<title>{}</title>").format(finalized(_bin_text(histogram, series, index)))
+        low, high = histogram.edges(index)
+        parts = ", ".join(
+            f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index]
+        )
+        text = f"{score_text(low)} to {score_text(high)}: {total:,} ({parts})"
+        title = Markup("<title>{}</title>").format(finalized(text))
         yield Markup("<g>{}{}</g>").format(
             title, Markup("").join(_stack(series, index, total, tallest))
         )
@@ -58,12 +51,6 @@ def _stack(series: Sequence[Series], index: int, total: int, tallest: int) -> It
             yield Markup('<rect class="v{}" x="{}" y="{:.2f}" width="9" height="{:.2f}"/>').format(
                 place, 10 * index + 0.5, top, height
             )
-
-
-def _bin_text(histogram: Histogram, series: Sequence[Series], index: int) -> str:
-    low, high = histogram.edges(index)
-    parts = ", ".join(f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index])
-    return f"{score_text(low)} to {score_text(high)}: {histogram.counts[index]:,} ({parts})"
 
 
 def histogram_text(histogram: Histogram) -> str:
@@ -205,9 +192,6 @@ def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) 
         path = "L".join(f"{WIDTH * x:.2f} {HEIGHT * (1 - y):.2f}" for x, y in curve.points)
         content.append(Markup('<path class="{}" d="M{}"/>').format(curve.kind, path))
     return _stretched("curves", label, content)
-
-
-# rows of histograms
 
 
 class Ridges(NamedTuple):

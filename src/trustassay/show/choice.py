@@ -147,11 +147,8 @@ _STATUS = re.compile(r"[45]\d\d")
 
 @lru_cache(maxsize=1024)
 def _without_specifics(text: str) -> str:
-    """Return the first line of a message without what differs from sample to sample.
-
-    Those are quoted texts, numbers, and words with three digits or more, as ids are. What can be
-    the status of an HTTP reply stays.
-    """
+    """Return the first line of a message without what differs from sample to sample: quoted texts,
+    numbers but the status of an HTTP reply, and words with three digits or more, as ids are."""
     line = next(iter(text.strip().splitlines()), "")[: 4 * LONGEST_DETAIL]
     line = _SPECIFICS.sub(_general, line)
     return line if len(line) <= LONGEST_DETAIL else line[: LONGEST_DETAIL - 1] + "…"
@@ -254,8 +251,6 @@ class Choice(Generic[Where]):
         if verdict in self._details:
             return kind
         return kind._replace(verdict=OTHER, detail="")
-
-    # what was chosen
 
     def chosen(self) -> list[Where]:
         """Return where the chosen answers are, the most important first.

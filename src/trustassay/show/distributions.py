@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -58,11 +58,9 @@ class Histogram:
         name = verdict or NO_VERDICT
         if name not in self.rows and len(self.rows) >= MOST_VERDICTS:
             name = OTHER
-        self.rows.setdefault(name, [0] * BINS)[self._bin(score)] += 1
-
-    def _bin(self, score: float) -> int:
         share = (score - self.low) / (self.high - self.low)
-        return min(BINS - 1, max(0, math.floor(share * BINS)))
+        place = min(BINS - 1, max(0, math.floor(share * BINS)))
+        self.rows.setdefault(name, [0] * BINS)[place] += 1
 
     @property
     def counts(self) -> list[int]:
@@ -168,15 +166,9 @@ class Group:
         rated = self.rated or other.rated
         if self.rated and other.rated:
             rated = [a + b for a, b in zip(self.rated, other.rated, strict=True)]
-        return Group(
-            self.scores + other.scores,
-            self.stable + other.stable,
-            self.ratings + other.ratings,
-            self.stable_ratings + other.stable_ratings,
-            self.sums + other.sums,
-            self.counts + other.counts,
-            rated,
-        )
+        names = ("scores", "stable", "ratings", "stable_ratings", "sums", "counts")
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return Group(**sums, rated=rated)
 
     def to_dict(self, *, stable: bool) -> dict[str, Any]:
         """Return the JSON form; what there is nothing to say of is left out."""
@@ -254,12 +246,10 @@ class Groups:
         stable = self.stable_below is not None and score < self.stable_below
         group.add(place, score, rating, stable=stable)
 
-    # what is there
-
     @property
     def whole(self) -> Group:
         """All samples together."""
-        return _together([*self.cells.values(), self.others])
+        return sum([*self.cells.values(), self.others], Group())
 
     @property
     def several(self) -> bool:
@@ -286,17 +276,12 @@ class Groups:
             domain: -sum(group.n for name, group in largest if name.domain == domain)
             for domain in {name.domain for name, _ in largest}
         }
-        return dict(
-            sorted(
-                largest,
-                key=lambda item: (
-                    sizes[item[0].domain],
-                    item[0].domain or "",
-                    models[item[0].model],
-                    item[0].model or "",
-                ),
-            )
-        )
+
+        def order(item: tuple[Name, Group]) -> tuple[int, str, float, str]:
+            domain, model = item[0].domain, item[0].model
+            return sizes[domain], domain or "", models[model], model or ""
+
+        return dict(sorted(largest, key=order))
 
     def by_domain(self) -> dict[str | None, dict[Name, Group]]:
         """Return the shown groups by their domain."""
@@ -332,22 +317,20 @@ class Groups:
 
     def domain(self, domain: str | None) -> Group:
         """Return all samples of a domain."""
-        return _together(group for name, group in self.cells.items() if name.domain == domain)
+        return sum((one for name, one in self.cells.items() if name.domain == domain), Group())
 
     def model(self, model: str | None) -> Group:
         """Return all samples of a model."""
-        return _together(group for name, group in self.cells.items() if name.model == model)
+        return sum((one for name, one in self.cells.items() if name.model == model), Group())
 
     def rest(self) -> tuple[int, bool, Group]:
         """Return the groups that are not shown: how many, whether there are more, and their sum."""
         shown = self.shown()
         left = [group for name, group in self.cells.items() if name not in shown]
-        return len(left), bool(self.others.n), _together([*left, self.others])
+        return len(left), bool(self.others.n), sum([*left, self.others], Group())
 
     def _rank(self, group: Group) -> float:
         return group.scores.mean if self.lower_is_better else -group.scores.mean
-
-    # drawing
 
     def axis(self) -> int:
         """Return how many fine bins the drawings show, from the low end on.
@@ -373,13 +356,11 @@ class Groups:
         for number in range(RATED_BINS):
             last = number == RATED_BINS - 1
             places = group.rated[number * step : None if last else (number + 1) * step]
-            one = _together_moments(places)
+            one = sum(places, Moments())
             if one.n:
                 edges = self.value(number * step), self.value((number + 1) * step)
                 found.append(RatedBin(*edges, one.n, one.mean, one.error))
         return found
-
-    # summary.json
 
     def to_dict(self) -> dict[str, Any]:
         """Return the block of ``summary.json``: every group that was counted, largest first."""
@@ -401,17 +382,3 @@ def _short(name: object) -> str | None:
     if name is None or name == "":
         return None
     return (name if isinstance(name, str) else str(name))[:LONGEST_NAME]
-
-
-def _together(groups: Iterable[Group]) -> Group:
-    whole = Group()
-    for group in groups:
-        whole += group
-    return whole
-
-
-def _together_moments(parts: Iterable[Moments]) -> Moments:
-    whole = Moments()
-    for part in parts:
-        whole += part
-    return whole

@@ -12,7 +12,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -41,7 +41,6 @@ class Row(NamedTuple):
 class Text:
     """A paragraph; ``style`` is ``note``, ``headline``, ``empty`` or none."""
 
-    block: ClassVar = "text"
     text: str
     style: str = ""
 
@@ -50,7 +49,6 @@ class Text:
 class Table:
     """Rows of figures under ``columns``; ``first`` heads their names."""
 
-    block: ClassVar = "table"
     first: str
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -79,7 +77,6 @@ class Bars:
     ``style`` is ``thin`` for low ones, ``pair`` for two high ones.
     """
 
-    block: ClassVar = "bars"
     bars: Sequence[Bar]
     axis: Sequence[str] = ()
     style: str = ""
@@ -89,7 +86,6 @@ class Bars:
 class Legend:
     """Names in the order of their colours, of lines or of areas."""
 
-    block: ClassVar = "legend"
     names: Sequence[str]
     lines: bool = False
 
@@ -101,7 +97,6 @@ class Drawing:
     ``frame``: ``scroll`` for a wide one, ``percent`` for one from 0 to 100 %.
     """
 
-    block: ClassVar = "drawing"
     drawing: Markup
     frame: str = ""
     axis: Sequence[str] = ()
@@ -111,7 +106,6 @@ class Drawing:
 class Chart:
     """A figure with a title, a note, and what is drawn."""
 
-    block: ClassVar = "chart"
     title: str
     note: str
     parts: Sequence[Block]
@@ -121,7 +115,6 @@ class Chart:
 class Panels:
     """Charts side by side, as the width allows; each with its title and note."""
 
-    block: ClassVar = "panels"
     charts: Sequence[Chart]
 
 
@@ -137,7 +130,6 @@ class Item(NamedTuple):
 class Folded:
     """A list that a reader opens."""
 
-    block: ClassVar = "folded"
     title: str
     items: Sequence[Item]
 
@@ -162,7 +154,6 @@ class ChangedAnswers:
     """Answers that changed in one way, of which ``count`` are in the runs; a reader opens folded
     ones."""
 
-    block: ClassVar = "changed"
     title: str
     answers: Sequence[ChangedAnswer]
     count: int

@@ -114,40 +114,32 @@ def write_page(run: ReportRun, path: Path) -> None:
 def write_template(template: str, path: Path, **context: Any) -> None:
     """Write a page from one of this package's templates, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    style, script = _asset("report.css"), _asset("report.js")
+    context |= {"style": style, "script": script, "policy": _policy(style, script)}
+    stream = _environment().get_template(template).stream(**context)
+    stream.enable_buffering(PIECES_AT_ONCE)
     with whole(path) as file:
-        file.writelines(piece.encode() for piece in _rendered(template, context))
+        file.writelines(piece.encode() for piece in stream)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _rendered(template: str, context: Mapping[str, Any]) -> Iterator[str]:
-    style, script = _asset("report.css"), _asset("report.js")
-    stream = (
-        _environment()
-        .get_template(template)
-        .stream(style=style, script=script, policy=_policy(style, script), **context)
-    )
-    stream.enable_buffering(PIECES_AT_ONCE)
-    return stream
+def rendered(template: str, **context: Any) -> str:
+    """Return what one of this package's templates makes of its context."""
+    return _environment().get_template(template).render(**context)
 
 
 def _answers(run: ReportRun) -> Iterator[Answer]:
-    columns = {
-        metric.name: Column(
-            place, metric.title, _score_range(metric), metric.metric, template_of(metric.metric)
-        )
-        for place, metric in enumerate(run.metrics)
-    }
+    columns = {}
+    for place, metric in enumerate(run.metrics):
+        one = metric.histogram
+        within = (one.low, one.high) if one else (0.0, 1.0)
+        template = template_of(metric.metric)
+        columns[metric.name] = Column(place, metric.title, within, metric.metric, template)
     for place, shown in enumerate(run.shown):
         position = place + 1 if shown.number is None else shown.number
         yield answer_of(
-            position,
-            place,
-            shown.sample,
-            shown.assessments,
-            columns,
-            shown.ratings,
-            shown.chance,
+            position, place, shown.sample, shown.assessments, columns, shown.ratings, shown.chance
         )
 
 
@@ -175,11 +167,6 @@ class _Environment(Environment):
             return template
         folder = Path(parent.removeprefix(OF_METRICS)).parent
         return f"{OF_METRICS}{os.path.normpath(folder / template)}"
-
-
-def _score_range(metric: ReportMetric) -> tuple[float, float]:
-    histogram = metric.histogram
-    return (histogram.low, histogram.high) if histogram else (0.0, 1.0)
 
 
 def _policy(style: Markup, script: Markup) -> str:
@@ -227,6 +214,7 @@ def _environment() -> Environment:
         "with_error": text.with_error,
         "plain": _plain,
         "part": _part,
+        "block": lambda block: type(block).__name__,
     }
     environment.globals |= {
         "split_long": text.split_long,
@@ -352,10 +340,5 @@ class PooledPage:
 
 def write_pooled_page(page: PooledPage, path: Path) -> None:
     """Write the page of several runs, whole or not at all."""
-    write_template("pooled.html.jinja", path, page=page, run=NoRatings())
-
-
-class NoRatings(NamedTuple):
-    """What the drawing of groups asks of a run: the ratings here are the samples' own labels."""
-
-    ratings: None = None
+    # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
+    write_template("pooled.html.jinja", path, page=page, run={"ratings": None})

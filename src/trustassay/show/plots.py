@@ -52,9 +52,6 @@ def whole_svg(
     ).format(kind, *size, finalized(label), Markup("").join(content))
 
 
-# ratings
-
-
 class Ratings(NamedTuple):
     """What the plots of ratings share: the axis of scores, and that of ratings."""
 
@@ -161,9 +158,6 @@ def line_text(line: FittedLine) -> str:
     return f"{slope}, {one('b', line.intercept, line.intercept_interval)}"
 
 
-# curves
-
-
 class Line(NamedTuple):
     """A curve by its name, and the place of its colour; ``dots`` marks the points."""
 
@@ -252,28 +246,15 @@ def heat_svg(parting: Sequence[Parting]) -> Markup:
         share = one.right / one.wrong if one.wrong else 0.0
         left, above = NAMES + CELL * place[one.second], top + CELL / 2 * place[one.first]
         title = f"{one.first} right where {one.second} is wrong: {one.right:,} of {one.wrong:,}"
+        box = (left + 1, above + 1, CELL - 2, CELL / 2 - 2, 0.06 + 0.5 * share)
         content.append(
             Markup(
                 '<g><title>{}</title><rect x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}"'
                 ' fill-opacity="{:.2f}"/><text x="{:.0f}" y="{:.0f}" class="middle" dy="0.36em">'
                 "{:,}</text></g>"
-            ).format(
-                finalized(title),
-                left + 1,
-                above + 1,
-                CELL - 2,
-                CELL / 2 - 2,
-                0.06 + 0.5 * share,
-                left + CELL / 2,
-                above + CELL / 4,
-                one.right,
-            )
+            ).format(finalized(title), *box, left + CELL / 2, above + CELL / 4, one.right)
         )
+    label = "Answers about which the score of the row is right and that of the column wrong"
     return Markup(
         '<svg class="heat" viewBox="0 0 {:g} {:g}" width="{:g}" role="img" aria-label="{}">{}</svg>'
-    ).format(
-        *size,
-        size[0],
-        "Answers about which the score of the row is right and that of the column wrong",
-        Markup("").join(content),
-    )
+    ).format(*size, size[0], label, Markup("").join(content))

@@ -50,14 +50,9 @@ def prepare_streams() -> None:
     if sys.stdout is None:
         sys.stdout = open(OUTPUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _lossy(sys.stderr)
-
-
-def _lossy(stream: io.TextIOWrapper | Any) -> io.TextIOWrapper:
-    encoding = "utf-8" if stream is None else stream.encoding
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Lossy()), encoding, errors="backslashreplace", line_buffering=True
-    )
+        encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
+        raw = io.BufferedWriter(_Lossy())
+        sys.stderr = io.TextIOWrapper(raw, encoding, "backslashreplace", line_buffering=True)
 
 
 class _Lossy(io.RawIOBase):
@@ -131,11 +126,6 @@ def only_last_line(quiet: bool = True) -> Iterator[None]:
         last, _held = _held, before
         if done and last:
             complain(last[0])
-
-
-def is_quiet() -> bool:
-    """Return whether only faults and the last line are printed."""
-    return _held is not None
 
 
 def say(text: str) -> None:
@@ -222,7 +212,7 @@ def show_table(
     are left-aligned. No word is cut. With ``--quiet`` nothing is printed.
     ``wide``: without a terminal the width is :data:`OF_LOGS`.
     """
-    if is_quiet():
+    if _held is not None:
         return
     from rich.console import Console
 

@@ -36,7 +36,9 @@ def visible(text: str) -> Markup:
     pieces = []
     position = 0
     for match in HIDDEN.finditer(text):
-        pieces += [escape(text[position : match.start()]), _chip(match[0])]
+        names = (unicodedata.name(c, "control character").lower() for c in match[0][:20])
+        chip = CHIP.format(cut(", ".join(dict.fromkeys(names)), 200), _spelled(match[0]))
+        pieces += [escape(text[position : match.start()]), chip]
         position = match.end()
     return Markup("").join([*pieces, escape(text[position:])])
 
@@ -144,14 +146,6 @@ def with_error(value: float, error: float | None, digits: int = 3) -> str:
     while error > 0 and round(error * 10**digits) == 0 and digits < 10:
         digits += 1
     return f"{number(float(value), digits)}({round(error * 10**digits)})"
-
-
-def _chip(run: str) -> Markup:
-    return CHIP.format(cut(", ".join(dict.fromkeys(map(_name, run[:20]))), 200), _spelled(run))
-
-
-def _name(character: str) -> str:
-    return unicodedata.name(character, "control character").lower()
 
 
 def _spelled(run: str) -> str:

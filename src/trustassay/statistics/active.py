@@ -350,13 +350,8 @@ class Labels:
 
 
 def _variance(sums: Floats, weights: Floats) -> float:
-    """Return the variance of the mean of uncorrelated S_t with these weights, w_t.
-
-    With d_t the squared distance of S_t from the mean S and V the variance of S, the mean of d_t is
-    (1 - 2 w_t) V_t + V. So V = s / (1 + r) with s the sum of w_t^2 d_t / (1 - 2 w_t) and r that of
-    w_t^2 / (1 - 2 w_t), right on average. It has no such form where a weight reaches a half, with
-    one unit left: then V_t is taken to go with 1 / w_t, as it does for equal probabilities.
-    """
+    """Return the variance V of the mean of uncorrelated S_t with these weights, w_t: the mean of
+    (S_t - S)^2 is (1 - 2 w_t) V_t + V. Near a half, with one unit left, V_t goes with 1 / w_t."""
     distance = (sums - weights @ sums) ** 2
     if weights.max() > LARGEST_WEIGHT:
         return float((weights * distance).sum() / (len(sums) - 1))

@@ -345,11 +345,8 @@ def item_interval(
 
 
 def _effective_units(ratings: Floats, units: NDArray[np.int64], scale: Scale) -> float:
-    """Return how many units the scatter of the ratings comes from, (sum s)^2 / sum s^2.
-
-    s is the sum of a unit's squared distances from the mean, of categories those of their
-    indicators. It is the number of units of the rarer kind where most are of one.
-    """
+    """Return how many units the scatter of the ratings comes from, (sum s)^2 / sum s^2, with s a
+    unit's squared distances from the mean, of categories those of their indicators."""
     raters, items = np.nonzero(~np.isnan(ratings))
     values = ratings[raters, items]
     known, place, counts = np.unique(values, return_inverse=True, return_counts=True)

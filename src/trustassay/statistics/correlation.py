@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,53 +41,12 @@ def value_of(measure: WeightedMeasure, scores: ArrayLike, labels: ArrayLike) -> 
     return None if math.isnan(value) else value
 
 
-def pearson(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Pearson's r, the covariance of two samples over both standard deviations.
-
-    Raises:
-        ValueError: the samples differ in length.
-    """
-    return value_of(weighted_pearson, x, y)
-
-
-def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Spearman's rho: Pearson's r of the ranks, ties having the mean of theirs."""
-    return value_of(weighted_spearman, x, y)
-
-
 def ranks(values: ArrayLike) -> Floats:
     """Return the ranks from 1 of the values, ties having the mean of theirs; shape (n,)."""
     array = np.asarray(values, dtype=np.float64)
     _, places, counts = np.unique(array, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((last - (counts - 1) / 2)[places], dtype=np.float64)
-
-
-def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float | None:
-    """Return Kendall's tau-b: (concordant - discordant pairs) over the root of the product of
-    the pairs that differ in x and those that differ in y (Kendall 1945).
-    """
-    return value_of(weighted_kendall_tau_b, x, y)
-
-
-def auroc(scores: ArrayLike, labels: ArrayLike) -> float | None:
-    """Return the share of pairs of a positive and a negative in which the positive scores higher.
-
-    Ties count half (Mann-Whitney's U over its largest value). Labels above 0 are positive.
-    """
-    return value_of(weighted_auroc, scores, labels)
-
-
-MEASURES: Mapping[str, Measure] = {
-    "Pearson": pearson,
-    "Spearman": spearman,
-    "Kendall tau-b": kendall_tau_b,
-    "AUROC": auroc,
-}
-"""The measures by the names that the field gives them."""
-
-
-# of two classes
 
 
 def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> Figure:
@@ -126,9 +86,6 @@ def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> Figure:
         return _over((of_positives * precision).sum(axis=1), np.where(p < every, p, 0.0))
 
     return figure
-
-
-# of labels of any kind
 
 
 def weighted_prediction_rejection_ratio(scores: ArrayLike, labels: ArrayLike) -> Figure:
@@ -238,9 +195,6 @@ def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
     return figure
 
 
-# of probabilities
-
-
 def weighted_brier_score(scores: ArrayLike, labels: ArrayLike) -> Figure:
     """The mean squared distance of probabilities from labels of 0 and 1 (Brier 1950)."""
     x, y = _pair(scores, labels)
@@ -277,6 +231,18 @@ WEIGHTED_MEASURES: Mapping[str, WeightedMeasure] = {
     "ece": weighted_calibration_error,
 }
 """The measures by their short names."""
+pearson, spearman, kendall_tau_b, auroc = (
+    partial(value_of, measure)
+    for measure in (weighted_pearson, weighted_spearman, weighted_kendall_tau_b, weighted_auroc)
+)
+"""They take two samples of one length, and return ``None`` where they are not defined."""
+MEASURES: Mapping[str, Measure] = {
+    "Pearson": pearson,
+    "Spearman": spearman,
+    "Kendall tau-b": kendall_tau_b,
+    "AUROC": auroc,
+}
+"""The measures by the names that the field gives them."""
 BIASED = frozenset({"ece"})
 """Those that are too large in small samples: what is chance adds to them."""
 BY_CLASS = frozenset({"auroc", "auprc", "prr"})
@@ -344,12 +310,8 @@ def _codes(values: Floats) -> Places:
 
 
 def _inversion_levels(ranks: Places) -> list[Figure]:
-    """Return, for each binary digit of the ranks, what counts the inversions that it decides.
-
-    Two answers whose ranks share all higher digits and differ in this one are inverted where the
-    one with the digit 1 stands first. So of all answers with the same higher digits, each with the
-    digit 0 is inverted with those before it that have the digit 1.
-    """
+    """Return, for each binary digit of the ranks, what counts the inversions that it decides: of
+    those with the same higher digits, each with the digit 0 is inverted with any 1 before it."""
     levels: list[Figure] = []
     largest = int(ranks.max(initial=0))
     for digit in range(largest.bit_length()):

@@ -15,11 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.distributions import (
-    incomplete_beta,
-    normal_quantile,
-    student_t_quantile,
-)
+from trustassay.statistics.distributions import incomplete_beta, normal_quantile, student_t_quantile
 
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]

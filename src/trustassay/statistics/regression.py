@@ -141,11 +141,7 @@ def sigmoid(log_odds: ArrayLike) -> Floats:
 
 
 def logistic_regression(
-    table: ArrayLike,
-    labels: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-    penalty: float = 1.0,
+    table: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None, penalty: float = 1.0
 ) -> LogisticFit:
     """Return the coefficients b and the intercept a of the least
 

@@ -28,7 +28,7 @@ from trustassay.distractors.search import LLM
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
-from trustassay.metrics.harmonicity.ascent import Ascent, Point, best_seen, climb
+from trustassay.metrics.harmonicity.ascent import Ascent, best_seen, climb
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import BadInputError, Intake, Source
 from trustassay.runs.needs import load_all
@@ -37,6 +37,7 @@ from trustassay.sample import Problem, Sample
 from trustassay.show.ascent import AscentPage, write_ascent_page
 from trustassay.statistics.isotropy import Isotropy, isotropy
 from trustassay.statistics.resampling import generator
+from trustassay.views import Point
 from trustassay.workflows.resumable import (
     CountedModels,
     Done,

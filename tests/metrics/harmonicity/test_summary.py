@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from trustassay import assessment
 from trustassay.metric import Assessment
-from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity, metric
+from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.statistics.intervals import binomial_interval, mean_interval, quantile_interval
 
 
@@ -128,7 +129,7 @@ def test_figures_do_not_depend_on_the_seed() -> None:
 
 def test_many_samples_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Harmonicity().summarise(spread(50))
-    monkeypatch.setattr(metric, "CHUNK", 7)
+    monkeypatch.setattr(assessment, "CHUNK", 7)
     pieces = Harmonicity().summarise(spread(50))
     assert pieces.values == pytest.approx(whole.values)
     for key, interval in whole.intervals.items():

@@ -12,7 +12,7 @@ from tests.lazily import needed
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference import measures as module
 from trustassay.metrics.reference.maths import Aggregate
-from trustassay.metrics.reference.measures import Recipe, lexical_parts, missing
+from trustassay.metrics.reference.measures import Compared, Recipe, lexical_parts, missing
 from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
 sacrebleu = needed("sacrebleu", reason="pip install '.[reference]'")
@@ -33,7 +33,7 @@ def parts(
     names: Sequence[str] = NAMES,
     question: str = QUESTION,
 ) -> dict[str, float]:
-    return lexical_parts(names, answer, golds, question, aggregate, recipe)
+    return lexical_parts(names, Compared(answer, golds, question, aggregate, recipe))
 
 
 def test_words_by_hand() -> None:

@@ -12,7 +12,7 @@ from benchmarks.reproductions import pearson_p
 
 from tests.lazily import needed
 from trustassay.data import Located, read_samples
-from trustassay.metrics.reference.measures import lexical_parts, missing
+from trustassay.metrics.reference.measures import Compared, lexical_parts, missing
 from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson
@@ -39,7 +39,8 @@ def r(part: str, system: str) -> float | None:
     assert len(own) == 1000
     values = [
         lexical_parts(
-            [part], one.response or "", golds_of(one), one.question, "best", "trustscore-paper"
+            [part],
+            Compared(one.response or "", golds_of(one), one.question, "best", "trustscore-paper"),
         )[part]
         for one in own
     ]

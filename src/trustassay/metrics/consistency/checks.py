@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Choice, Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
@@ -78,11 +78,6 @@ class ConsistencyOptions(Metric):
         """The template around the question, the options and the examples."""
         return shipped(__package__, "choose", self.prompt)
 
-    @property
-    def repair(self) -> Prompt:
-        """What asks once more after a reply that names no option."""
-        return shipped(__package__, "again")
-
     @cached_property
     def examples(self) -> list[dict[str, object]]:
         """The five examples in front of the question."""
@@ -121,24 +116,17 @@ async def others_of(pool: Pool, models: Models) -> list[Sample]:
 
 async def _answered(pool: Pool, place: int, models: Models) -> Sample:
     """Return a sample; one of another shard with the response that is asked for there."""
-    sample = pool[place]
-    if sample.answered or pool.own is not pool:
-        return sample
-    return await pool.filled(place, models)
+    known = pool[place].answered or pool.own is not pool
+    return pool[place] if known else await pool.filled(place, models)
 
 
 async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:
-    """Return up to ``options.candidates`` distractors of a sample, best first.
-
-    Raises:
-        BackendError: a source of distractors failed.
-    """
+    """Return up to ``options.candidates`` distractors of a sample, best first."""
     sample, models = context.sample, context.models
     answer = answer_of(sample)
     aliases = _aliases(sample) if options.aliases else []
     found = _given(sample, aliases) if options.takes("given") else []
-    named = options.named_sources
-    sources = models.names("distractors") if named is None else named
+    sources = options.named_sources or models.names("distractors")
     asked = [name for name in sources if name not in ("given", "pool")]
     others: Sequence[str] = ()
     if options.takes("pool"):
@@ -183,30 +171,20 @@ LONGEST = 500
 """Characters of a reply in the evidence; the stored call holds it whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What one check offers: four texts, ``None`` where the answer stands among the distractors."""
+class Offer(NamedTuple):
+    """What one check offers: distractors, and the answer at its place among them, ``right``."""
 
-    distractors: tuple[Distractor | None, ...]
+    distractors: Sequence[Distractor]
+    right: int
 
-    @property
-    def right(self) -> int:
-        """Where the answer stands."""
-        return self.distractors.index(None)
-
-    def texts(self, answer: str) -> list[str]:
-        """Return the five options, each in one line."""
-        texts = [answer if one is None else one_line(one.text) for one in self.distractors]
-        return [*texts, NONE_OF_THEM]
-
-    def turned(self, place: int) -> Offer:
-        """Return the same distractors in another order, and the answer at another place."""
-        first, *others = (one for one in self.distractors if one is not None)
-        return _offer([*others, first], place)
+    def options(self, answer: str) -> list[Option]:
+        """Return the first four options, each in one line."""
+        found = [Option(one_line(one.text), one.source, one.level) for one in self.distractors]
+        found.insert(self.right, Option(answer))
+        return found
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
+class Offers(NamedTuple):
     """What the checks of a sample offer, and what the checks do that stand in for others.
 
     places: where the answer stands in each of ``spare``, and in those that follow them.
@@ -217,16 +195,16 @@ class Offers:
     places: Sequence[int]
 
     def instead_of(self, unread: Offer, number: int) -> Offer:
-        """Return what the check of this number, from 0, offers that stands in for another one:
-        other distractors, or the same in another order where there are no others.
+        """Return what the check of this number, from 0, offers in place of an unread one: other
+        distractors, or the same in another order where there are no others.
         """
         if number < len(self.spare):
             return self.spare[number]
-        return unread.turned(self.places[number])
+        first, *others = unread.distractors
+        return Offer([*others, first], self.places[number])
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """A check that was made, and its row of the evidence."""
 
     offer: Offer
@@ -244,17 +222,9 @@ def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Of
     most = wanted + maths.most_replaced(wanted)
     triples = maths.triples(len(found), most, generator(seed, sample_id, "triples"))
     places = maths.places(most, generator(seed, sample_id, "places"))
-    made = [
-        _offer([found[i] for i in triple], place)
-        for triple, place in zip(triples, places, strict=False)
-    ]
+    chosen = ([found[i] for i in triple] for triple in triples)
+    made = list(map(Offer, chosen, places))
     return Offers(made[:wanted], made[wanted:], places[wanted:])
-
-
-def _offer(distractors: Sequence[Distractor], place: int) -> Offer:
-    options: list[Distractor | None] = list(distractors)
-    options.insert(place, None)
-    return Offer(tuple(options))
 
 
 async def check(
@@ -265,12 +235,8 @@ async def check(
     Where ``options.unparsed`` is ``again``, a reply that names no option is asked for once more;
     if that one names none either, another check takes its place. With more such replies than may
     be replaced the answer stays open, and no more is asked.
-
-    Raises:
-        BackendError: a call failed.
-        PromptError: the template asks for something that there is not.
     """
-    waiting, done, replaced = list(offers.wanted), [], 0
+    waiting, done, replaced = list(offers.wanted), list[Done](), 0
     while waiting:
         batch = waiting[:1] if options.stop else waiting
         made = await all_of(_checked(options, sample, models, offer) for offer in batch)
@@ -291,8 +257,8 @@ async def check(
 async def _checked(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
 ) -> Done:
-    texts = offer.texts(answer_of(sample))
-    template = options.template
+    offered, template = offer.options(answer_of(sample)), options.template
+    texts = [*(one.text for one in offered), NONE_OF_THEM]
     prompt = template.filled(
         question=one_line(sample.question), options=texts, examples=options.examples
     )
@@ -316,7 +282,7 @@ async def _checked(
     def unread(read: tuple[Choice, int | None]) -> Unread | None:
         if read[1] is not None or options.unparsed != "again":
             return None
-        repair = options.repair
+        repair = shipped(__package__, "again")
         return Unread(read[0].reply, repair.filled(), f"{template.name}+{repair.name}")
 
     read, again = await asked_twice(chosen, prompt, template.name, unread)
@@ -324,10 +290,7 @@ async def _checked(
     choice, index = again or read
     likely = choice.way == "likelihood"
     row = Row(
-        [
-            Option(text) if one is None else Option(text, one.source, one.level)
-            for one, text in zip(offer.distractors, texts, strict=False)
-        ],
+        offered,
         LETTERS[offer.right],
         None if index is None else LETTERS[index],
         choice.way,

@@ -6,8 +6,8 @@ E. The model is consistent where it takes its own answer in every check.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations
 from math import comb
 from typing import NamedTuple
 
@@ -67,22 +67,15 @@ def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
     before all were offered. Equals are drawn. The first k of n triples are those of n = k.
     """
     uses = np.zeros(candidates, dtype=int)
-    taken: set[Triple] = set()
-    found: list[Triple] = []
+    found: dict[frozenset[int], Triple] = {}
     for _ in range(most_checks(candidates, n)):
         drawn = rng.permutation(candidates)
         order = drawn[np.argsort(uses[drawn], kind="stable")].tolist()
         # While one was not offered yet, the first triple holds it, and so is a new one.
-        triple = next(t for t in combinations(order, 3) if _sorted(t) not in taken)
-        taken.add(_sorted(triple))
-        found.append(triple)
+        triple = next(t for t in combinations(order, 3) if frozenset(t) not in found)
+        found[frozenset(triple)] = triple
         uses[list(triple)] += 1
-    return found
-
-
-def _sorted(triple: Triple) -> Triple:
-    first, second, third = sorted(triple)
-    return first, second, third
+    return list(found.values())
 
 
 def places(n: int, rng: np.random.Generator) -> list[int]:
@@ -92,12 +85,8 @@ def places(n: int, rng: np.random.Generator) -> list[int]:
     places differ by one at most, and a model that always says the same letter is consistent with
     its answer once in four. The first k of n places are those of n = k.
     """
-    return list(islice(_places(rng), n))
-
-
-def _places(rng: np.random.Generator) -> Iterator[int]:
-    while True:
-        yield from rng.permutation(PLACES).tolist()
+    rounds = (rng.permutation(PLACES).tolist() for _ in range(0, n, PLACES))
+    return list(chain.from_iterable(rounds))[:n]
 
 
 def decided(check: Check, *, unparsed_counts: bool) -> bool:

@@ -76,31 +76,25 @@ class _Sums:
         """Yield the assessments, counted in."""
         for one in assessments:
             if one.error is None:
-                parts = one.parts
-                own = {
+                parts = {
+                    **one.parts,
                     "answers": 1.0,
                     "assessed": float(one.score is not None),
-                    "parsed": parts.get("checks", 0) - parts.get("unparsed", 0),
+                    "parsed": one.parts.get("checks", 0) - one.parts.get("unparsed", 0),
                 }
-                row = [own[name] if name in own else parts.get(name, 0) for name in _COLUMNS]
+                row = [parts.get(name, 0) for name in _COLUMNS]
                 self.rows.add(np.array([row], dtype=np.float64), units_of([one]))
             yield one
-
-    @property
-    def totals(self) -> dict[str, float]:
-        """The sum of each column."""
-        return dict(zip(_COLUMNS, self.rows.total.tolist(), strict=True))
 
     def interval(self, above: str, below: str) -> Interval | str:
         """Return the interval of a ratio of two sums, in percent, or why it has none.
 
-        The answers, or their units, are what was drawn, and not the choices: those of one answer go
-        together.
+        Answers, or their units, were drawn, and not choices: those of one answer go together.
         """
-        each = dict(zip(_COLUMNS, np.eye(len(_COLUMNS)), strict=True))
-        found = self.rows.ratio(each[above], each[below])
-        reason = too_few_units(self.rows.n, self.rows.units, found.units, FEWEST_FOR_MEANS)
-        if reason:
+        each = np.eye(len(_COLUMNS))
+        found = self.rows.ratio(each[_COLUMNS.index(above)], each[_COLUMNS.index(below)])
+        given = self.rows.n, self.rows.units, found.units, FEWEST_FOR_MEANS
+        if reason := too_few_units(*given):
             return reason
         low, high = mean_interval(*found)
         return 100 * low, 100 * high
@@ -152,6 +146,10 @@ class Consistency(ConsistencyOptions):
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     verdicts: ClassVar[tuple[str, ...]] = ("consistent", "inconsistent")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        "the model, offered its own answer among others, does not take it, or this could not "
+        "be assessed"
+    )
 
     @property
     def pool(self) -> bool:  # type: ignore[override]
@@ -213,17 +211,9 @@ class Consistency(ConsistencyOptions):
             self.name,
             score,
             verdict=verdict,
-            reason=_reason(checks, candidates, possible, self, score is None),
+            reason=self._reason(checks, candidates, possible, score is None),
             parts=parts,
             evidence=[one.row.to_json() for one in done],
-        )
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            "the model, offered its own answer among others, does not take it, or this could not "
-            "be assessed"
         )
 
     def problem(self, assessment: Assessment) -> str | None:
@@ -243,7 +233,7 @@ class Consistency(ConsistencyOptions):
         """Return shares of answers and of choices, with intervals over answers."""
         sums = _Sums()
         found = summarised(self.statistics, sums.counted(assessments), self.score_range)
-        n, totals = sums.rows.n, sums.totals
+        n, totals = sums.rows.n, dict(zip(_COLUMNS, sums.rows.total.tolist(), strict=True))
         for key, (above, below) in RATIOS.items():
             value = interval = None
             if totals[below]:
@@ -258,27 +248,21 @@ class Consistency(ConsistencyOptions):
         )
         return Summary.of(found, self.settings(), FIGURES)
 
-
-def _reason(
-    checks: Sequence[maths.Check],
-    candidates: int,
-    possible: int,
-    options: ConsistencyOptions,
-    missing: bool,
-) -> str:
-    """Say in words what came of the checks."""
-    if not possible:
-        return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
-    kept = sum(one.consistent for one in checks)
-    unparsed = sum(one.chosen is None for one in checks)
-    again = options.unparsed == "again"
-    made = len(checks) - (unparsed if again else 0)
-    words = f"the model took its own answer in {kept} of {amount(made, 'choice')}"
-    if missing:
-        words = f"not assessable: {words}"
-    if unparsed:
-        words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
-        words += ", also when asked again" if again else ""
-    if possible < options.checks:
-        words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
-    return words
+    def _reason(
+        self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool
+    ) -> str:
+        """Say in words what came of the checks."""
+        if not possible:
+            return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
+        kept = sum(one.consistent for one in checks)
+        unparsed = sum(one.chosen is None for one in checks)
+        again = self.unparsed == "again"
+        made = len(checks) - (unparsed if again else 0)
+        words = "not assessable: " * missing
+        words += f"the model took its own answer in {kept} of {amount(made, 'choice')}"
+        if unparsed:
+            words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
+            words += ", also when asked again" if again else ""
+        if possible < self.checks:
+            words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
+        return words

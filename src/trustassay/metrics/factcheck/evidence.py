@@ -95,9 +95,5 @@ class Facts:
             one if 1 <= one.number <= documents else replace(one, text=one.text or "")
             for one in rows.of(Passage)
         ]
-        return cls(
-            statements[-1] if statements else None,
-            replies[-1] if replies else None,
-            passages,
-            rows.rest,
-        )
+        last = statements[-1] if statements else None
+        return cls(last, replies[-1] if replies else None, passages, rows.rest)

@@ -9,13 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from trustassay.capabilities import Entailment, Message, Models
-from trustassay.errors import (
-    AssessmentError,
-    UnparsedError,
-    UsageError,
-    check_choices,
-    check_least,
-)
+from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
 from trustassay.metric import (
     Assessment,
     Context,
@@ -78,6 +72,7 @@ class FactCheck(Metric):
     )
     verdicts: ClassVar[Sequence[str]] = VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = "the evidence contradicts it, or there is none to check it against"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     k: int = 10
@@ -127,25 +122,29 @@ class FactCheck(Metric):
     async def evidence(self, context: Context) -> Evidence | None:
         """Return what the answer is checked against; ``None`` where there is nothing.
 
-        Raises:
-            AssessmentError: the response is blank.
-            BackendError: the retriever failed.
+        A retriever is asked for the best passages. Where the run has none, the sample's own
+        documents are taken. A blank response raises AssessmentError.
         """
-        sample = context.sample
+        sample, models = context.sample, context.models
         bare = await TextWork.on(sample)(without_citations, sample.response or "")
         answer = bare.strip()
         if is_blank(answer):
             raise AssessmentError("the response is blank", "empty")
         if no_answer(answer):
             return None
-        return await evidence_for(self, sample, answer, context.models)
+        question = sample.question
+        statement = self.statement_template.filled(question=question, answer=answer)
+        if models.names("retriever"):
+            found = await models.search(statement, self.k)
+            passages = [Document(one.id, one.text, one.title) for one in found]
+            return Evidence(question, answer, statement, passages, True)
+        documents = sample.documents or ()
+        if all(document.blank for document in documents):
+            return None
+        return Evidence(question, answer, statement, documents, False)
 
     async def judged(self, context: Context, evidence: Evidence | None) -> Assessment:
-        """Have the evidence judged; without any the answer is not assessable.
-
-        Raises:
-            BackendError: who judges failed, or named no verdict.
-        """
+        """Have the evidence judged; without any the answer is not assessable."""
         sample = context.sample
         if evidence is None:
             parts = {"assessable": 0.0}
@@ -161,11 +160,6 @@ class FactCheck(Metric):
             parts={"assessable": 1.0, **found.parts},
             evidence=[row.to_json() for row in found.evidence],
         )
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return "the evidence contradicts it, or there is none to check it against"
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where the evidence contradicts an answer."""
@@ -197,19 +191,17 @@ class Evidence:
     def shown(self) -> list[Passage]:
         """The passages as they stand in the evidence, not judged yet."""
         return [
-            Passage(number, one.id, one.title, one.text)
-            if self.retrieved
-            else Passage(number, one.id)
+            Passage(number, one.id, *((one.title, one.text) if self.retrieved else ()))
             for number, one in enumerate(self.passages, 1)
         ]
 
     @property
     def blocks(self) -> list[str]:
         """The passages as they are put to a judge, each under its title if it has one."""
-        texts = (one.text if one.excerpt is None else one.excerpt for one in self.passages)
         return [
-            f"Title: {one.title}\n{text}" if one.title else text
-            for one, text in zip(self.passages, texts, strict=True)
+            (f"Title: {one.title}\n" if one.title else "")
+            + (one.text if one.excerpt is None else one.excerpt)
+            for one in self.passages
         ]
 
 
@@ -223,105 +215,63 @@ class Checked:
     evidence: Sequence[EvidenceRow]
 
 
-async def evidence_for(
-    options: FactCheck, sample: Sample, answer: str, models: Models
-) -> Evidence | None:
-    """Return what ``answer`` is checked against; ``None`` where there is nothing.
-
-    A retriever is asked for the best passages. Where the run has none, the sample's own documents
-    are taken.
-
-    Raises:
-        BackendError: the retriever failed.
-    """
-    question = sample.question
-    statement = options.statement_template.filled(question=question, answer=answer)
-    if models.names("retriever"):
-        found = await models.search(statement, options.k)
-        passages = [Document(one.id, one.text, one.title) for one in found]
-        return Evidence(question, answer, statement, passages, True)
-    documents = sample.documents or ()
-    if all(document.blank for document in documents):
-        return None
-    return Evidence(question, answer, statement, documents, False)
-
-
 async def checked(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
-    """Return the verdict on an answer.
-
-    Raises:
-        UnparsedError: the judge named no verdict.
-        BackendError: it could not be asked.
-    """
+    """Return the verdict on an answer; raises UnparsedError if the judge named none."""
     if not evidence.passages:
         words = "the corpus has no passage with a word of the question or the answer"
         rows = [Statement(evidence.statement, evidence.retrieved)]
         return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, rows)
-    if options.by == "model":
-        return await _by_model(options, evidence, models)
-    return await _by_entailer(options, evidence, models)
+    judge = _by_model if options.by == "model" else _by_entailer
+    return await judge(options, evidence, models)
 
 
 async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
-    """Judge each passage by itself.
-
-    A passage whose judgement named no verdict is noted. It fails the answer, unless another one
-    supports or contradicts it: that an answer is left open is only known if all are judged.
+    """Judge each passage by itself. One whose judgement named no verdict fails the answer, unless
+    another one decides: that an answer is left open is only known if all are judged.
     """
     hypothesis = options.hypothesis_template.filled(
         question=evidence.question, answer=evidence.answer
     )
-    blocks = evidence.blocks
 
-    async def judged_block(place: int) -> Entailment:
-        if evidence.passages[place].blank:
-            return Entailment(0.0, 1.0, 0.0)
-        return await models.entail(blocks[place], hypothesis)
+    async def judged_block(passage: Document, block: str) -> Entailment:
+        blank = Entailment(0.0, 1.0, 0.0)
+        return blank if passage.blank else await models.entail(block, hypothesis)
 
     replies = await asyncio.gather(
-        *map(judged_block, range(len(evidence.passages))), return_exceptions=True
+        *map(judged_block, evidence.passages, evidence.blocks), return_exceptions=True
     )
-    judged: dict[int, Entailment] = {}
-    unparsed: dict[int, UnparsedError] = {}
-    for place, reply in enumerate(replies):
-        if isinstance(reply, UnparsedError):
-            unparsed[place] = reply
-        elif isinstance(reply, BaseException):
-            raise reply
-        else:
-            judged[place] = reply
+    broken = [reply for reply in replies if isinstance(reply, BaseException)]
+    for error in broken:
+        if not isinstance(error, UnparsedError):
+            raise error
+    judged = {place: one for place, one in enumerate(replies) if isinstance(one, Entailment)}
     places, rows = list(judged), list(judged.values())
     verdict, index = decided(rows, options.threshold, options.rule)
-    decisive = None if index is None else places[index]
-    if unparsed and verdict == "neutral":
-        raise next(iter(unparsed.values()))
+    if broken and verdict == "neutral":
+        raise broken[0]
+    decisive: int | None = None
     reason = "no passage supports or contradicts the answer"
-    if index is not None and decisive is not None:
-        row = rows[index]
+    if index is not None:
+        decisive, row = places[index], rows[index]
         value = row.entailment if verdict == "support" else row.contradiction
         reason = f"passage {decisive + 1} {_WORDS[verdict]} ({value:.2f})"
-    if unparsed:
-        reason += f"; {amount(len(unparsed), 'passage')} could not be judged"
+    if broken:
+        reason += f"; {amount(len(broken), 'passage')} could not be judged"
     parts = {
         "passages": float(len(replies)),
-        "unparsed": float(len(unparsed)),
+        "unparsed": float(len(broken)),
         "entailment": max(row.entailment for row in rows),
         "contradiction": max(row.contradiction for row in rows),
     }
-    passages = [
-        replace(
-            passage,
-            **_rounded(judged[place]) if place in judged else {"error": str(unparsed[place])},
-            decides=verdict if place == decisive else "",
-        )
-        for place, passage in enumerate(evidence.shown)
-    ]
+    passages = []
+    for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
+        found: dict[str, Any] = {"error": str(reply)}
+        if isinstance(reply, Entailment):
+            found = {name: round(value, 4) for name, value in reply._asdict().items()}
+        decides = verdict if place == decisive else ""
+        passages.append(replace(passage, **found, decides=decides))
     statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
     return Checked(verdict, reason, parts, [statement, *passages])
-
-
-def _rounded(found: Entailment) -> dict[str, Any]:
-    return {name: round(value, 4) for name, value in found._asdict().items()}
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
@@ -333,11 +283,7 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
 
     async def ask(turns: Sequence[Message], name: str) -> tuple[str, Found | None]:
         reply = await models.chat(
-            turns,
-            role="judge",
-            max_tokens=options.max_tokens,
-            stand_in="NEITHER",
-            prompt=name,
+            turns, role="judge", max_tokens=options.max_tokens, stand_in="NEITHER", prompt=name
         )
         return reply.text, verdict_in(reply.text)
 

@@ -197,28 +197,20 @@ def sentences(
     the heads of tables and code claim nothing; a sentence that declines claims what it answers
     after "but".
     """
-    return [
-        claim
-        for part, prose in _parts(without_references(response))
-        for claim in (_prose(question, part, split, refuses) if prose else [_silent(part)])
-    ]
+    found: list[Claim] = []
+    for part, prose in _parts(without_references(response)):
+        silent = [Claim(part.strip(), None, why="a heading or code")]
+        found += _prose(question, part, split, refuses) if prose else silent
+    return found
 
 
 def _prose(question: str, text: str, split: Splitter, refuses: Detector) -> list[Claim]:
     return [
-        _declining(one.text, one.hypothesis)
+        Claim(one.text, answers_apart(one.hypothesis) or None, why=DECLINES)
         if refuses(one.hypothesis)
         else Claim(one.text, _hypothesis(question, _EMPHASIS.sub("", one.hypothesis)))
         for one in statements(text, split, trailing=True, lines=True)
     ]
-
-
-def _silent(text: str) -> Claim:
-    return Claim(text.strip(), None, why="a heading or code")
-
-
-def _declining(text: str, bare: str) -> Claim:
-    return Claim(text, answers_apart(bare) or None, why=DECLINES)
 
 
 def _parts(text: str) -> list[tuple[str, bool]]:
@@ -250,15 +242,12 @@ def refusal_of(response: str, refuses: Detector, split: Splitter) -> str | None:
     Beside the sentences that decline, apologies, referrals and what the documents are about
     answer nothing.
     """
-    found = refuses(response)
-    if not found:
+    if not (found := refuses(response)):
         return None
     claims = sentences("", response, split, refuses)
-    declining = [claim for claim in claims if claim.why == DECLINES]
+    declining = any(claim.why == DECLINES for claim in claims)
     others = [claim.text for claim in claims if claim.hypothesis is not None]
-    if declining and any(not belongs_to_refusal(text) for text in others):
-        return None
-    return found
+    return found if not declining or all(map(belongs_to_refusal, others)) else None
 
 
 def _hypothesis(question: str, text: str) -> str | None:
@@ -275,9 +264,7 @@ def _hypothesis(question: str, text: str) -> str | None:
 
 def listed(reply: str) -> list[Claim]:
     """Read the claims of a model's reply: lines numbered from 1, or bulleted; "none" for no claim.
-
-    Raises:
-        UnparsedError: there is neither.
+    A reply with neither raises UnparsedError.
     """
     lines = (*_BULLETED.finditer(reply), *numbered(reply))  # "- 1. Claim" is a line of both
     found = [text.strip() for _, text in sorted({m.start(): m["text"] for m in lines}.items())]

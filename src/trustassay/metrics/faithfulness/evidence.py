@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trustassay.metric import Assessment
+from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Sample
 from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
@@ -47,17 +48,6 @@ class Statement(EvidenceRow):
         if self.verdict == "supported" and self.borderline and self.entailment is not None:
             return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
         return _MARKS.get(self.verdict, _NOT_JUDGED)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal(EvidenceRow):
-    """The words by which an answer as a whole declines."""
-
-    row_kind = "refusal"
-    told_by = ("text",)
-
-    text: str
-    detector: str = ""
 
 
 @dataclass(frozen=True, slots=True)

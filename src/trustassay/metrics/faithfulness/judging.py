@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,36 +101,23 @@ class Part(NamedTuple):
     words: frozenset[str]
 
 
-def parts(documents: Sequence[Document], found: Sequence[Piece]) -> list[Part]:
-    """Return the passages, long ones in parts of up to 400 words; ``found`` are their sentences.
+def parts(number: int, document: Document, found: Sequence[Piece]) -> list[Part]:
+    """Return a passage, or parts of up to 400 words of a long one; ``found`` are its sentences.
 
-    A passage has its title before it, if it has one, and so has each of its parts. One without a
-    text is none.
+    Each has the title before it, if there is one. A passage without a text is none.
     """
-    rows: list[Part] = []
-    by_passage = defaultdict[int, list[Piece]](list)
-    for piece in found:
-        by_passage[piece.passage].append(piece)
-    for number, document in enumerate(documents):
-        if document.blank:
-            continue
-        title = f"Title: {document.title}\n" if document.title else ""
-        if len(document.text.split()) <= LONGEST:
-            rows.append(_part(number, title + document.text))
-            continue
-        own = [piece.text.split() for piece in by_passage[number]]
-        texts: list[list[str]] = [[]]
-        for start, sentence in ((i, w) for w in own for i in range(0, len(w), LONGEST)):
+    texts = [] if document.blank else [document.text]
+    if len(document.text.split()) > LONGEST:
+        rows: list[list[str]] = [[]]
+        sentences = [piece.text.split() for piece in found]
+        for start, sentence in ((i, w) for w in sentences for i in range(0, len(w), LONGEST)):
             words = sentence[start : start + LONGEST]
-            if texts[-1] and len(texts[-1]) + len(words) > LONGEST:
-                texts.append([])
-            texts[-1] += words
-        rows += [_part(number, title + " ".join(text)) for text in texts]
-    return rows
-
-
-def _part(number: int, premise: str) -> Part:
-    return Part(number, premise, _words(premise))
+            if rows[-1] and len(rows[-1]) + len(words) > LONGEST:
+                rows.append([])
+            rows[-1] += words
+        texts = [" ".join(row) for row in rows]
+    title = f"Title: {document.title}\n" if document.title else ""
+    return [Part(number, title + text, _words(title + text)) for text in texts]
 
 
 def pieces(documents: Sequence[Document], split: Splitter) -> list[Piece]:
@@ -232,63 +218,55 @@ class Judging:
     def __init__(
         self, options: FaithfulnessOptions, context: Context, claims: Sequence[Claim]
     ) -> None:
-        self._options, self._models = options, context.models
+        self._options, self._entail = options, context.models.entail
         self._documents: Sequence[Document] = context.sample.documents or ()
         found = pieces(self._documents, options.split)
         context.limits.count("sentences of its passages", len(found))
         self._work = TextWork(long=len(found) > MANY)
-        self._parts = parts(self._documents, found)
         self._words = [set(content_words(document.title or "")) for document in self._documents]
-        self._pieces: dict[int, list[Piece]] = {}
+        self._pieces: list[list[Piece]] = [[] for _ in self._documents]
         for piece in found:
             self._words[piece.passage] |= piece.words
-            self._pieces.setdefault(piece.passage, []).append(piece)
+            self._pieces[piece.passage].append(piece)
         self._held = sorted(set().union(*self._words))
         self._topic = names(context.sample.question)
+        passages = enumerate(zip(self._documents, self._pieces, strict=True))
+        every = [part for number, given in passages for part in parts(number, *given)]
         self._near = {
-            text: nearest(text, self._parts, options.passages)
+            text: nearest(text, every, options.passages)
             for text in {claim.hypothesis for claim in claims if claim.hypothesis is not None}
         }
 
     async def verdict(self, claim: Claim) -> Judged:
-        """Judge one statement.
-
-        Raises:
-            BackendError: the entailer failed.
-        """
-        if claim.hypothesis is None:
+        """Judge one statement."""
+        text = claim.hypothesis
+        if text is None:
             return Judged(Statement(claim.text, "no claim", why=claim.why))
-        options = self._options
-        work = self._work
-        near = self._near[claim.hypothesis]
-        rows = await all_of(self._asked(part.premise, claim) for part, _ in near)
+        options, work, entail, near = self._options, self._work, self._entail, self._near[text]
+        rows = await all_of(entail(part.premise, text) for part, _ in near)
         numbers = [part.passage for part, _ in near]
         place = supporting(rows, options.threshold)
         if place is not None:
             return await work(self._supported, claim, [numbers[place]], rows[place])
-        together: Entailment | None = None
-        used: list[Piece] = []
         if options.joined:
-            candidates = [p for number in sorted({*numbers}) for p in self._pieces.get(number, ())]
-            used = await work(joined, claim.hypothesis, candidates)
+            candidates = [piece for number in sorted({*numbers}) for piece in self._pieces[number]]
+            used = await work(joined, text, candidates)
             if len(used) > 1:
-                together = await self._asked("\n".join(piece.text for piece in used), claim)
-        if together is not None and together.entailment >= options.threshold:
-            named = sorted({p.passage for p in used})
-            return await work(self._supported, claim, named, together, used)
+                together = await entail("\n".join(piece.text for piece in used), text)
+                if together.entailment >= options.threshold:
+                    named = sorted({piece.passage for piece in used})
+                    return await work(self._supported, claim, named, together, used)
         best = max((row.entailment for row in rows), default=0.0)
         about = [self._about(claim, number) for number in numbers]
         against = contradicting(rows, about, options.contradiction, options.near)
         if against is not None:
             return await work(self._contradicted, claim, numbers[against], rows[against], best)
-        closest = numbers[0] if near and near[0][1] > 0 else None
+        closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._not_found, claim, closest, rows, best)
 
     def _about(self, claim: Claim, number: int) -> float:
-        """Return how near a passage is to what a statement speaks of, 0 to 1.
-
-        That is the share of its content words in two neighbouring sentences; 0 for a passage with
-        none of its names, or of those of the question where it begins with a pronoun.
+        """Return how near a passage is to a statement (:func:`shared`): 0 with none of its names,
+        or of those of the question where it begins with a pronoun.
         """
         text = claim.hypothesis or claim.text
         pronoun = _PRONOUNS.intersection(text.casefold().split()[:1])
@@ -296,22 +274,17 @@ class Judging:
         stems = {stem for word in named for stem in content_words(word)}
         if stems and stems.isdisjoint(self._words[number]):
             return 0.0
-        return shared(text, self._pieces.get(number, ()))
-
-    async def _asked(self, text: str, claim: Claim) -> Entailment:
-        return await self._models.entail(text, claim.hypothesis or "")
+        return shared(text, self._pieces[number])
 
     def _supported(
         self, claim: Claim, numbers: Sequence[int], found: Entailment, used: Sequence[Piece] = ()
     ) -> Judged:
-        quote = (
-            " ".join(p.text for p in used) if used else self._nearest_sentence(claim, numbers[0])
-        )
         places = " and ".join(f"[{number + 1}]" for number in numbers)
-        why = f"{'passages' if len(numbers) > 1 else 'passage'} {places} support"
-        why += f"{'' if len(numbers) > 1 else 's'} it ({found.entailment:.2f})"
-        if used and len(numbers) == 1:
-            why = f"sentences of passage {places} together support it ({found.entailment:.2f})"
+        why = f"passage {places} supports it"
+        if used:
+            several = f"passages {places}", f"sentences of passage {places} together"
+            why = f"{several[len(numbers) == 1]} support it"
+        why += f" ({found.entailment:.2f})"
         missing = self._details(claim, numbers)
         if missing:
             why += f", without {', '.join(missing[:6])}"
@@ -320,10 +293,9 @@ class Judging:
             claim,
             "supported",
             found,
-            missing,
+            numbers,
             why=why,
-            passages=[number + 1 for number in numbers],
-            quote=quote,
+            quote=" ".join(p.text for p in used) or self._nearest_sentence(claim, numbers[0]),
             missing=missing or None,
             borderline=is_borderline(found.entailment, threshold, detail_missing=bool(missing)),
         )
@@ -332,34 +304,27 @@ class Judging:
         return self._judged(
             claim,
             "contradicted",
-            Entailment(best, max(0.0, 1 - best - found.contradiction), found.contradiction),
-            self._details(claim, [number]),
+            _beside(best, found.contradiction),
+            [number],
             why=f"passage [{number + 1}] says otherwise ({found.contradiction:.2f})",
-            passages=[number + 1],
             quote=self._nearest_sentence(claim, number),
         )
 
     def _not_found(
-        self,
-        claim: Claim,
-        closest: int | None,
-        rows: Sequence[Entailment],
-        best: float,
+        self, claim: Claim, closest: Sequence[int], rows: Sequence[Entailment], best: float
     ) -> Judged:
         """Say what no passage holds: words, if some are nowhere, else the statement itself."""
         missing = self._missing(claim)
         why = "no passage says this"
         if missing:
-            why = f"no passage says this; not in any of them: {', '.join(missing[:6])}"
-        against = max((row.contradiction for row in rows), default=0.0)
+            why += f"; not in any of them: {', '.join(missing[:6])}"
         return self._judged(
             claim,
             "not found",
-            Entailment(best, max(0.0, 1 - best - against), against),
-            self._details(claim, [] if closest is None else [closest]),
+            _beside(best, max((row.contradiction for row in rows), default=0.0)),
+            closest,
             why=why,
-            passages=[] if closest is None else [closest + 1],
-            quote="" if closest is None else self._nearest_sentence(claim, closest),
+            quote="".join(self._nearest_sentence(claim, number) for number in closest),
             missing=missing,
         )
 
@@ -368,7 +333,7 @@ class Judging:
         claim: Claim,
         verdict: Verdict,
         found: Entailment,
-        details: Sequence[str],
+        numbers: Sequence[int],
         **others: Any,
     ) -> Judged:
         row = Statement(
@@ -377,48 +342,44 @@ class Judging:
             None if claim.hypothesis == claim.text else claim.hypothesis,
             round(found.entailment, 4),
             round(found.contradiction, 4),
+            passages=[number + 1 for number in numbers],
             **others,
         )
-        return Judged(row, found.entailment, standing(found, detail_missing=bool(details)))
+        lacks = bool(self._details(claim, numbers))
+        return Judged(row, found.entailment, standing(found, detail_missing=lacks))
 
     def _nearest_sentence(self, claim: Claim, number: int) -> str:
         """Return the sentence of a passage that holds most words of a statement."""
-        wanted = set(content_words(claim.hypothesis or claim.text))
-        own = self._pieces.get(number)
-        if not own:
-            return ""
-        return max(own, key=lambda piece: len(piece.words & wanted)).text[:QUOTED]
+        wanted = _words(claim.hypothesis or claim.text)
+        held = [(len(piece.words & wanted), piece.text) for piece in self._pieces[number]]
+        return max(held, key=lambda one: one[0], default=(0, ""))[1][:QUOTED]
 
     def _details(self, claim: Claim, numbers: Sequence[int]) -> list[str]:
-        """Return the numbers that are not in the passages ``numbers``, and the names in none."""
+        """Return the numbers, in digits or as words but for "one", that are not in the passages
+        ``numbers``, and the names in none.
+        """
         near = set().union(*(self._words[number] for number in numbers))
         said, missing = _said(claim), set(self._missing(claim))
-        found = [word for word in written(said) if _is_number(word)]
-        found = [word for word in found if not near.issuperset(content_words(word))]
+        pairs = ((word, content_words(word)) for word in written(said) if word.casefold() != "one")
+        numbered = ((word, stems) for word, stems in pairs if stems and stems[0][0].isdigit())
+        found = [word for word, stems in numbered if not near.issuperset(stems)]
         return found + [word for word in names(said) if word in missing and word not in found]
 
     def _missing(self, claim: Claim) -> list[str]:
         """Return the words of a statement, as written, that no passage holds."""
-        found: dict[str, None] = {}
-        for word in written(_said(claim)):
-            stems = content_words(word)
-            if stems and not any(map(self._holds, stems)):
-                found[word] = None
-        return list(found)
+        stems = ((word, content_words(word)) for word in written(_said(claim)))
+        found = (word for word, own in stems if own and not any(map(self._holds, own)))
+        return list(dict.fromkeys(found))
 
     def _holds(self, stem: str) -> bool:
         """Whether a passage has the word, or one that begins with it: "cancel", "cancelled"."""
         place = bisect_left(self._held, stem)
-        if place == len(self._held):
-            return False
-        word = self._held[place]
+        word = self._held[place] if place < len(self._held) else ""
         return word == stem or (len(stem) >= SHORTEST and word.startswith(stem))
 
 
-def _is_number(word: str) -> bool:
-    """Whether a word is a number, in digits or "two" to "twenty"; "one" is mostly none."""
-    stems = content_words(word)
-    return bool(stems) and stems[0][0].isdigit() and word.casefold() != "one"
+def _beside(best: float, against: float) -> Entailment:
+    return Entailment(best, max(0.0, 1 - best - against), against)
 
 
 def _said(claim: Claim) -> str:

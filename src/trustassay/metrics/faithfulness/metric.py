@@ -9,20 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.event_loop import all_of
-from trustassay.metric import (
-    Assessment,
-    Context,
-    Figure,
-    Need,
-    directions,
-    read_figures,
-)
+from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import Refusal, Statement, view_of
+from trustassay.metrics.faithfulness.evidence import Statement, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
+from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
-from trustassay.texts import TextWork
+from trustassay.texts import TextWork, amount
 from trustassay.views import View
 
 NO_PASSAGES = "brought no passages: there is nothing to judge the answer by"
@@ -58,8 +52,7 @@ class Faithfulness(FaithfulnessOptions):
     name: ClassVar[str] = "faithfulness"
     title: ClassVar[str] = "Faithfulness to the passages"
     part_directions = directions(
-        higher="support weakest order",
-        neither="statements supported contradicted no_passages",
+        higher="support weakest order", neither="statements supported contradicted no_passages"
     )
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     ordered_by: ClassVar[str] = "order"
@@ -81,10 +74,8 @@ class Faithfulness(FaithfulnessOptions):
         sample, response = context.sample, context.response()
         work = TextWork.on(sample)
         if refusal := await work(refusal_of, response, self.refuses, self.split):
-            row, words = Refusal(refusal, self.refusal).to_json(), "refuses to answer"
-            return Assessment(
-                sample.id, self.name, None, verdict="refused", reason=words, evidence=[row]
-            )
+            rows = [Refusal(refusal, self.refusal).to_json()]
+            return Assessment(sample.id, self.name, None, "refused", "refuses to answer", {}, rows)
         if all(document.blank for document in sample.documents or ()):
             parts = {"no_passages": 1.0}
             return Assessment(sample.id, self.name, None, reason=NO_PASSAGES, parts=parts)
@@ -151,14 +142,12 @@ class Faithfulness(FaithfulnessOptions):
         judged, supported, contradicted = (
             int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
         )
-        words = [
-            f"{count} of {judged} {'sentence' if judged == 1 else 'sentences'} {said}"
-            for count, said in (
-                (contradicted, "contradicted by a passage"),
-                (judged - supported - contradicted, "not found in the passages"),
-            )
-            if count
-        ]
+        counts = {
+            "contradicted by a passage": contradicted,
+            "not found in the passages": judged - supported - contradicted,
+        }
+        of = amount(judged, "sentence")
+        words = [f"{count} of {of} {said}" for said, count in counts.items() if count]
         return "; ".join(words) or assessment.verdict
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
@@ -169,12 +158,9 @@ class Faithfulness(FaithfulnessOptions):
 def _reason(rows: Sequence[Statement], judged: int) -> str:
     """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
-        found = [row for row in rows if row.verdict == verdict]
-        if found:
-            noun = "sentence" if judged == 1 else "sentences"
-            return f"{len(found)} of {judged} {noun} {verdict}: {found[0].why}"
-    words = (
-        "the passages support the answer" if judged == 1 else f"all {judged} sentences supported"
-    )
+        if found := [row for row in rows if row.verdict == verdict]:
+            return f"{len(found)} of {amount(judged, 'sentence')} {verdict}: {found[0].why}"
+    words = f"all {judged} sentences supported"
+    words = words if judged != 1 else "the passages support the answer"
     near = [row for row in rows if row.borderline]
     return f"{words}; borderline: {near[0].why}" if near else words

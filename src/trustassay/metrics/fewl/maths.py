@@ -29,10 +29,8 @@ def truth(values: ArrayLike, divergence: Divergence) -> Floats:
     """Return g(v), which aggregates agreement; any shape.
 
     Total variation: tanh(v) / 2. Jensen-Shannon: log(2 / (1 + exp(-v))). Kullback-Leibler: v.
-    (Section 2.3, footnote 5; appendix C.9; natural logarithms.) All are 0 at 0.
-
-    Raises:
-        ValueError: a divergence of another name.
+    (Section 2.3, footnote 5; appendix C.9; natural logarithms.) All are 0 at 0. A divergence of
+    another name raises ValueError.
     """
     v = np.asarray(values, dtype=float)
     if divergence == "tv":
@@ -48,13 +46,9 @@ def penalised(values: ArrayLike, divergence: Divergence) -> Floats:
     """Return f(g(v)), which aggregates the penalty; any shape.
 
     Total variation: f(u) = u, so tanh(v) / 2. Jensen-Shannon: f(u) = -log(2 - exp(u)), so
-    log((1 + exp(v)) / 2). Kullback-Leibler: f(u) = exp(u - 1). (Footnote 5; appendix C.9.)
-
-    At 0 the first two are 0, the last is exp(-1): an answer that is like nothing is not without a
-    penalty there.
-
-    Raises:
-        ValueError: a divergence of another name.
+    log((1 + exp(v)) / 2). Kullback-Leibler: f(u) = exp(u - 1). (Footnote 5; appendix C.9.) At 0 the
+    first two are 0, the last is exp(-1): an answer that is like nothing has a penalty there. A
+    divergence of another name raises ValueError.
     """
     v = np.asarray(values, dtype=float)
     if divergence == "js":
@@ -87,10 +81,8 @@ def softmax_weights(
         values: expertise, shape (..., N).
         present: which references count, the same shape; the others weigh 0. By default all.
 
-    A row without any reference is all 0, every other sums to 1.
-
-    Raises:
-        ValueError: the temperature is not above 0.
+    A row without any reference is all 0, every other sums to 1. A temperature that is not above 0
+    raises ValueError.
     """
     if not temperature > 0:
         raise ValueError(f"temperature: expected more than 0, got {temperature}")
@@ -201,10 +193,8 @@ def score(
         present: references that count; N is their number in each row. By default all.
         has_penalty: references that answered a neighbour; the others' term is left out.
 
-    The score of a row without any reference is 0: callers keep such rows away.
-
-    Raises:
-        ValueError: a form or divergence of another name.
+    The score of a row without any reference is 0: callers keep such rows away. A form or divergence
+    of another name raises ValueError.
     """
     s = np.atleast_2d(np.asarray(similarities, dtype=float))
     w = np.atleast_2d(np.asarray(weights, dtype=float))

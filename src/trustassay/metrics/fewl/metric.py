@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 from trustassay.assessment import summarised
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
-from trustassay.metric import (
-    Assessment,
-    Context,
-    Figure,
-    Pool,
-    Summary,
-    directions,
-    read_figures,
-)
+from trustassay.metric import Assessment, Context, Figure, Pool, Summary, directions, read_figures
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.evidence import Absent, NearQuestion, Row, Weighed, Weighting
 from trustassay.metrics.fewl.options import FewlOptions
@@ -31,7 +23,6 @@ from trustassay.metrics.fewl.references import (
     Neighbour,
     QuestionPool,
     Reference,
-    blank,
     counted,
     pack,
     prepared,
@@ -41,6 +32,7 @@ from trustassay.metrics.fewl.references import (
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
+from trustassay.texts import amount
 from trustassay.views import View
 
 CHANCE = 50.0
@@ -105,6 +97,10 @@ class Fewl(FewlOptions):
     )
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
+        "paper), or no more than with what they say of other questions"
+    )
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -163,22 +159,13 @@ class Fewl(FewlOptions):
             self._expertise(present, comparing, questions),
             asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
         )
-        rows = []
-        for one, near, knows, elsewhere in zip(
-            present, agreement, expertise, likeness, strict=True
-        ):
-            if knows is None:
-                absent.append(
-                    Absent(one.shown, "said neither yes nor no of the answers it was asked")
-                )
-            else:
-                rows.append((one, near, knows, elsewhere))
+        columns = list(zip(present, agreement, expertise, likeness, strict=True))
+        why = "said neither yes nor no of the answers it was asked"
+        absent += [Absent(one.shown, why) for one, _, knows, _ in columns if knows is None]
+        rows = [(one, near, knows, far) for one, near, knows, far in columns if knows is not None]
         if not rows:
             return self._not_assessable(sample, absent)
-        present, agreement, expertise, likeness = (
-            list(column) for column in zip(*rows, strict=True)
-        )
-        return self._assessed(sample, present, absent, agreement, expertise, likeness, neighbours)
+        return self._assessed(sample, rows, absent, neighbours)
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
@@ -198,31 +185,29 @@ class Fewl(FewlOptions):
     def _assessed(
         self,
         sample: Sample,
-        present: Sequence[Reference],
+        compared: Sequence[tuple[Reference, float, float, Sequence[float]]],
         absent: Sequence[Absent],
-        agreement: Sequence[float],
-        expertise: Sequence[float],
-        likeness: Sequence[Sequence[float]],
         neighbours: Sequence[Neighbour],
     ) -> Assessment:
         """Put the numbers together."""
+        present, agreement, expertise, likeness = zip(*compared, strict=True)
         weights, counting = self._weights(np.array(expertise))
         has_penalty = np.array([bool(values) for values in likeness])
         penalties = np.array([float(np.mean(values)) if values else 0.0 for values in likeness])
-        score, plain = (
-            float(
-                maths.score(
-                    agreement,
-                    weights,
-                    lost,
-                    divergence=self.divergence,
-                    form=self.form,
-                    present=counting,
-                    has_penalty=has_penalty,
-                )[0]
+
+        def score(lost: NDArray[np.float64] | None) -> float:
+            found = maths.score(
+                agreement,
+                weights,
+                lost,
+                divergence=self.divergence,
+                form=self.form,
+                present=counting,
+                has_penalty=has_penalty,
             )
-            for lost in (penalties if self.penalising != "none" else None, None)
-        )
+            return float(found[0])
+
+        plain = score(None)
         parts = {
             "no_penalty": plain,
             "agreement": float(weights @ np.array(agreement)),
@@ -234,30 +219,21 @@ class Fewl(FewlOptions):
             if (has_penalty & counting).any():
                 parts["penalty"] = float(penalties[has_penalty & counting].mean())
         if self.wants_pairs:
-            parts["pairs"] = min(
-                self.pairs, len(sample.wrong_answers), len(sample.corrected_answers)
-            )
+            given = len(sample.wrong_answers), len(sample.corrected_answers)
+            parts["pairs"] = min(self.pairs, *given)
         if sample.label is not None:
             parts["label"] = sample.label
-        columns = zip(present, agreement, expertise, weights.tolist(), likeness, strict=True)
-        rows = [
-            Row(
-                one.shown,
-                one.text,
-                near,
-                knows,
-                weight,
-                float(np.mean(elsewhere)) if elsewhere else None,
-                len(elsewhere) or None,
-            )
-            for one, near, knows, weight, elsewhere in columns
-        ]
+        rows = []
+        for (one, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
+            penalty = float(np.mean(elsewhere)) if elsewhere else None
+            behind = len(elsewhere) or None
+            rows.append(Row(one.shown, one.text, near, knows, weight, penalty, behind))
         nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
         weighting = Weighting(self.form, self.weighting)
         return Assessment(
             sample.id,
             self.name,
-            score,
+            score(penalties) if self.penalising != "none" else plain,
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
             evidence=[one.to_json() for one in (weighting, *rows, *absent, *nearest)],
@@ -280,7 +256,7 @@ class Fewl(FewlOptions):
         has_penalty: Any,
         neighbours: Sequence[Neighbour],
     ) -> str:
-        words = [f"{len(present)} references"] if len(present) != 1 else ["1 reference"]
+        words = [amount(len(present), "reference")]
         if self.weighting == "single-best" and len(present) > 1:
             words = [f"the best of {len(present)} references"]
         words += [f"{one.absent} {one.why}: its weight went to the others" for one in absent]
@@ -288,10 +264,9 @@ class Fewl(FewlOptions):
             if not neighbours:
                 words.append("no question is near enough for a penalty, so there is none")
             elif not has_penalty.all():
-                without = [
-                    one.shown for one, has in zip(present, has_penalty, strict=True) if not has
-                ]
-                words.append(f"no penalty of {', '.join(without)}: answered no neighbour")
+                pairs = zip(present, has_penalty, strict=True)
+                without = ", ".join(one.shown for one, has in pairs if not has)
+                words.append(f"no penalty of {without}: answered no neighbour")
         return "; ".join(words)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
@@ -319,14 +294,6 @@ class Fewl(FewlOptions):
         found.put("chance", CHANCE if known else None, len(labels), why=why)
         return Summary.of(found, self.settings(), FIGURES)
 
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
-            "paper), or no more than with what they say of other questions"
-        )
-
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""
         parts = assessment.parts
@@ -351,7 +318,7 @@ class _Comparing:
 
     async def answer_with(self, texts: Sequence[str]) -> list[float]:
         """Return how much the answer says the same as each text; 0 for an answer without words."""
-        if blank(self.sample.response):
+        if not self.sample.answered:
             return [0.0] * len(texts)
         return await self._all(self.sample.response or "", texts)
 
@@ -359,9 +326,8 @@ class _Comparing:
         self, reference: Reference, neighbours: Sequence[Neighbour]
     ) -> list[float]:
         """Return how much the answer is like a reference's answers to other questions."""
-        return await self.answer_with(
-            [one.answers[reference.key] for one in neighbours if reference.key in one.answers]
-        )
+        known = (one.answers.get(reference.key) for one in neighbours)
+        return await self.answer_with([text for text in known if text is not None])
 
     async def expertise(self, reference: Reference) -> float | None:
         """Return how much nearer a reference is to right answers than to wrong ones.
@@ -386,13 +352,10 @@ class _Comparing:
         """Return the answers that a reference should be near to, and those it should not."""
         sample, pairs = self.sample, self.options.pairs
         if self.options.weighting == "ideal":
-            return [alias for aliases in sample.answers for alias in aliases], (
-                sample.incorrect_answers
-            )
+            right = [alias for aliases in sample.answers for alias in aliases]
+            return right, sample.incorrect_answers
         return sample.corrected_answers[:pairs], sample.wrong_answers[:pairs]
 
     async def _all(self, text: str, references: Sequence[str]) -> list[float]:
-        question = self.sample.question
-        return await asyncio.gather(
-            *(self.models.compare(text, other, question) for other in references)
-        )
+        compare, question = self.models.compare, self.sample.question
+        return await asyncio.gather(*(compare(text, other, question) for other in references))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -98,22 +98,8 @@ def silent(text: str, *, drop: bool = True) -> str:
     return "refused to answer" if drop and refuses_outright(text) else ""
 
 
-def blank(text: str | None) -> bool:
-    """Whether a text says nothing."""
-    return text is None or is_blank(text)
-
-
-def subject_of(sample: Sample) -> Key:
-    """Return as whom the answer under assessment agrees with references: its model, if known."""
-    return (sample.model, 1) if sample.model else ("", 0)
-
-
 LONGEST = 8
 """Tokens of a reply."""
-
-
-class _YesOrNo(Prose):
-    approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
 
 
 async def says_same(
@@ -121,9 +107,7 @@ async def says_same(
 ) -> list[float]:
     """Return 1 or 0 for every statement; a reply that is neither yes nor no is left out.
 
-    Raises:
-        AssessmentError: the run has no model of the reference's name to ask.
-        BackendError: a call failed.
+    Raises AssessmentError if the run has no model of the reference's name to ask.
     """
     if reference.name not in models.names("references"):
         raise AssessmentError(
@@ -155,7 +139,10 @@ def yes_or_no(text: str) -> bool | None:
 
 @cache
 def _yes_or_no() -> Prose:
-    return _YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
+    class YesOrNo(Prose):
+        approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
+
+    return YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
 
 
 Vectors = NDArray[np.float32]
@@ -240,18 +227,12 @@ def random_others(
     Shapes as in :func:`nearest` with n = 1; ``query`` has shape (d,).
     """
     k = min(k, len(pool))
-    places = np.full((1, k), -1, dtype=np.int64)
-    found = np.zeros((1, k), dtype=np.float32)
-    taken = 0
-    for place in rng.permutation(len(pool)).tolist() if k else ():
-        alike = float(query @ pool[place])
-        if place == itself or alike > max_similarity + ROUNDING:
-            continue
-        places[0, taken], found[0, taken] = place, alike
-        taken += 1
-        if taken == k:
-            break
-    return Neighbours(places, found)
+    order = rng.permutation(len(pool)).tolist() if k else ()
+    alike = ((place, float(query @ pool[place])) for place in order if place != itself)
+    taken = list(islice((one for one in alike if one[1] <= max_similarity + ROUNDING), k))
+    taken += [(-1, 0.0)] * (k - len(taken))
+    places, found = zip(*taken, strict=True) if k else ((), ())
+    return Neighbours(np.array([places], dtype=np.int64), np.array([found], dtype=np.float32))
 
 
 EMBEDDED_AT_ONCE = 1024
@@ -301,30 +282,24 @@ class QuestionPool:
     ) -> list[Neighbour]:
         """Return the neighbours of a sample's question, nearest first, without itself."""
         number = self.numbers.get(sample.question.strip())
+        k, most = options.neighbours, options.max_similarity
         if options.penalising == "nearest" and number is not None:
-            places, similarities = self._nearest(number, options)
+            found, row = self._nearest(number, options)
         else:
-            query = await self._vector(sample, number, models)
-            itself = -1 if number is None else number
+            row, itself = 0, -1 if number is None else number
+            query = self.vectors[itself] if itself >= 0 else await models.embed(sample.question)
             if options.penalising == "random":
                 rng = generator(seed, sample.question.strip(), "neighbours")
                 found = random_others(
-                    query,
-                    self.vectors,
-                    options.neighbours,
-                    rng,
-                    max_similarity=options.max_similarity,
-                    itself=itself,
+                    query, self.vectors, k, rng, max_similarity=most, itself=itself
                 )
             else:
-                found = nearest(
-                    query[None],
-                    self.vectors,
-                    options.neighbours,
-                    max_similarity=options.max_similarity,
-                )
-            places, similarities = found.places[0], found.similarities[0]
-        pairs = [(int(p), float(s)) for p, s in zip(places, similarities, strict=True) if p >= 0]
+                found = nearest(query[None], self.vectors, k, max_similarity=most)
+        pairs = [
+            (int(place), float(similarity))
+            for place, similarity in zip(found.places[row], found.similarities[row], strict=True)
+            if place >= 0
+        ]
         drop = options.declining == "drop"
         answers = await asyncio.gather(*(self._answers(place, models, drop) for place, _ in pairs))
         return [
@@ -332,17 +307,14 @@ class QuestionPool:
             for (place, similarity), found_answers in zip(pairs, answers, strict=True)
         ]
 
-    def _nearest(
-        self, number: int, options: FewlOptions
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return a row of the neighbours of the pool's own questions, computed block by block."""
+    def _nearest(self, number: int, options: FewlOptions) -> tuple[Neighbours, int]:
+        """Return neighbours of the pool's own questions, found block by block, and the row."""
         if self.known:
-            return self.known.places[number], self.known.similarities[number]
+            return self.known, number
         block, row = divmod(number, self._rows)
         if block not in self._blocks:
             self._blocks[block] = self._block(block * self._rows, options)
-        found = self._blocks[block]
-        return found.places[row], found.similarities[row]
+        return self._blocks[block], row
 
     def nearest_of_all(self, options: FewlOptions) -> Neighbours:
         """Return the neighbours of all questions of the pool, in the blocks of :meth:`_nearest`:
@@ -367,13 +339,8 @@ class QuestionPool:
             itself=np.arange(start, stop),
         )
 
-    async def _vector(self, sample: Sample, number: int | None, models: Models) -> Vectors:
-        return await models.embed(sample.question) if number is None else self.vectors[number]
-
     async def _answers(self, number: int, models: Models, drop: bool) -> Mapping[Key, str]:
-        """Return what the references answered to a question of the pool, by key; of those that
-        decline nothing if they are to ``drop``.
-        """
+        """Return what the references answered to a question; nothing of those to ``drop``."""
         if number not in self._kept:
             found: dict[str, tuple[str, ...]] = {}
             for place in self.places[number]:
@@ -440,50 +407,45 @@ def _sorted(pool: Pool, names: Iterable[str]) -> QuestionPool:
 
 async def _embedded(questions: Sequence[str], models: Models) -> Vectors:
     """Return the vectors of questions, some at a time, so that few requests are held at once."""
-    rows: Vectors | None = None
-    remaining = iter(questions)
-    start = 0
-    while chunk := list(islice(remaining, EMBEDDED_AT_ONCE)):
-        made = np.stack(await asyncio.gather(*(models.embed(one) for one in chunk)))
-        if rows is None:
+    rows = np.zeros((0, 1), dtype=np.float32)
+    for start in range(0, len(questions), EMBEDDED_AT_ONCE):
+        chunk = questions[start : start + EMBEDDED_AT_ONCE]
+        made = np.stack(await asyncio.gather(*map(models.embed, chunk)))
+        if not start:
             rows = np.zeros((len(questions), made.shape[1]), dtype=np.float32)
         rows[start : start + len(chunk)] = made
-        start += len(chunk)
-    return np.zeros((0, 1), dtype=np.float32) if rows is None else rows
+    return rows
 
 
 async def _abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Key, float]:
-    """Return the ability of every rater, learnt from how much any two agree over the run.
-
-    Raters are the references, and the models whose answers are assessed: what those agree with
-    tells about references, too.
+    """Return the ability of every rater, the references and the models whose answers are assessed,
+    learnt from how much any two agree over the run.
     """
     picks = np.arange(len(pool))
     if len(pool) > LEARNT_FROM:
         picks = generator(0, "agreement").choice(len(pool), LEARNT_FROM, replace=False)
         picks.sort()
-    sums: dict[tuple[Key, Key], float] = {}
-    counts: dict[tuple[Key, Key], int] = {}
+    sums, counts = defaultdict[tuple[Key, Key], float](float), Counter[tuple[Key, Key]]()
     for start in range(0, len(picks), EMBEDDED_AT_ONCE):
         asked = []
         some = picks[start : start + EMBEDDED_AT_ONCE].tolist()
         for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
             known = answers_of(sample.references, drop=drop)
             texts = {one.key: one.text for one in known if not one.silent}
-            if not blank(sample.response):
-                texts[subject_of(sample)] = sample.response or ""
+            if sample.answered:
+                subject = (sample.model, 1) if sample.model else ("", 0)
+                texts[subject] = sample.response or ""
             for first, second in combinations(sorted(texts), 2):
                 comparison = models.compare(texts[first], texts[second], sample.question)
                 asked.append(((first, second), comparison))
         values = await asyncio.gather(*(comparison for _, comparison in asked))
         for (pair, _), value in zip(asked, values, strict=True):
-            sums[pair] = sums.get(pair, 0.0) + value
-            counts[pair] = counts.get(pair, 0) + 1
+            sums[pair] += value
+            counts[pair] += 1
     raters = sorted({rater for pair in counts for rater in pair})
-    place_of = {rater: place for place, rater in enumerate(raters)}
     agreement, n = np.zeros((2, len(raters), len(raters)))
-    for (first, second), count in counts.items():
-        i, j = place_of[first], place_of[second]
-        agreement[i, j] = agreement[j, i] = sums[first, second] / count
+    for pair, count in counts.items():
+        i, j = map(raters.index, pair)
+        agreement[i, j] = agreement[j, i] = sums[pair] / count
         n[i, j] = n[j, i] = count
     return dict(zip(raters, maths.abilities(agreement, n).tolist(), strict=True))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trustassay.metrics.grounding.options import Rules
 from trustassay.metrics.grounding.text import (
-    contains_part,
-    contains_words,
     list_elements,
     list_elements_as_in_paper,
     normalise,
-    normalise_squad,
     without_citations,
     without_citations_as_in_paper,
 )
@@ -25,8 +22,8 @@ def exact_hits(shown: str, golds: Golds, rules: Rules) -> list[bool]:
 
     ``shown`` is the response without citations.
     """
-    text = _normal(rules)(shown)
-    return [any(_contains(rules)(text, alias) for alias in _aliases(g, rules)) for g in golds]
+    text = rules.normal(shown)
+    return [any(rules.contains(text, rules.normal(alias)) for alias in gold) for gold in golds]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +41,9 @@ def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatc
     ``predicted`` comes from :func:`predictions`. A pair matches when the normalised texts are
     equal. Duplicates count each time.
     """
-    aliases = [_aliases(gold, rules) for gold in golds]
+    aliases = [list(map(rules.normal, gold)) for gold in golds]
     known = {alias for names in aliases for alias in names}
-    normal = _normal(rules)
-    found = [element for element in map(normal, predicted) if element]
+    found = [element for element in map(rules.normal, predicted) if element]
     return ListMatch(
         elements=tuple(found),
         precise=sum(element in known for element in found),
@@ -55,15 +51,18 @@ def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatc
     )
 
 
-def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
-    """Return the elements of a list answer without citations, as written.
-
-    ``golds`` tells which names hold a comma.
-    """
+def listed(response: str, golds: Golds, rules: Rules) -> list[str]:
+    """Return the elements of a list answer, as written; ``golds`` tells which hold a comma."""
     if not rules.lists_split:
-        return list_elements_as_in_paper(without_citations_as_in_paper(response))
-    known = {normalise(alias) for gold in golds for alias in gold}
-    return [without_citations(e).strip() for e in list_elements(response, known)]
+        return list_elements_as_in_paper(response)
+    return list_elements(response, {normalise(alias) for gold in golds for alias in gold})
+
+
+def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
+    """Return the elements of a list answer without citations."""
+    if not rules.lists_split:
+        return listed(without_citations_as_in_paper(response), golds, rules)
+    return [without_citations(e).strip() for e in listed(response, golds, rules)]
 
 
 def wrong_in_documents(
@@ -73,8 +72,8 @@ def wrong_in_documents(
 
     An element is wrong when it holds no alias of a supported gold answer (qampari_presence).
     """
-    normal, contains = _normal(rules), _contains(rules)
-    aliases = [alias for gold in supported for alias in _aliases(gold, rules)]
+    normal, contains = rules.normal, rules.contains
+    aliases = [normal(alias) for gold in supported for alias in gold]
     found = [normal(p) for p in predicted if p]
     wrong = [p for p in found if not any(contains(p, alias) for alias in aliases)]
     texts = [normal(passage) for passage in passages]
@@ -85,19 +84,5 @@ def wrong_in_documents(
 
 def mentions(passage: str, gold: Sequence[str], rules: Rules) -> str | None:
     """Return the first alias of a gold answer that is in a passage, as the user wrote it."""
-    text = _normal(rules)(passage)
-    contains, normal = _contains(rules), _normal(rules)
-    return next((alias for alias in gold if contains(text, normal(alias))), None)
-
-
-def _aliases(gold: Sequence[str], rules: Rules) -> list[str]:
-    normal = _normal(rules)
-    return [normal(alias) for alias in gold]
-
-
-def _normal(rules: Rules) -> Callable[[str], str]:
-    return normalise if rules.words else normalise_squad
-
-
-def _contains(rules: Rules) -> Callable[[str, str], bool]:
-    return contains_words if rules.words else contains_part
+    text = rules.normal(passage)
+    return next((alias for alias in gold if rules.contains(text, rules.normal(alias))), None)

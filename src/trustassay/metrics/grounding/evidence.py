@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
+from trustassay.texts import amount
 from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
 SUPPORTED = Mark("good", "✓", "supported")
@@ -18,14 +19,9 @@ NOT_JUDGED = Mark("none", "○", "not judged")
 
 GOOD_VERDICTS = frozenset({"supports alone", "needed", "covered"})
 VERDICT_MARKS = {
-    "supports alone": ("good", "✓"),
-    "needed": ("good", "✓"),
-    "covered": ("good", "✓"),
-    "redundant": ("fair", "≈"),
-    "duplicate": ("fair", "≈"),
-    "unsupported": ("bad", "✕"),
-    "invalid": ("bad", "✕"),
-    "beyond limit": ("none", "○"),
+    **dict.fromkeys(GOOD_VERDICTS, ("good", "✓")),
+    **dict.fromkeys(("redundant", "duplicate"), ("fair", "≈")),
+    **dict.fromkeys(("unsupported", "invalid"), ("bad", "✕")),
 }
 
 
@@ -107,7 +103,7 @@ class Refusal(EvidenceRow):
     told_by = ("text",)
 
     text: str
-    detector: str
+    detector: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +143,10 @@ def problem_in(assessment: Assessment, lowest: float) -> str | None:
     )
     found = []
     if sentences > supported:
-        noun = "sentence" if sentences == 1 else "sentences"
-        found.append(f"{sentences - supported} of {sentences} {noun} not supported")
+        found.append(f"{sentences - supported} of {amount(sentences, 'sentence')} not supported")
     if citations > precise:
-        noun = "citation" if citations == 1 else "citations"
-        found.append(f"{citations - precise} of {citations} {noun} not needed or incorrect")
+        wrong, all_of_them = citations - precise, amount(citations, "citation")
+        found.append(f"{wrong} of {all_of_them} not needed or incorrect")
     return "; ".join(found) or None
 
 

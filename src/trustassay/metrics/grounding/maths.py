@@ -24,25 +24,10 @@ Array = NDArray[np.float64]
 Terms = dict[str, tuple[Array, NDArray[np.bool_]]]
 """For each key the per-answer terms and the population they are averaged over, each (m,)."""
 
-PARTS = (
-    "answered",
-    "answered_stripped",
-    "answerable",
-    "words",
-    "blank",
-    "golds",
-    "hits",
-    "supported",
-    "supported_hits",
-    "elements",
-    "precise_elements",
-    "supported_elements",
-    "wrong_in_documents",
-    "statements",
-    "supported_statements",
-    "citations",
-    "precise_citations",
-    "invalid_citations",
+PARTS = tuple(
+    "answered answered_stripped answerable words blank golds hits supported supported_hits "
+    "elements precise_elements supported_elements wrong_in_documents statements "
+    "supported_statements citations precise_citations invalid_citations".split()
 )
 """The numbers that an assessment brings; one that is absent is unknown for that answer."""
 
@@ -51,8 +36,7 @@ TOP = 5
 
 def part_table(parts: Sequence[Mapping[str, float]]) -> dict[str, Array]:
     """Return the parts of m answers as columns (m,); NaN where a part is absent."""
-    nan = float("nan")
-    table = np.array([[p.get(name, nan) for name in PARTS] for p in parts], dtype=float)
+    table = np.array([[p.get(name, np.nan) for name in PARTS] for p in parts], dtype=float)
     return dict(zip(PARTS, table.reshape(len(parts), len(PARTS)).T, strict=True))
 
 
@@ -131,11 +115,7 @@ def _share_terms(column: Mapping[str, Array], correctness: str) -> Terms:
 CORRECTNESS_STEMS = {"em": "str_em", "cm": "claims_nli"}
 LIST_KEYS = (
     "num_preds",
-    "qampari_prec",
-    "qampari_rec",
-    "qampari_rec_top5",
-    "qampari_f1",
-    "qampari_f1_top5",
+    *(f"qampari_{name}" for name in ("prec", "rec", "rec_top5", "f1", "f1_top5")),
 )
 
 
@@ -145,16 +125,9 @@ def _list_terms(column: Mapping[str, Array]) -> Terms:
     answered = column["answered"] == 1
     answerable = column["answerable"] == 1
     shown = answerable & (column["answered_stripped"] == 1)
-    plain = _list_scores(
-        column["elements"], column["precise_elements"], column["hits"], column["golds"]
-    )
-    supported = _list_scores(
-        column["elements"],
-        column["supported_elements"],
-        column["supported_hits"],
-        column["supported"],
-    )
-    supported = [supported[0], *(np.where(shown, s, 0.0) for s in supported[1:])]
+    plain = _list_scores(column, "precise_elements", "hits", "golds")
+    elements, *supported = _list_scores(column, "supported_elements", "supported_hits", "supported")
+    supported = [elements, *(np.where(shown, s, 0.0) for s in supported)]
     found: Terms = {}
     for prefix, scores, population in (
         ("regular_", plain, has_gold),
@@ -172,19 +145,12 @@ def _list_terms(column: Mapping[str, Array]) -> Terms:
     return found
 
 
-def _list_scores(elements: Array, precise: Array, hits: Array, golds: Array) -> list[Array]:
+def _list_scores(column: Mapping[str, Array], precise: str, hits: str, golds: str) -> list[Array]:
     """Return the six list figures of each answer, in the order of ``LIST_KEYS``."""
-    precision = ratio(precise, elements)
-    recall = ratio(hits, golds)
-    recall_top = ratio(np.minimum(TOP, hits), np.minimum(TOP, golds))
-    return [
-        elements,
-        precision,
-        recall,
-        recall_top,
-        f1(precision, recall),
-        f1(precision, recall_top),
-    ]
+    elements, found, wanted = column["elements"], column[hits], column[golds]
+    precision, recall = ratio(column[precise], elements), ratio(found, wanted)
+    top = ratio(np.minimum(TOP, found), np.minimum(TOP, wanted))
+    return [elements, precision, recall, top, f1(precision, recall), f1(precision, top)]
 
 
 def ratio(part: Array, whole: Array) -> Array:
@@ -197,41 +163,27 @@ def f1(precision: Array, recall: Array) -> Array:
     return ratio(2 * precision * recall, precision + recall)
 
 
+_TWO = {"str_em": "str_em", "claims_nli": "claims_nli", "qampari_em": "qampari_f1_top5"}
+"""What the F1 of answered and answerable questions is of, by its name."""
 COMPOSITES: dict[str, tuple[tuple[str, ...], Callable[..., Array]]] = {
-    "reject_f1": (("reject_prec", "reject_rec"), f1),
-    "answerable_f1": (("answerable_prec", "answerable_rec"), f1),
+    **{
+        f"{stem}_f1": ((f"{stem}_prec", f"{stem}_rec"), f1)
+        for stem in ("reject", "answerable", "regular_citation", "answered_citation")
+    },
+    **{
+        f"calib_{name}_f1": ((f"calib_answered_{of}", f"calib_answerable_{of}"), f1)
+        for name, of in _TWO.items()
+    },
     "macro_avg": (("reject_rec", "answerable_rec"), lambda a, b: (a + b) / 2),
     "macro_f1": (("reject_f1", "answerable_f1"), lambda a, b: (a + b) / 2),
-    "calib_str_em_f1": (("calib_answered_str_em", "calib_answerable_str_em"), f1),
-    "calib_claims_nli_f1": (
-        ("calib_answered_claims_nli", "calib_answerable_claims_nli"),
-        f1,
-    ),
-    "calib_qampari_em_f1": (
-        ("calib_answered_qampari_f1_top5", "calib_answerable_qampari_f1_top5"),
-        f1,
-    ),
-    "regular_citation_f1": (("regular_citation_prec", "regular_citation_rec"), f1),
-    "answered_citation_f1": (("answered_citation_prec", "answered_citation_rec"), f1),
 }
 """Figures made of other figures, in the order in which they can be computed."""
 
-CORRECTNESS_F1 = {
-    "em": "calib_str_em_f1",
-    "em5": "calib_qampari_em_f1",
-    "cm": "calib_claims_nli_f1",
-}
+CORRECTNESS_F1 = dict(zip(("em", "cm", "em5"), (f"calib_{name}_f1" for name in _TWO), strict=True))
 
 NOT_PERCENT = frozenset(
-    {
-        "regular_length",
-        "answered_length",
-        "invalid_citations",
-        *(
-            f"{p}num_preds"
-            for p in ("regular_", "answered_", "calib_answered_", "calib_answerable_")
-        ),
-    }
+    "regular_length answered_length invalid_citations regular_num_preds answered_num_preds "
+    "calib_answered_num_preds calib_answerable_num_preds".split()
 )
 UNDEFINED_WHERE_EMPTY = {
     "regular_citation_rec": "regular_length",
@@ -301,21 +253,16 @@ def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, 
     if answerable == 0:
         words.insert(0, "answered though no document supports a gold answer")
     if "supported_hits" in parts:
-        applicable.append(correctness_of_one(parts, correctness))
+        hits, supported = parts["supported_hits"], parts["supported"]
+        correct = share(hits, supported)
+        if correctness == "em5":
+            precision = share(parts["supported_elements"], parts["elements"])
+            recall = share(min(TOP, hits), min(TOP, supported))
+            correct = share(2 * precision * recall, precision + recall)
+        applicable.append(correct)
         if answerable:
-            hits, supported = parts["supported_hits"], parts["supported"]
             words.insert(0, f"gives {hits:.0f} of {supported:.0f} supported gold answers")
     return sum(applicable) / len(applicable), "; ".join(words)
-
-
-def correctness_of_one(parts: Mapping[str, float], correctness: str) -> float:
-    """Return the calibrated correctness of one answer: a share, or for a list its F1 of five."""
-    hits, supported = parts["supported_hits"], parts["supported"]
-    if correctness != "em5":
-        return share(hits, supported)
-    precision = share(parts["supported_elements"], parts["elements"])
-    recall = share(min(5, hits), min(5, supported))
-    return share(2 * precision * recall, precision + recall)
 
 
 def share(part: float, whole: float) -> float:
@@ -335,6 +282,13 @@ WHY = {
 }
 
 
+_WHY = {
+    None: "cites a document that does not exist",
+    True: "the cited passages entail the statement",
+    False: WHY["unsupported"],
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Citation:
     """One citation: the number as written, the document's index, and the verdict, once known."""
@@ -344,7 +298,7 @@ class Citation:
     verdict: str | None = None
     why: str = ""
 
-    def as_(self, verdict: str, why: str | None = None) -> Citation:
+    def as_(self, verdict: str, why: str = "") -> Citation:
         """Return this citation with its verdict."""
         return replace(self, verdict=verdict, why=why or WHY[verdict])
 
@@ -373,7 +327,11 @@ def cited(
     The range check comes before the limit, as in trust_eval 0.1.6 (spec 7.1): a citation of a
     missing document voids its statement even where the limit would have cut it off.
     """
-    citations = [_resolved(number, documents, rules) for number in numbers]
+    first = 0 if rules.zero == "last" and documents else 1
+    citations = [
+        one if first <= one.number <= documents else one.as_("invalid")
+        for one in (Citation(number, number - 1) for number in numbers)
+    ]
     voided = rules.invalid == "void" and any(c.verdict == "invalid" for c in citations)
     seen: set[int] = set()
     judged, kept = [], 0
@@ -391,14 +349,6 @@ def cited(
         if citation.open:
             seen.add(citation.index % documents)  # [0] may be the last document
     return judged
-
-
-def _resolved(number: int, documents: int, rules: Rules) -> Citation:
-    index = number - 1
-    if number == 0 and rules.zero == "last" and documents:
-        return Citation(number, index)
-    citation = Citation(number, index)
-    return citation if 0 <= index < documents else citation.as_("invalid")
 
 
 def rest_of(indices: Sequence[int], position: int) -> list[int]:
@@ -462,15 +412,5 @@ def judged(
         supported=bool(joint),
         points=sum(v in ("supports alone", "needed", "covered") for v in verdicts),
         counted=counted,
-        why=_why(final, joint),
+        why="cites nothing" if not final else _WHY[joint],
     )
-
-
-def _why(citations: Sequence[Citation], joint: bool | None) -> str:
-    if not citations:
-        return "cites nothing"
-    if joint is None:
-        return "cites a document that does not exist"
-    if joint:
-        return "the cited passages entail the statement"
-    return WHY["unsupported"]

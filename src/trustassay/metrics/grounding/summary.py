@@ -7,15 +7,14 @@ populations that overlap, or a mean of such figures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import units_of
+from trustassay.assessment import chunks, units_of
 from trustassay.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
@@ -55,42 +54,6 @@ class Intervals(NamedTuple):
 
     found: dict[str, Interval]
     absent: dict[str, str]
-
-
-def figure_intervals(
-    wanted: Iterable[str],
-    figures: Figures,
-    sums: RowSums,
-    units: Mapping[str, int],
-    correctness: str | None,
-) -> Intervals:
-    """Return the intervals of the wanted figures, all of which have a value.
-
-    Args:
-        figures: the figures of sums of shape (..., 2 K), K of terms and K sizes of populations.
-        units: the number of units behind each figure.
-        correctness: as for :func:`maths.figures`; it says what the trust score is made of.
-    """
-    made = {key: _parts(key, correctness) for key in wanted}
-    what = "answers" if sums.units == sums.n else "units"
-    absent = {key: words for key, parts in made.items() if (words := _too_few(parts, units, what))}
-    made = {key: parts for key, parts in made.items() if key not in absent}
-    simple = sorted({part for parts in made.values() for part in parts})
-    point, slopes = _derivatives(simple, figures, sums.total)
-    covariance = sums.covariance(slopes)
-    alone = {
-        key: _interval(key, point[key], float(covariance[i, i]), units[key])
-        for i, key in enumerate(simple)
-    }
-    found = {}
-    for key, parts in made.items():
-        places = [simple.index(part) for part in parts]
-        interval = _together(parts, point, alone, covariance[np.ix_(places, places)])
-        if interval:
-            found[key] = interval
-        else:
-            absent[key] = "all answers have the same value, so its variance is unknown"
-    return Intervals(found, absent)
 
 
 def _parts(key: str, correctness: str | None) -> dict[str, float]:
@@ -167,27 +130,24 @@ def _together(
     Two figures of 0 or 100 % without variance may well lose it together, as both F1s of refusals
     do by one wrong refusal: their correlation is taken as 1.
     """
-    terms = []
-    for key, weight in weights.items():
-        interval = alone[key]
-        if interval is None:
-            return None
-        terms.append(Term(point[key], interval, weight))
+    known = {key: interval for key in weights if (interval := alone[key]) is not None}
+    if len(known) < len(weights):
+        return None
+    terms = [Term(point[key], known[key], weight) for key, weight in weights.items()]
     if len(terms) == 1:
         return terms[0].interval
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     flat = errors < 1e-6
     together = np.outer(flat, flat) | np.eye(len(terms), dtype=bool)
     both = np.outer(errors, errors)
-    known = ~(flat[:, None] | flat)
-    correlation = np.divide(covariance, both, out=together.astype(np.float64), where=known)
+    apart = ~(flat[:, None] | flat)
+    correlation = np.divide(covariance, both, out=together.astype(np.float64), where=apart)
     np.fill_diagonal(correlation, 1.0)
     return sum_interval(terms, np.clip(correlation, -1.0, 1.0))
 
 
 T = TypeVar("T")
 
-CHUNK = 4096
 COUNTS = {
     "answered_num": "answered_ratio",
     "answerable_num": "answerable_ratio",
@@ -212,8 +172,7 @@ class Answers:
 
     def rows(self, table: Mapping[str, Floats]) -> Floats:
         """Return the rows of m answers from their parts, shape (m, 2 K)."""
-        skip_blank = self._rules.blank == "skip"
-        found = maths.terms(table, self.correctness, skip_blank=skip_blank)
+        found = maths.terms(table, self.correctness, skip_blank=self._rules.blank == "skip")
         populations = np.array([found[key][1] for key in self._keys])
         terms = np.array([found[key][0] for key in self._keys])
         return np.concatenate([np.where(populations, terms, 0.0), populations]).T
@@ -244,20 +203,20 @@ class Answers:
     @property
     def support(self) -> dict[str, int]:
         """The number of answers behind each figure."""
-        return dict(zip(self._members, map(int, self._unions), strict=True))
+        return dict(zip(self._members, self._unions.tolist(), strict=True))
 
     @property
     def units(self) -> dict[str, int]:
         """The number of units behind each figure."""
         found = self._alone + self._behind(self._sums.several)
-        return dict(zip(self._members, map(int, found), strict=True))
+        return dict(zip(self._members, found.tolist(), strict=True))
 
     def figures(self, sums: Floats | None = None) -> dict[str, Floats]:
         """Return the figures, or those of other sums of shape (..., 2 K)."""
-        sums = self._sums.total if sums is None else sums
-        columns = np.moveaxis(sums, -1, 0)
-        totals = dict(zip(self._keys, columns[: len(self._keys)], strict=True))
-        sizes = dict(zip(self._keys, columns[len(self._keys) :], strict=True))
+        columns = np.moveaxis(self._sums.total if sums is None else sums, -1, 0)
+        k = len(self._keys)
+        totals = dict(zip(self._keys, columns[:k], strict=True))
+        sizes = dict(zip(self._keys, columns[k:], strict=True))
         zero = self._rules.undefined_f1_zero
         found = maths.figures(totals, sizes, self.correctness, undefined_f1_zero=zero)
         found |= {name: totals[key] for name, key in COUNTS.items()}
@@ -266,24 +225,44 @@ class Answers:
         found["invalid_citations"] = totals["invalid_citations"]
         return found
 
-    def intervals(self, keys: Iterable[str]) -> Intervals:
+    def intervals(self, wanted: Iterable[str]) -> Intervals:
         """Return the intervals of figures that have a value, by their first names."""
-        return figure_intervals(keys, self.figures, self._sums, self.units, self.correctness)
+        made = {key: _parts(key, self.correctness) for key in wanted}
+        units, sums = self.units, self._sums
+        what = "answers" if sums.units == sums.n else "units"
+        short = {key: _too_few(parts, units, what) for key, parts in made.items()}
+        absent = {key: words for key, words in short.items() if words}
+        made = {key: parts for key, parts in made.items() if key not in absent}
+        simple = sorted({part for parts in made.values() for part in parts})
+        point, slopes = _derivatives(simple, self.figures, sums.total)
+        covariance = sums.covariance(slopes)
+        alone = {
+            key: _interval(key, point[key], float(covariance[i, i]), units[key])
+            for i, key in enumerate(simple)
+        }
+        found = {}
+        for key, parts in made.items():
+            places = [simple.index(part) for part in parts]
+            interval = _together(parts, point, alone, covariance[np.ix_(places, places)])
+            if interval:
+                found[key] = interval
+            else:
+                absent[key] = "all answers have the same value, so its variance is unknown"
+        return Intervals(found, absent)
 
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
     """Return every key of Trust-Eval over ``assessments``, read once and in order."""
     answers = Answers(metric)
     failed = 0
-    for chunk in _chunks(assessments):
+    for chunk in chunks(assessments):
         failed += sum(a.error is not None for a in chunk)
-        scored = [a for a in chunk if is_scored(a)]
-        if scored:
+        if scored := [a for a in chunk if is_scored(a)]:
             answers.add(answers.rows(maths.part_table([a.parts for a in scored])), units_of(scored))
     support, units = answers.support, answers.units
     values, reasons = _values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
-    intervals = answers.intervals({_FIRST_NAMES.get(key, key) for key in wanted})
+    intervals = answers.intervals({_first(key) for key in wanted})
     return Summary(
         values=values,
         n=len(assessments),
@@ -315,12 +294,6 @@ def _layout(correctness: str | None) -> tuple[list[str], dict[str, list[int]]]:
     return keys, {key: sorted(positions) for key, positions in members.items()}
 
 
-def _chunks(assessments: Collection[Assessment]) -> Iterator[Sequence[Assessment]]:
-    iterator = iter(assessments)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
-
-
 def _values(
     metric: GroundingOptions, point: Mapping[str, Floats], support: Mapping[str, int]
 ) -> tuple[dict[str, float | int | None], dict[str, str]]:
@@ -328,12 +301,11 @@ def _values(
     values: dict[str, float | int | None] = {}
     reasons: dict[str, str] = {}
     for key in FIGURES:
-        source = _FIRST_NAMES.get(key, key)
+        source = _first(key)
         if source not in point:
             continue
         value = float(point[source])
-        reason = _not_applicable(source, support, value)
-        if reason:
+        if reason := _not_applicable(source, support, value):
             values[key], reasons[key] = None, reason
         elif key.endswith("_num") or key in ("num_samples", "invalid_citations"):
             values[key] = int(value)
@@ -349,11 +321,13 @@ def _values(
 
 def _by_key(keys: Iterable[str], found: Mapping[str, T]) -> dict[str, T]:
     """Return what was found for each key under its first name."""
-    first = {key: _FIRST_NAMES.get(key, key) for key in keys}
-    return {key: found[name] for key, name in first.items() if name in found}
+    return {key: found[_first(key)] for key in keys if _first(key) in found}
 
 
-_FIRST_NAMES = {later: first for first, later in LATER_NAMES.items()}
+def _first(key: str) -> str:
+    return next((first for first, later in LATER_NAMES.items() if later == key), key)
+
+
 _NEEDS_ANSWERABLE = frozenset(
     {"answerable_num", "unanswerable_num", "overlapped_num"}
     | {"reject_rec", "reject_prec", "reject_f1", "macro_avg", "macro_f1"}
@@ -378,11 +352,10 @@ def _not_applicable(key: str, support: Mapping[str, int], value: float) -> str |
     about_golds = calibrated or key == "trust_score" or key.endswith(_CORRECTNESS_ENDINGS)
     if about_golds and (correct is None or not support[correct]):
         return "no sample has gold answers or claims to compare with"
-    if np.isnan(value):
-        if key.startswith("qampari_"):
-            return "no answer has a wrong list element"
-        return "no response has a statement"
-    return None
+    if not np.isnan(value):
+        return None
+    listed = key.startswith("qampari_")
+    return "no answer has a wrong list element" if listed else "no response has a statement"
 
 
 _REGULAR = ("regular_str_em", "regular_claims_nli", "regular_num_preds")
@@ -391,7 +364,7 @@ _CORRECTNESS_ENDINGS = ("_str_em", "_claims_nli", "_num_preds", *maths.LIST_KEYS
 
 def _support(key: str, support: Mapping[str, int]) -> int:
     """Return the number of samples that a figure is made of."""
-    key = _FIRST_NAMES.get(key, key)
+    key = _first(key)
     if key in COUNTS or key == "unanswerable_num":
         return support[COUNTS.get(key, "answerable_ratio")]
     return support.get(key, support["answered_ratio"])
@@ -408,12 +381,11 @@ class WeightedAnswers:
     def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> WeightedAnswers:
         """Read the assessments once."""
         answers = Answers(metric)
-        iterator, found = iter(assessments), [np.zeros((0, answers.width))]
-        while chunk := list(islice(iterator, CHUNK)):
+        found = [np.zeros((0, answers.width))]
+        for chunk in chunks(assessments):
             rows = np.zeros((len(chunk), answers.width))
-            parts = [one.parts for one in chunk if is_scored(one)]
-            scored = np.array([is_scored(one) for one in chunk])
-            if scored.any():
+            scored = [is_scored(one) for one in chunk]
+            if parts := [one.parts for one in chunk if is_scored(one)]:
                 rows[scored] = answers.rows(maths.part_table(parts))
             found.append(rows)
         return cls(answers, np.concatenate(found))
@@ -424,14 +396,11 @@ class WeightedAnswers:
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
         """Return the figures over data sets of these weights, shape (b,) each."""
-        found = self.answers.figures(weights @ self.rows)
-        named = {key: _FIRST_NAMES.get(key, key) for key in FIGURES}
-        return {key: found[name] for key, name in named.items() if name in found}
+        return _by_key(FIGURES, self.answers.figures(weights @ self.rows))
 
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""
-        found = self.answers.figures(np.zeros((1, self.answers.width)))
-        return {key for key in FIGURES if _FIRST_NAMES.get(key, key) in found}
+        return self.figures(np.zeros((1, len(self.rows)))).keys()
 
     def counted(self, key: str) -> NDArray[np.bool_]:
         """Return whether each answer counts for a figure, shape (n,).
@@ -439,7 +408,7 @@ class WeightedAnswers:
         Figures of answered questions alone (``answered_...``) are means over answers that are not
         refused; all others either do not depend on that, or say how answers are refused.
         """
-        name = _FIRST_NAMES.get(key, key)
+        name = _first(key)
         if not name.startswith("answered_") or name == "answered_ratio":
             return np.ones(len(self.rows), dtype=np.bool_)
         terms = self.answers.columns(name)
@@ -448,4 +417,4 @@ class WeightedAnswers:
 
     def inputs(self, key: str) -> Floats:
         """Return the terms and populations of each answer that a figure is made of."""
-        return self.rows[:, self.answers.columns(_FIRST_NAMES.get(key, key))]
+        return self.rows[:, self.answers.columns(_first(key))]

@@ -55,23 +55,13 @@ def without_references(text: str) -> str:
     """
     lines = text.splitlines(keepends=True)
     end = len(lines)
-    while end and _is_entry(lines[end - 1]):
+    while end and (not lines[end - 1].strip() or _ENTRY.fullmatch(lines[end - 1].rstrip())):
         end -= 1
-    entries = [line for line in lines[end:] if line.strip()]
+    entries = [found for line in lines[end:] if (found := _ENTRY.fullmatch(line.rstrip()))]
     headed = end > 0 and _HEADING.fullmatch(lines[end - 1].rstrip()) is not None
+    are_references = headed or all(one["colon"] or "://" in one.group() for one in entries)
     body = "".join(lines[: end - headed])
-    if not entries or not body.strip() or not (headed or _are_references(entries)):
-        return text
-    return body
-
-
-def _is_entry(line: str) -> bool:
-    return not line.strip() or _ENTRY.fullmatch(line.rstrip()) is not None
-
-
-def _are_references(entries: Sequence[str]) -> bool:
-    found = (_ENTRY.fullmatch(line.rstrip()) for line in entries)
-    return all(one and (one["colon"] or "://" in one.group()) for one in found)
+    return body if entries and body.strip() and are_references else text
 
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -101,16 +91,6 @@ def normalise(text: str) -> str:
     bare = unicodedata.normalize("NFKC", "".join(kept))
     words = _ARTICLES.sub(" ", bare).split() or bare.split()
     return " ".join(words)
-
-
-def contains_words(text: str, answer: str) -> bool:
-    """Whether normalised ``answer`` is in normalised ``text`` as whole words."""
-    return bool(answer) and f" {answer} " in f" {text} "
-
-
-def contains_part(text: str, answer: str) -> bool:
-    """Whether ``answer`` stands anywhere in ``text``; the empty answer always does."""
-    return answer in text
 
 
 class Marker(NamedTuple):
@@ -177,21 +157,25 @@ def _numbers(inside: str) -> list[int]:
 
 def without_citations(text: str) -> str:
     """Remove citation markers and the blanks before them; nothing else changes."""
-    pieces, position = [], 0
+    return without_markers(text)[0]
+
+
+def without_markers(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text without citations, and where in it how many characters were taken out."""
+    pieces, removed, position, length = [], [], 0, 0
     for marker in citation_markers(text):
-        pieces.append(text[position : marker.start].rstrip(" \t"))
+        kept = text[position : marker.start].rstrip(" \t")
+        pieces.append(kept)
+        length += len(kept)
+        removed.append((length, marker.end - position - len(kept)))
         position = marker.end
-    return "".join([*pieces, text[position:]])
+    return "".join([*pieces, text[position:]]), removed
 
 
 def citations_as_in_paper(text: str) -> tuple[int, ...]:
     """Return the number after each ``[`` that digits follow at once; ``[1, 2]`` gives 1 alone."""
-    return tuple(map(_whole, re.findall(r"\[(\d+)", text)))
-
-
-def _whole(digits: str) -> int:
-    """Read digits; past 18 of them the exact number does not matter (and slow to read)."""
-    return int(digits[:18])
+    numbers = re.findall(r"\[(\d+)", text)
+    return tuple(int(digits[:18]) for digits in numbers)  # of more the exact number does not matter
 
 
 def without_citations_as_in_paper(text: str) -> str:

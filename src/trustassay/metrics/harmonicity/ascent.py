@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import degrees
 from typing import Literal, get_args
 
@@ -28,6 +28,7 @@ from trustassay.errors import (
 )
 from trustassay.event_loop import all_of
 from trustassay.metrics.harmonicity import maths
+from trustassay.metrics.harmonicity.asking import vectors_of
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MOST,
@@ -38,28 +39,10 @@ from trustassay.metrics.harmonicity.perturbations import (
     synonym_words,
 )
 from trustassay.statistics.resampling import generator
+from trustassay.views import Point
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A prompt that was tried: its answer, and how far that moves when the prompt is nudged.
-
-    ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
-    """
-
-    step: int
-    candidate: int
-    prompt: str
-    answer: str = ""
-    gamma: float | None = None
-    angle_degrees: float | None = None
-    kept: bool = False
-    error: str | None = None
-    calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,8 +107,13 @@ class Ascent:
             names.append(self.candidate)
         found = families(names, self.length, self.range)
         if self.candidate == "words":
-            return found[0], Family("words", _words(self.length), appends=True)
+            return found[0], Family("words", self._with_words, appends=True)
         return found[0], found[-1]
+
+    def _with_words(self, text: str, rng: np.random.Generator) -> str:
+        words = synonym_words()
+        picks = rng.integers(0, len(words), rng.integers(1, self.length + 1))
+        return " ".join([text, *(words[i] for i in picks)])
 
     def ball_of(self, prompt: str) -> list[str]:
         """Return the nudged prompts behind the gamma of ``prompt``."""
@@ -170,10 +158,8 @@ async def climb(
     the same points. Ends after the steps, when the calls left are too few for a candidate, or
     when it stays and its candidates are the ball, which would be the same again.
     ``used`` tells the calls that the search has taken so far; without it every prompt counts with
-    the most that it can take when none fails.
-
-    Raises:
-        BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
+    the most that it can take when none fails. Raises BackendError, AssessmentError or
+    NoPerturbationError if the start cannot be measured.
     """
     start = await _measured(prompt, models, how, 0, 0)
     if start.gamma is None:
@@ -221,35 +207,17 @@ def best_seen(points: Sequence[Point], how: Ascent) -> Point:
 async def _measured(prompt: str, models: Models, how: Ascent, step: int, number: int) -> Point:
     """Return the gamma of a prompt; a failure is a point without one, except at the start."""
     try:
-        replies = await _asked([prompt, *how.ball_of(prompt)], models, how)
-        vectors = np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in replies)))
+        ask = partial(models.chat, temperature=how.temperature, max_tokens=how.max_tokens)
+        # Where one fails, the others are waited for, so that all are counted.
+        replies = await all_of(map(ask, [prompt, *how.ball_of(prompt)]))
+        texts = [reply.text for reply in replies]
+        vectors = await vectors_of(texts, models)
     except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
         return Point(step, number, prompt, error=str(error))
     found = maths.angles(vectors[0], vectors[1:])
     if not found.defined:
-        return Point(step, number, prompt, replies[0], error="the answers' vectors cancel out")
+        return Point(step, number, prompt, texts[0], error="the answers' vectors cancel out")
     angle = degrees(float(found.radians))
-    return Point(step, number, prompt, replies[0], float(found.gamma), angle)
-
-
-async def _asked(prompts: list[str], models: Models, how: Ascent) -> list[str]:
-    """Return the answers; where one fails, the others are waited for, so that all are counted."""
-
-    async def asked(text: str) -> str:
-        reply = await models.chat(text, temperature=how.temperature, max_tokens=how.max_tokens)
-        return reply.text
-
-    return await all_of(map(asked, prompts))
-
-
-def _words(length: int) -> Callable[[str, np.random.Generator], str]:
-    """Append common words."""
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        words = synonym_words()
-        picks = rng.integers(0, len(words), rng.integers(1, length + 1))
-        return " ".join([text, *(words[i] for i in picks)])
-
-    return apply
+    return Point(step, number, prompt, texts[0], float(found.gamma), angle)

@@ -6,20 +6,14 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import jinja2
 import numpy as np
 
-from trustassay.capabilities import Models, Reply
-from trustassay.errors import (
-    AssessmentError,
-    CallError,
-    UsageError,
-    check_choices,
-    check_least,
-)
+from trustassay.capabilities import Models, Reply, Vectors
+from trustassay.errors import AssessmentError, CallError, UsageError, check_choices, check_least
 from trustassay.metric import Metric
 from trustassay.metrics.harmonicity.evidence import Answer
 from trustassay.metrics.harmonicity.perturbations import (
@@ -140,8 +134,7 @@ class PerturbingOptions(Metric):
 def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
     """Return the response, the resamples that say something, and the names of those that do not.
 
-    Raises:
-        AssessmentError: the response is blank, or more resamples are than are not.
+    Raises AssessmentError if the response is blank, or more resamples are than are not.
     """
     if sample.response is None:
         raise AssessmentError("has resamples, but no response to compare them with")
@@ -192,11 +185,8 @@ class Asking:
         """Return the answers to ``n`` further perturbed prompts.
 
         One that the endpoint refuses, or whose reply is empty, is recorded and replaced by another;
-        at most as many may be lost in this way as are wanted in total.
-
-        Raises:
-            AssessmentError: more are lost than that, or the prompt cannot be perturbed.
-            BackendError: a call failed otherwise.
+        with more lost than are wanted in total, or a prompt that cannot be perturbed, it raises
+        AssessmentError.
         """
         answers: list[Answer] = []
         while len(answers) < n:
@@ -227,12 +217,10 @@ class Asking:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""
         if self.metric.perturbation == "paraphrase":
             return await self._paraphrased(n)
-        found = []
+        question, how, found = self.sample.question, self.metric.family, list[str]()
         try:
             for _ in range(n):
-                found.append(
-                    perturb(self.sample.question, self.metric.family, self._rng, self._taken)
-                )
+                found.append(perturb(question, how, self._rng, self._taken))
                 self._taken.add(found[-1])
         except NoPerturbationError as error:
             raise AssessmentError(str(error)) from None
@@ -241,20 +229,17 @@ class Asking:
     async def _paraphrased(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
         prompt, question = shipped(__package__, "paraphrase"), self.sample.question
+        ask = partial(
+            self.models.chat,
+            prompt.filled(text=question),
+            temperature=1.0,
+            max_tokens=self.metric.max_tokens,
+            prompt=prompt.name,
+        )
         numbers = range(self._paraphrases, self._paraphrases + n)
         self._paraphrases += n
         replies = await asyncio.gather(
-            *(
-                self.models.chat(
-                    prompt.filled(text=question),
-                    temperature=1.0,
-                    max_tokens=self.metric.max_tokens,
-                    repeat=number,
-                    prompt=prompt.name,
-                )
-                for number in numbers
-            ),
-            return_exceptions=True,
+            *(ask(repeat=number) for number in numbers), return_exceptions=True
         )
         found = []
         for reply in replies:
@@ -305,3 +290,8 @@ class Asking:
 def is_cut(reply: Reply) -> bool:
     """Whether a reply ended because its tokens were used up."""
     return reply.finish == "length"
+
+
+async def vectors_of(texts: Sequence[str], models: Models) -> Vectors:
+    """Return the vectors of texts without the white space around them, shape (n, d)."""
+    return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))

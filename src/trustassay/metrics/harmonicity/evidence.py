@@ -106,7 +106,10 @@ class Perturbed:
             variant = by_text.setdefault(one.answer.strip(), Variant(one.answer))
             variant.times += 1
             if one.change:
-                pieces = _whole(question, one.change)
+                pieces: Sequence[Piece] = ()
+                if not _TAIL.fullmatch(one.change):
+                    whole = word_differences(question, one.change)
+                    pieces = whole or [Piece("same", one.change)]
                 variant.changes.append(Change(one.change, not one.unseen, pieces))
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
@@ -127,10 +130,3 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
     why = f"Asked again, it said: “{found.variants[0].text.strip()}”" if found.variants else ""
     shows = found if found.answers else None
     return View(data=found, tells_response=told, shows=shows, why=why)
-
-
-def _whole(question: str, change: str) -> Sequence[Piece]:
-    """Return a changed prompt in pieces; none where the change is a tail."""
-    if _TAIL.fullmatch(change):
-        return ()
-    return word_differences(question, change) or [Piece("same", change)]

@@ -6,7 +6,7 @@ answers to the perturbed prompts, S is their sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,28 +46,30 @@ def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
 
     Args:
         original: finite numbers of any scale, shape (..., d).
-        perturbed: likewise, shape (..., n, d), n of 1 or more.
-
-    Raises:
-        ValueError: shapes that do not fit.
+        perturbed: likewise, shape (..., n, d), n of 1 or more; else it raises ValueError.
     """
-    o, p = _fitting(original, perturbed)
+    return Angles(*_in_blocks(original, perturbed, _angles))
+
+
+def _in_blocks(
+    original: ArrayLike,
+    perturbed: ArrayLike,
+    of: Callable[[NDArray[Any], NDArray[Any]], Sequence[NDArray[Any]]],
+) -> list[NDArray[Any]]:
+    """Return what ``of`` gives for blocks (m, d) and (m, n, d), which bound the memory, shape (...)
+    each.
+    """
+    o, p = np.asarray(original), np.asarray(perturbed)
+    if p.ndim != o.ndim + 1 or p.shape[:-2] != o.shape[:-1] or p.shape[-1] != o.shape[-1]:
+        raise ValueError(f"expected (..., d) and (..., n, d), got {o.shape} and {p.shape}")
+    if p.shape[-2] == 0:
+        raise ValueError("expected one perturbed answer or more")
     shape = o.shape[:-1]
-    flat_o = o.reshape(-1, o.shape[-1])
-    flat_p = p.reshape(-1, *p.shape[-2:])
-    found = Angles(np.empty(len(flat_o)), np.empty(len(flat_o)), np.empty(len(flat_o), dtype=bool))
-    for block in _blocks(flat_p):
-        for column, values in zip(found, _angles(flat_o[block], flat_p[block]), strict=True):
-            column[block] = values
-    gamma, radians, defined = found
-    return Angles(gamma.reshape(shape), radians.reshape(shape), defined.reshape(shape))
-
-
-def _blocks(perturbed: NDArray[Any]) -> Iterator[slice]:
-    """Yield parts of the first axis, so many that the memory stays bounded."""
-    rows = max(1, BLOCK // max(1, perturbed.shape[1] * perturbed.shape[2]))
-    for start in range(0, len(perturbed), rows):
-        yield slice(start, start + rows)
+    o, p = o.reshape(-1, o.shape[-1]), p.reshape(-1, *p.shape[-2:])
+    rows = max(1, BLOCK // max(1, p.shape[1] * p.shape[2]))
+    starts = range(0, max(1, len(o)), rows)
+    found = [of(o[start : start + rows], p[start : start + rows]) for start in starts]
+    return [np.concatenate(parts).reshape(shape) for parts in zip(*found, strict=True)]
 
 
 def _angles(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
@@ -89,10 +91,8 @@ def _angles(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
 
 
 def _quick(o: Floats, p: NDArray[np.floating]) -> tuple[Angles, NDArray[np.bool_]]:
-    """Return the angles by plain arithmetic, in two passes, and where they have their digits.
-
-    r is wrong by (n + 2) units in the last place of sum |p_i| at most, which says how long it
-    must be to be right to 1e-12.
+    """Return the angles by plain arithmetic, and where they are right to 1e-12: r is wrong by
+    (n + 2) units in the last place of sum |p_i| at most.
     """
     n = p.shape[1]
     total = np.add.reduce(p, axis=1, dtype=np.float64)
@@ -109,7 +109,7 @@ def _quick(o: Floats, p: NDArray[np.floating]) -> tuple[Angles, NDArray[np.bool_
 
 def _careful(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
     """Return the angles with r in doubled precision."""
-    o, p = _scaled(original, (1,)), _scaled(perturbed, (1, 2))
+    o, p = original * _scale(original, (1,)), perturbed * _scale(perturbed, (1, 2))
     n = p.shape[1]
     total, rest = _summed(p)
     squared = _dots(o, o)
@@ -133,16 +133,10 @@ def _careful(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
     return Angles(np.where(defined, gamma, 1.0), np.where(defined, radians, np.pi / 2), defined)
 
 
-def _scaled(vectors: NDArray[Any], axes: tuple[int, ...]) -> Floats:
-    """Return vectors times a power of two, so that the largest of their numbers is near 1.
-
-    That loses nothing, and keeps squares from becoming infinite or zero.
-    """
-    return np.asarray(vectors * _scale(vectors, axes))
-
-
 def _scale(vectors: NDArray[Any], axes: tuple[int, ...]) -> Floats:
-    """Return the power of two that brings the largest of the numbers near 1."""
+    """Return the power of two that brings the largest of the numbers near 1: it loses nothing, and
+    keeps squares from becoming infinite or zero.
+    """
     largest = np.maximum(
         vectors.max(axis=axes, keepdims=True), -vectors.min(axis=axes, keepdims=True)
     ).astype(np.float64)
@@ -192,24 +186,13 @@ def gamma_length(original: ArrayLike, perturbed: ArrayLike) -> Floats:
     The paper prefers the angle, see :func:`angles`. For unit vectors this runs from 0 to 2, is
     sin(o, S) at least, and goes on rising beyond a right angle, where the sine falls; it is
     defined where S is zero as well. Equal answers give exactly 0. The differences p_i - o are added
-    in doubled precision, so that it is right to 5e-15 of itself for near answers as well.
-
-    Args:
-        original: finite numbers of any scale, shape (..., d).
-        perturbed: likewise, shape (..., n, d), n of 1 or more.
-
-    Raises:
-        ValueError: shapes that do not fit.
+    in doubled precision, so that it is right to 5e-15 of itself for near answers as well. Shapes
+    and errors are those of :func:`angles`.
     """
-    o, p = _fitting(original, perturbed)
-    flat_o, flat_p = o.reshape(-1, o.shape[-1]), p.reshape(-1, *p.shape[-2:])
-    found = np.empty(len(flat_o))
-    for block in _blocks(flat_p):
-        found[block] = _lengths(flat_o[block], flat_p[block])
-    return found.reshape(o.shape[:-1])
+    return _in_blocks(original, perturbed, _lengths)[0]
 
 
-def _lengths(original: NDArray[Any], perturbed: NDArray[Any]) -> Floats:
+def _lengths(original: NDArray[Any], perturbed: NDArray[Any]) -> tuple[Floats]:
     """Return the lengths of a block: shapes (m, d) and (m, n, d)."""
     vectors = np.concatenate([original[:, None], perturbed], axis=1).astype(np.float64)
     scale = _scale(vectors, (1, 2))
@@ -217,17 +200,7 @@ def _lengths(original: NDArray[Any], perturbed: NDArray[Any]) -> Floats:
     moves, lost = _two_sum(vectors[:, 1:], -vectors[:, :1])
     total, rest = _summed(moves)
     total += rest + lost.sum(axis=1)
-    return np.asarray(np.linalg.norm(total, axis=1) / perturbed.shape[1] / scale[:, 0, 0])
-
-
-def _fitting(original: ArrayLike, perturbed: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the arrays (..., d) and (..., n, d), or say that their shapes do not fit."""
-    o, p = np.asarray(original), np.asarray(perturbed)
-    if p.ndim != o.ndim + 1 or p.shape[:-2] != o.shape[:-1] or p.shape[-1] != o.shape[-1]:
-        raise ValueError(f"expected (..., d) and (..., n, d), got {o.shape} and {p.shape}")
-    if p.shape[-2] == 0:
-        raise ValueError("expected one perturbed answer or more")
-    return o, p
+    return (np.linalg.norm(total, axis=1) / perturbed.shape[1] / scale[:, 0, 0],)
 
 
 def resampled_gammas(
@@ -235,11 +208,9 @@ def resampled_gammas(
 ) -> Floats:
     """Return gamma for resamples of the perturbations with replacement, shape (replicates,).
 
-    Args:
-        original: shape (d,). perturbed: shape (n, d).
-
-    A resample whose sum is zero gives 1. The parts across o are turned into a basis of their own
-    first, of n dimensions at most; a resample then costs n^2 operations and not n d.
+    ``original`` has shape (d,), ``perturbed`` (n, d). A resample whose sum is zero gives 1. The
+    parts across o are turned into a basis of their own first, of n dimensions at most; a resample
+    then costs n^2 operations and not n d.
     """
     o, p = np.asarray(original, dtype=np.float64), np.asarray(perturbed, dtype=np.float64)
     n = len(p)

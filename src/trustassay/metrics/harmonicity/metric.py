@@ -8,13 +8,12 @@ from abc import abstractmethod
 from array import array
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import Summarised, interval_of, units_of
+from trustassay.assessment import Summarised, chunks, interval_of, units_of
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import (
@@ -28,7 +27,7 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded
+from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded, vectors_of
 from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Refused, view_of
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
@@ -63,11 +62,11 @@ class Perturbing(PerturbingOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Ask and compare; every answer is in the evidence."""
-        sample, models = context.sample, context.models
-        asking = Asking(self, sample, models)
+        sample = context.sample
+        asking = Asking(self, sample, context.models)
         if sample.resamples:
             original, answers, asking.empty = recorded(sample)
-            parts = await self._compared(sample, original, answers, models)
+            parts = await self._compared(asking, original, answers)
         else:
             original, answers, parts = await self._asked(asking)
         parts |= {
@@ -77,6 +76,7 @@ class Perturbing(PerturbingOptions):
             "cut": asking.cut(answers),
             "unseen": sum(answer.unseen for answer in answers),
         }
+        lost = [*map(Refused, asking.refused), *map(Empty, asking.empty)]
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
         return Assessment(
             sample.id,
@@ -85,7 +85,7 @@ class Perturbing(PerturbingOptions):
             verdict="stable" if score < self.stability_bound and not turned else "unstable",
             reason=_reason(original, answers, asking, turned=turned),
             parts=parts,
-            evidence=_evidence(original, answers, asking),
+            evidence=[row.to_json() for row in (Original(original), *answers, *lost)],
         )
 
     score_part: ClassVar[str]
@@ -102,8 +102,8 @@ class Perturbing(PerturbingOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
-        failed, scores = _collect(assessments, self.figures)
-        found = Summarised(n=len(assessments), failed=failed)
+        scores = Scores(self.figures)
+        found = Summarised(n=len(assessments), failed=scores.read(assessments))
         why = "no answer is stable" if scores.scores else "no sample was scored"
         for key in self.figures:
             n, value, interval = scores.behind(key), None, None
@@ -117,15 +117,11 @@ class Perturbing(PerturbingOptions):
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
         original, answers = await _both(asking.original(), asking.more(self.perturbations))
-        return (
-            original,
-            answers,
-            await self._compared(asking.sample, original, answers, asking.models),
-        )
+        return original, answers, await self._compared(asking, original, answers)
 
     @abstractmethod
     async def _compared(
-        self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
+        self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
         """Return the parts of the score."""
 
@@ -173,12 +169,8 @@ class Harmonicity(Perturbing):
     @property
     def title(self) -> str:  # type: ignore[override]
         """What it is called; in a run also what the scale of gamma depends on."""
-        of = (
-            f"; embedder {self.embedder}, stable below {self.stability_bound:g}"
-            if self.backend_names
-            else ""
-        )
-        return f"Harmonic robustness (gamma{of})"
+        of = f"; embedder {self.embedder}, stable below {self.stability_bound:g}"
+        return f"Harmonic robustness (gamma{of if self.backend_names else ''})"
 
     def needs(self) -> Sequence[Need]:
         """An embedder, and a model if samples have no resamples."""
@@ -189,7 +181,7 @@ class Harmonicity(Perturbing):
             return await super()._asked(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await _both(asking.original(), asking.more(wanted))
-        vectors = await _vectors([original, *(a.answer for a in answers)], asking.models)
+        vectors = await vectors_of([original, *(a.answer for a in answers)], asking.models)
         while True:
             parts = self._parts(asking.sample, vectors)
             left = self.perturbations - len(answers)
@@ -197,7 +189,7 @@ class Harmonicity(Perturbing):
                 return original, answers, parts
             new = await asking.more(min(max(2, len(answers) // 2), left))
             answers += new
-            added = await _vectors([a.answer for a in new], asking.models)
+            added = await vectors_of([a.answer for a in new], asking.models)
             vectors = np.concatenate([vectors, added])
 
     def _clear(self, parts: Mapping[str, float], vectors: Vectors, left: int) -> bool:
@@ -210,9 +202,10 @@ class Harmonicity(Perturbing):
         return bool(maths.angles(original, others).gamma >= self.stability_bound)
 
     async def _compared(
-        self, sample: Sample, original: str, answers: Sequence[Answer], models: Models
+        self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
-        return self._parts(sample, await _vectors([original, *(a.answer for a in answers)], models))
+        texts = [original, *(answer.answer for answer in answers)]
+        return self._parts(asking.sample, await vectors_of(texts, asking.models))
 
     def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
@@ -264,15 +257,11 @@ class SemanticHarmonicity(Perturbing):
         return (Need("entail"), Need("chat", "model", optional=True))
 
     async def _compared(
-        self,
-        sample: Sample,  # noqa: ARG002
-        original: str,
-        answers: Sequence[Answer],
-        models: Models,
+        self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
         there, back = await asyncio.gather(
-            asyncio.gather(*(_entails(models, original, a.answer) for a in answers)),
-            asyncio.gather(*(_entails(models, a.answer, original) for a in answers)),
+            asyncio.gather(*(_entails(asking.models, original, a.answer) for a in answers)),
+            asyncio.gather(*(_entails(asking.models, a.answer, original) for a in answers)),
         )
         return {
             "divergence": 1 - float(np.mean(np.minimum(there, back))),
@@ -291,10 +280,6 @@ async def _both(
     finally:
         for task in tasks:
             task.cancel()
-
-
-async def _vectors(texts: Sequence[str], models: Models) -> Vectors:
-    return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))
 
 
 async def _entails(models: Models, premise: str, hypothesis: str) -> float:
@@ -322,15 +307,7 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
     return words
 
 
-def _evidence(original: str, answers: Sequence[Answer], asking: Asking) -> list[dict[str, Any]]:
-    refused, empty = map(Refused, asking.refused), map(Empty, asking.empty)
-    return [row.to_json() for row in (Original(original), *answers, *refused, *empty)]
-
-
 Floats = NDArray[np.float64]
-
-CHUNK = 4096
-
 
 _TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
 """Figures that are sums, and not means."""
@@ -346,7 +323,6 @@ _LARGEST = {
 """The largest value of one sample, where that is not 1."""
 
 
-@dataclass
 class Scores:
     """What is kept of the scored samples: their scores, and sums of all that is averaged.
 
@@ -354,16 +330,22 @@ class Scores:
     number of ``stable_mean`` is 0 for a sample that is not stable.
     """
 
-    keys: Sequence[str]
-    sums: RowSums
-    scores: array[float]
-    units: array[int]
+    def __init__(self, figures: Iterable[str]) -> None:
+        self.keys = [key for key in figures if key not in _QUANTILES]
+        self.sums = RowSums(2 + len(self.keys))
+        self.scores, self.units = array("d"), array("q")
 
-    @classmethod
-    def of(cls, figures: Iterable[str]) -> Scores:
-        """Return those of no sample yet, for these figures."""
-        keys = [key for key in figures if key not in _QUANTILES]
-        return cls(keys, RowSums(2 + len(keys)), array("d"), array("q"))
+    def read(self, assessments: Iterable[Assessment]) -> int:
+        """Count in assessments, and return how many of them failed."""
+        failed = 0
+        for chunk in chunks(assessments):
+            failed += sum(one.error is not None for one in chunk)
+            if scored := [one for one in chunk if one.error is None and one.score is not None]:
+                scores = np.array([one.score for one in scored], dtype=np.float64)
+                stable = np.array([one.verdict == "stable" for one in scored])
+                parts = {k: np.array([one.parts.get(k, 0.0) for one in scored]) for k in self.keys}
+                self.add(scores, stable, parts, units_of(scored))
+        return failed
 
     def add(
         self,
@@ -376,9 +358,8 @@ class Scores:
         own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
         columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
         self.sums.add(np.stack(columns, axis=1, dtype=np.float64), units)
-        self.scores.frombytes(scores.astype(np.float64).tobytes())
-        known = np.full(len(scores), -1) if units is None else units
-        self.units.frombytes(known.astype(np.int64).tobytes())
+        self.scores.extend(scores.tolist())
+        self.units.extend([-1] * len(scores) if units is None else units.tolist())
 
     def behind(self, key: str) -> int:
         """Return the number of samples that a figure is made of."""
@@ -413,21 +394,3 @@ class Scores:
         share = min(max(mean / largest, 0.0), 1.0)
         low, high = mean_interval(share, variance / largest**2, worth)
         return low * largest, high * largest
-
-
-def _collect(assessments: Collection[Assessment], figures: Iterable[str]) -> tuple[int, Scores]:
-    """Return how many samples failed, and what is kept of those with a score."""
-    failed, found = 0, Scores.of(figures)
-    averaged = [key for key in found.keys if key not in ("mean", "stable_mean", "stable_share")]
-    iterator = iter(assessments)
-    while chunk := list(islice(iterator, CHUNK)):
-        failed += sum(one.error is not None for one in chunk)
-        scored = [one for one in chunk if one.error is None and one.score is not None]
-        if scored:
-            found.add(
-                np.array([one.score for one in scored], dtype=np.float64),
-                np.array([one.verdict == "stable" for one in scored]),
-                {key: np.array([one.parts.get(key, 0.0) for one in scored]) for key in averaged},
-                units_of(scored),
-            )
-    return failed, found

@@ -58,8 +58,7 @@ class Family:
 def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[str] = ()) -> str:
     """Return a text that differs from ``text``, and from those ``taken`` if there is one.
 
-    Raises:
-        NoPerturbationError: fifty draws did not change the text, or it does not suit the family.
+    Raises NoPerturbationError if fifty draws did not change the text, or it has nothing to change.
     """
     repeated = None
     for _ in range(DRAWS):
@@ -77,21 +76,17 @@ def perturb(text: str, how: Family, rng: np.random.Generator, taken: Collection[
 def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) -> Family:
     """Return a family by name, the function ``python:MODULE:FUNCTION``, or wrap a function.
 
-    Args:
-        choice: one of :data:`FAMILIES`, or a function.
-        length: characters that are added or mistyped, or words that are replaced, at most.
-        last: the last code that ``codes`` draws.
-
-    Raises:
-        UnknownNameError: there is none of that name.
-        ValueError: ``length`` or ``last`` is invalid, or does not apply to the family.
+    length: characters that are added or mistyped, or words that are replaced, at most. last: the
+    last code that ``codes`` draws. Either raises ValueError if it does not apply to the family, as
+    UnknownNameError is raised for a name that none has.
     """
     if callable(choice) or choice not in FAMILIES:
         found = _function(choice)
         check_reach(f"the function {found.name}", length, last)
         return found
     check_reach(choice, length, last)
-    return Family(choice, FAMILIES[choice](length, last), appends=choice in APPENDING)
+    how = FAMILIES[choice]
+    return Family(choice, lambda text, rng: how(text, rng, length, last), choice in APPENDING)
 
 
 def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL) -> list[Family]:
@@ -136,25 +131,17 @@ def shown(original: str, changed: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in tail)
 
 
-def _tail(n: int, character: Callable[[int], str], length: int, before: str = "") -> Perturb:
-    """Append ``before`` and one to ``length`` of n characters."""
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        picks = rng.integers(0, n, rng.integers(1, length + 1))
-        return text + before + "".join(character(int(i)) for i in picks)
-
-    return apply
+def _tail(
+    text: str, rng: np.random.Generator, length: int, characters: str, before: str = ""
+) -> str:
+    """Append ``before`` and one to ``length`` of some characters."""
+    picks = rng.integers(0, len(characters), rng.integers(1, length + 1))
+    return text + before + "".join(characters[i] for i in picks)
 
 
-def _among(characters: str, length: int) -> Perturb:
-    return _tail(len(characters), characters.__getitem__, length)
-
-
-def _codes(length: int, last: int) -> Perturb:
-    """Append a space and characters of the codes 0 to ``last``, surrogates left out."""
-    below = min(last + 1, SURROGATES.start)
-    n = below + max(last + 1 - SURROGATES.stop, 0)
-    return _tail(n, lambda i: chr(i if i < below else i + len(SURROGATES)), length, before=" ")
+@cache
+def _up_to(last: int) -> str:
+    return "".join(chr(code) for code in range(last + 1) if code not in SURROGATES)
 
 
 @cache
@@ -164,34 +151,17 @@ def _rare() -> str:
     return "".join(c for c in points if unicodedata.category(c) in {"Lo", "Lu", "Ll"})
 
 
-def _unicode(length: int) -> Perturb:
-    """Append a space, so that the last word stays whole, and rare letters."""
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        rare = _rare()
-        return _tail(len(rare), rare.__getitem__, length, before=" ")(text, rng)
-
-    return apply
-
-
-def _typo(length: int) -> Perturb:
+def _typo(text: str, rng: np.random.Generator, length: int, _: int) -> str:
     """Swap, drop, double or mistype letters inside words of three or more."""
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        letters = list(text)
-        for count in range(rng.integers(1, length + 1)):
-            places = [
-                i
-                for i in range(1, len(letters) - 1)
-                if all(c.isalpha() for c in letters[i - 1 : i + 2])
-            ]
-            if places:
-                _mistype(letters, int(rng.choice(places)), rng)
-            elif count == 0:
-                raise NoPerturbationError("typo: the text has no word with three letters or more")
-        return "".join(letters)
-
-    return apply
+    letters = list(text)
+    for count in range(rng.integers(1, length + 1)):
+        inner = range(1, len(letters) - 1)
+        places = [i for i in inner if all(c.isalpha() for c in letters[i - 1 : i + 2])]
+        if places:
+            _mistype(letters, int(rng.choice(places)), rng)
+        elif count == 0:
+            raise NoPerturbationError("typo: the text has no word with three letters or more")
+    return "".join(letters)
 
 
 def _mistype(letters: list[str], i: int, rng: np.random.Generator) -> None:
@@ -224,40 +194,31 @@ def synonym_words() -> list[str]:
     return sorted(_synonyms())
 
 
-def _synonym(length: int) -> Perturb:
+def _synonym(text: str, rng: np.random.Generator, length: int, _: int) -> str:
     """Replace words by others of the same meaning, from a small English table."""
-
-    def apply(text: str, rng: np.random.Generator) -> str:
-        words = text.split(" ")
-        table = _synonyms()
-        places = [i for i, word in enumerate(words) if _core(word).lower() in table]
-        if not places:
-            raise NoPerturbationError("synonym: no word of the text is in the table of synonyms")
-        chosen = rng.permutation(places)[: int(rng.integers(1, length + 1))]
-        for i in chosen:
-            core = _core(words[i])
-            others = table[core.lower()]
-            other = others[int(rng.integers(len(others)))]
-            other = other.capitalize() if core[0].isupper() else other
-            words[i] = words[i].replace(core, other, 1)
-        return " ".join(words)
-
-    return apply
+    words, table = text.split(" "), _synonyms()
+    cores = [word.strip(string.punctuation) for word in words]
+    places = [i for i, core in enumerate(cores) if core.lower() in table]
+    if not places:
+        raise NoPerturbationError("synonym: no word of the text is in the table of synonyms")
+    for i in rng.permutation(places)[: int(rng.integers(1, length + 1))]:
+        others = table[cores[i].lower()]
+        other = others[int(rng.integers(len(others)))]
+        other = other.capitalize() if cores[i][0].isupper() else other
+        words[i] = words[i].replace(cores[i], other, 1)
+    return " ".join(words)
 
 
-def _core(word: str) -> str:
-    return word.strip(string.punctuation)
-
-
-FAMILIES: Mapping[str, Callable[[int, int], Perturb]] = {
-    "control": lambda length, _: _among(CONTROL, length),
-    "codes": _codes,
-    "unicode": lambda length, _: _unicode(length),
-    "whitespace": lambda length, _: _among(WHITESPACE, length),
-    "typo": lambda length, _: _typo(length),
-    "synonym": lambda length, _: _synonym(length),
+FAMILIES: Mapping[str, Callable[[str, np.random.Generator, int, int], str]] = {
+    "control": lambda text, rng, length, _: _tail(text, rng, length, CONTROL),
+    "codes": lambda text, rng, length, last: _tail(text, rng, length, _up_to(last), " "),
+    "unicode": lambda text, rng, length, _: _tail(text, rng, length, _rare(), " "),
+    "whitespace": lambda text, rng, length, _: _tail(text, rng, length, WHITESPACE),
+    "typo": _typo,
+    "synonym": _synonym,
 }
-"""By name, how each is made for a length and the last code that it draws."""
+"""Each takes also a length, and the last code that it draws. A space comes first where the last
+word is to stay whole."""
 APPENDING = frozenset({"control", "codes", "unicode", "whitespace"})
 
 

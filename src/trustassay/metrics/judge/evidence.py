@@ -99,24 +99,18 @@ class Votes:
 
 
 def _votes(name: str, rows: Sequence[VoteRow]) -> JudgeVotes:
-    levels = Counter(row.level for row in rows if row.level is not None)
+    given = [(row.level, row.reason.strip()) for row in rows if row.level is not None]
+    levels = Counter(level for level, _ in given)
     most = max(levels.values(), default=1)
-    reasons = Counter(
-        (row.level, row.reason.strip())
-        for row in rows
-        if row.level is not None and row.reason.strip()
-    )
+    reasons = Counter((level, text) for level, text in given if text)
     listed = [Reason(*key, times) for key, times in reasons.most_common()]
+    faulty = [row for row in rows if row.level is None and row.fault]
     return JudgeVotes(
         name,
         any(row.own for row in rows),
         [(level, n, 100 * n / most) for level, n in sorted(levels.items())],
         listed[:REASONS_SHOWN],
         max(0, len(listed) - REASONS_SHOWN),
-        [
-            (FAULTS.get(row.fault, "unreadable"), row.reply or "")
-            for row in rows
-            if row.level is None and row.fault
-        ],
+        [(FAULTS.get(row.fault, "unreadable"), row.reply or "") for row in faulty],
         sum(row.repaired is True for row in rows),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.evidence import GoldRow, Votes
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
-from trustassay.metrics.judge.votes import Asking, Vote, level_of, parts_of, values_of
+from trustassay.metrics.judge.votes import Asking, Vote, labels_of, parts_of, values_of
 from trustassay.sample import Problem, Sample, missing
 from trustassay.views import View
 
@@ -137,9 +138,13 @@ class Judge(JudgeOptions):
         asking = await self._asked(sample, models)
         votes = [vote for vote in asking.votes if vote.label is not None]
         if 2 * len(votes) < len(asking.votes) or not votes:
-            raise AssessmentError(_unreadable(asking.votes))
-        parts = parts_of(self, asking, votes, self._passing(votes))
-        own = [judge for judge in asking.judges if _same_model(sample.model, judge)]
+            lost = [vote.reply for vote in asking.votes if vote.label is None]
+            words = f"{len(lost)} of {len(asking.votes)} replies of the judge could not be read"
+            shown = next((f"the first: {reply[:200]!r}" for reply in lost if reply), "")
+            raise AssessmentError(f"{words}, {shown}" if shown else f"{words}: they are empty")
+        parts = parts_of(asking, votes, self._passing(votes))
+        model = sample.model
+        own = [one for one in asking.judges if model is not None and _bare(model) == _bare(one)]
         parts["own"] = len(own)
         if (level := self._expected(sample)) is not None:
             label = self.scale.label_of(level)
@@ -158,16 +163,13 @@ class Judge(JudgeOptions):
 
     async def _asked(self, sample: Sample, models: Models) -> Asking:
         """Ask all rounds, or as many as it takes to decide."""
-        asking = Asking(self, sample, models)
-        if not self.early:
-            await asking.rounds(0, self.repeats)
-            return asking
-        done = 0
+        asking, done = Asking(self, sample, models), 0
         while done < self.repeats:
-            more = self._enough(asking, done)
+            more = self._enough(asking, done) if self.early else self.repeats
             await asking.rounds(done, done + more)
             done += more
-            if maths.settled(self._passing(asking.votes), (self.repeats - done) * asking.a_round):
+            left = (self.repeats - done) * asking.a_round
+            if self.early and maths.settled(self._passing(asking.votes), left):
                 break
         return asking
 
@@ -183,28 +185,24 @@ class Judge(JudgeOptions):
 
     def _passing(self, votes: Sequence[Vote]) -> maths.Passing:
         """Return how many votes pass; of a nominal rubric, how many are for the leading one."""
-        labels = [vote.label for vote in votes if vote.label is not None]
-        if not labels:
-            return maths.Passing(0, 0)
-        if not self.scale.ordinal:
-            leading = maths.majority(labels, self.scale.values)
-            return maths.Passing(labels.count(leading), len(labels))
-        values = self.scale.values
-        return maths.Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
+        labels, values = labels_of(votes), self.scale.values
+        if self.scale.ordinal or not labels:
+            return maths.Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
+        return maths.Passing(labels.count(maths.majority(labels, values)), len(labels))
 
     def _verdict(self, votes: Sequence[Vote]) -> str:
         found = maths.outcome(self._passing(votes))
         if self.scale.ordinal:
             return found
-        labels = [vote.label for vote in votes if vote.label is not None]
-        return maths.majority(labels, self.scale.values) if found == "passes" else "undecided"
+        leading = maths.majority(labels_of(votes), self.scale.values)
+        return leading if found == "passes" else "undecided"
 
     def _score(self, votes: Sequence[Vote]) -> float:
         values = values_of(self, votes)
         if self.aggregate == "median":
             return float(np.median(values))
         if self.aggregate == "majority":
-            return self.scale.values[level_of(self, votes)]
+            return self.scale.values[maths.majority(labels_of(votes), self.scale.values)]
         if self.aggregate == "expected":
             told = [vote.expected for vote in votes if vote.expected is not None]
             if len(told) < len(votes):
@@ -217,8 +215,8 @@ class Judge(JudgeOptions):
         self, votes: Sequence[Vote], asking: Asking, own: Sequence[str], verdict: str
     ) -> str:
         lost = len(asking.votes) - len(votes)
-        counts = {label: sum(vote.label == label for vote in votes) for label in self.scale.values}
-        said = ", ".join(f"{n} x {label}" for label, n in counts.items() if n)
+        counts = Counter(labels_of(votes))
+        said = ", ".join(f"{counts[k]} x {k}" for k in self.scale.values if k in counts)
         first = next((vote.reason for vote in votes if vote.reason), "")
         words = first if len(votes) == 1 else f"{len(votes)} votes: {said}"
         if verdict == "undecided":
@@ -252,28 +250,12 @@ class Judge(JudgeOptions):
         """Return the votes of each judge."""
         return View(data=Votes.read(assessment.evidence))
 
-    def summarise(
-        self,
-        assessments: Collection[Assessment],
-        *,
-        seed: int = 0,  # noqa: ARG002 - nothing is drawn
-    ) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return scores, scatter, faults, and agreement with the expected levels."""
         return summarise(self, assessments)
 
 
-def _unreadable(votes: Sequence[Vote]) -> str:
-    lost = [vote for vote in votes if vote.label is None]
-    shown: Any = next((vote.reply for vote in lost if vote.reply), "")
-    words = f"{len(lost)} of {len(votes)} replies of the judge could not be read"
-    return f"{words}, the first: {shown[:200]!r}" if shown else f"{words}: they are empty"
-
-
-def _same_model(model: str | None, judge: str) -> bool:
-    """Whether two names are of one model, whatever stands around it: scheme, owner, address."""
-    return model is not None and _bare(model) == _bare(judge)
-
-
 def _bare(name: str) -> str:
+    """Return the name of a model without what stands around it: scheme, owner, address."""
     name = re.sub(r"^(?:openai|anthropic|gemini|hf|python|replay):", "", name.strip())
     return re.split(r"@(?=https?://)|\?", name)[0].rsplit("/", 1)[-1].lower()

@@ -7,7 +7,8 @@ import math
 import os
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -65,8 +66,10 @@ class JudgeOptions(Metric):
         check_least(self, repeats=1, max_tokens=1, temperature=0)
         scale = self.scale  # an unknown name or a faulty file is to fail here
         _ = self.template
-        if self.by == "entailer":
-            self._check_entailer()
+        plain = JudgeOptions.__dataclass_fields__
+        for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
+            if self.by == "entailer" and getattr(self, option) != plain[option].default:
+                raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
         low, high = self.score_range
         if self.threshold is not None and not low <= self.threshold <= high:
             raise UsageError(f"threshold: expected {low:g} to {high:g}, got {self.threshold:g}")
@@ -76,12 +79,6 @@ class JudgeOptions(Metric):
             raise UsageError("aggregate: expected takes logprobs=yes and an ordinal rubric")
         if self.order != "gold-first" and "gold" not in (*scale.shows, *scale.shows_if_there):
             raise UsageError(f"order: the rubric {scale.name} shows no gold answer")
-
-    def _check_entailer(self) -> None:
-        plain = JudgeOptions.__dataclass_fields__
-        for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
-            if getattr(self, option) != plain[option].default:
-                raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
 
     @property
     def score_range(self) -> tuple[float, float]:
@@ -109,18 +106,7 @@ class JudgeOptions(Metric):
 SHIPPED = ("truthfulness", "informativeness", "verdict", "answer", "code", "categories")
 """The names of the rubrics that come with this package."""
 SHOWABLE = ("question", "gold", "answer", "documents")
-KEYS: tuple[str, ...] = (
-    "name",
-    "version",
-    "title",
-    "task",
-    "shows",
-    "shows_if_there",
-    "label",
-    "scale",
-    "passes",
-)
-KEYS += ("levels",)
+KEYS = tuple("name version title task shows shows_if_there label scale passes levels".split())
 LEVEL_KEYS = ("score", "word", "value", "name", "means", "also")
 LARGEST_FILE = 100_000
 """Bytes of a rubric's file."""
@@ -192,27 +178,20 @@ class Rubric:
         """The labels as a prompt lists them."""
         return "one of " + ", ".join(sorted(self.values, key=self.values.__getitem__))
 
-    def label_of(self, value: float | str) -> str | None:
+    def label_of(self, text: str) -> str | None:
         """Return the label that a number or a word stands for; ``None`` where none does."""
-        if isinstance(value, str):
-            for level in self.levels:
-                if value.strip().lower() in (level.label.lower(), *map(str.lower, level.words)):
-                    return level.label
-            try:
-                value = float(value)
-            except ValueError:
-                return None
-        if not self.ordinal:
-            return None
-        return next((k for k, v in self.values.items() if v == value), None)
+        for level in self.levels:
+            if text.strip().lower() in (level.label.lower(), *map(str.lower, level.words)):
+                return level.label
+        with suppress(ValueError):
+            value = float(text)
+            return next((k for k, v in self.values.items() if self.ordinal and v == value), None)
+        return None
 
 
 def read_rubric(name: str | os.PathLike[str]) -> Rubric:
-    """Read a shipped rubric by its name, or a file, which is told by its suffix or a slash.
-
-    Raises:
-        RubricError: an unknown name, or a file with faults.
-        OSError: the file cannot be read.
+    """Read a shipped rubric by its name, or a file, which is told by its suffix or a slash; raises
+    RubricError for an unknown name or a file with faults, and OSError.
     """
     text = os.fspath(name)
     if text in SHIPPED:
@@ -232,15 +211,15 @@ def _read(content: bytes, where: str) -> Rubric:
         raise RubricError(f"{where}: larger than {LARGEST_FILE:,} bytes, which no rubric is")
     try:
         text = content.decode()
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
-        raw = yaml.safe_load(text)
+        events = yaml.parse(text, yaml.SafeLoader)
+        refers = any(isinstance(event, yaml.AliasEvent) for event in events)
+        raw = None if refers else yaml.safe_load(text)
     except UnicodeDecodeError as error:
         raise RubricError(f"{where}: not UTF-8 ({error.reason})") from None
-    except RubricError:
-        raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise RubricError(f"{where}: not YAML ({' '.join(str(error).split())[:200]})") from None
+    if refers:
+        raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
     if not isinstance(raw, dict):
         raise RubricError(f"{where}: expected keys and values: {', '.join(KEYS)}")
     try:
@@ -258,16 +237,21 @@ class _Checking:
         self.raw, self.where, self.digest = raw, where, digest
         self.faults: list[str] = []
 
+    def expect(self, right: object, fault: str) -> None:
+        if not right:
+            self.faults.append(fault)
+
+    def known(self, keys: Iterable[Any], names: Sequence[str], where: str = "") -> None:
+        self.faults += [where + did_you_mean("key", str(k), names) for k in keys if k not in names]
+
     def rubric(self) -> Rubric:
-        for key in self.raw:
-            if key not in KEYS:
-                self.faults.append(did_you_mean("key", str(key), KEYS))
+        self.known(self.raw, KEYS)
         name = self.text("name")
-        if name and not _NAME.fullmatch(name):
-            self.faults.append(f"name: expected letters, digits, _ and -, got {name[:50]!r}")
+        right = not name or _NAME.fullmatch(name)
+        self.expect(right, f"name: expected letters, digits, _ and -, got {name[:50]!r}")
         scale = self.text("scale", "ordinal")
-        if scale not in ("ordinal", "nominal"):
-            self.faults.append(f"scale: expected ordinal or nominal, got {scale!r}")
+        known = scale in ("ordinal", "nominal")
+        self.expect(known, f"scale: expected ordinal or nominal, got {scale!r}")
         ordinal = scale == "ordinal"
         levels = self.levels()
         made: dict[str, Any] = {
@@ -281,8 +265,8 @@ class _Checking:
             "levels": tuple(levels),
             "ordinal": ordinal,
         }
-        if ordinal and len({level.value for level in levels}) < len(levels):
-            self.faults.append("levels: two have the same value; the levels of a scale differ")
+        differ = not ordinal or len({level.value for level in levels}) == len(levels)
+        self.expect(differ, "levels: two have the same value; the levels of a scale differ")
         passes = 1.0 if not ordinal else self.passes(levels)
         if self.faults:
             raise RubricError(f"{self.where}: " + "; ".join(self.faults))
@@ -292,19 +276,17 @@ class _Checking:
         value = self.raw.get(key, default)
         if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
             value = str(value)
-        if not isinstance(value, str) or not value.strip():
-            self.faults.append(f"{key}: expected text{_got(value)}")
-            return ""
-        return value.strip()
+        text = value.strip() if isinstance(value, str) else ""
+        self.expect(text, f"{key}: expected text{_got(value)}")
+        return text
 
     def shows(self, key: str, default: list[str]) -> tuple[str, ...]:
         value = self.raw.get(key, default)
         listed = value if isinstance(value, list) else [value]
         for one in listed:
-            if one not in SHOWABLE:
-                self.faults.append(f"{key}: expected some of {', '.join(SHOWABLE)}{_got(one)}")
-        if key == "shows" and "answer" not in listed:
-            self.faults.append("shows: the answer has to be shown")
+            words = f"{key}: expected some of {', '.join(SHOWABLE)}{_got(one)}"
+            self.expect(one in SHOWABLE, words)
+        self.expect(key != "shows" or "answer" in listed, "shows: the answer has to be shown")
         return tuple(map(str, listed))
 
     def levels(self) -> list[Level]:
@@ -316,41 +298,37 @@ class _Checking:
         levels = [level for level in found if level is not None]
         owner: dict[str, str] = {}
         for level in levels:
+            twice = sum(other.label == level.label for other in levels) > 1
             for word in {word.lower() for word in (level.label, *level.words)}:
-                if owner.setdefault(word, level.label) != level.label or (
-                    word == level.label.lower() and sum(o.label == level.label for o in levels) > 1
-                ):
-                    self.faults.append(f"levels: two levels are called {word!r}")
-        if len({level.label.lstrip("-").isdigit() for level in levels}) > 1:
-            self.faults.append("levels: give all a score, or all a word")
+                own = owner.setdefault(word, level.label) == level.label
+                once = own and not (word == level.label.lower() and twice)
+                self.expect(once, f"levels: two levels are called {word!r}")
+        kinds = {level.label.lstrip("-").isdigit() for level in levels}
+        self.expect(len(kinds) < 2, "levels: give all a score, or all a word")
         return levels
 
     def level(self, raw: Any, where: str) -> Level | None:
         if not isinstance(raw, dict):
             self.faults.append(f"{where}: expected score or word, and means{_got(raw)}")
             return None
-        before = len(self.faults)
-        for key in raw:
-            if key not in LEVEL_KEYS:
-                self.faults.append(f"{where}: {did_you_mean('key', str(key), LEVEL_KEYS)}")
+        before, expect = len(self.faults), self.expect
+        self.known(raw, LEVEL_KEYS, f"{where}: ")
         score, word, value = raw.get("score"), raw.get("word"), raw.get("value", raw.get("score"))
-        if (score is None) == (word is None):
-            self.faults.append(f"{where}: expected either a score or a word")
-        if score is not None and (isinstance(score, bool) or not isinstance(score, int)):
-            self.faults.append(f"{where}.score: expected a whole number{_got(score)}")
-        if word is not None and (not isinstance(word, str) or not word.strip() or word.isdigit()):
-            self.faults.append(f"{where}.word: expected a word, in quotes if yes or no{_got(word)}")
-        if score is not None and "value" in raw:
-            self.faults.append(f"{where}: a score is its own value")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
-            self.faults.append(f"{where}.value: expected a number{_got(value)}")
         means, name, also = raw.get("means"), raw.get("name", ""), raw.get("also", [])
-        if not isinstance(means, str) or not means.strip():
-            self.faults.append(f"{where}.means: expected text{_got(means)}")
-        if not isinstance(name, str):
-            self.faults.append(f"{where}.name: expected text{_got(name)}")
-        if not isinstance(also, list) or not all(isinstance(one, str) for one in also):
-            self.faults.append(f"{where}.also: expected a list of words, in quotes if yes or no")
+        expect((score is None) != (word is None), f"{where}: expected either a score or a word")
+        whole = score is None or (isinstance(score, int) and not isinstance(score, bool))
+        expect(whole, f"{where}.score: expected a whole number{_got(score)}")
+        worded = isinstance(word, str) and word.strip() and not word.isdigit()
+        words = f"{where}.word: expected a word, in quotes if yes or no{_got(word)}"
+        expect(word is None or worded, words)
+        expect(score is None or "value" not in raw, f"{where}: a score is its own value")
+        number = isinstance(value, int | float) and not isinstance(value, bool) and _finite(value)
+        expect(number, f"{where}.value: expected a number{_got(value)}")
+        meant = isinstance(means, str) and means.strip()
+        expect(meant, f"{where}.means: expected text{_got(means)}")
+        expect(isinstance(name, str), f"{where}.name: expected text{_got(name)}")
+        listed = isinstance(also, list) and all(isinstance(one, str) for one in also)
+        expect(listed, f"{where}.also: expected a list of words, in quotes if yes or no")
         if len(self.faults) > before:
             return None
         label = str(score) if word is None else str(word).strip()
@@ -360,18 +338,16 @@ class _Checking:
         given = self.raw.get("passes")
         if given is None:
             return max((level.value for level in levels), default=0.0)
-        for level in levels:
-            if str(given).lower() == level.label.lower():
-                return level.value
-        self.faults.append(f"passes: expected the score or word of a level{_got(given)}")
-        return 0.0
+        values = {level.label.lower(): level.value for level in reversed(levels)}
+        words = f"passes: expected the score or word of a level{_got(given)}"
+        self.expect(str(given).lower() in values, words)
+        return values.get(str(given).lower(), 0.0)
 
 
 def _finite(value: float) -> bool:
-    try:
+    with suppress(OverflowError):  # of a whole number that is too large for a float
         return math.isfinite(value)
-    except OverflowError:  # a whole number that is too large for a float
-        return False
+    return False
 
 
 def _got(value: Any) -> str:

@@ -144,9 +144,7 @@ def _number(match: re.Match[str]) -> float:
     return (-1.0 if sign in ("-", "−", "–") else 1.0) * float(digits.replace(",", "."))
 
 
-@cache
-def _reader(rubric: Rubric) -> Prose:
-    return _Levels(rubric)
+_reader = cache(_Levels)
 
 
 # JSON -------------------------------------------------------------------------------------------

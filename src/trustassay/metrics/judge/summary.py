@@ -78,23 +78,23 @@ def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summ
     """Return the figures over the judged answers, read once and in order."""
     expected: list[tuple[float, float]] = []
     panels: list[dict[str, tuple[float, float]]] = []
-    expected_units: list[int] = []
-    panel_units: list[int] = []
-
+    units: dict[str, list[int]] = {"expected": [], "panels": []}
     drawn: list[list[Any]] = []
 
     def read() -> Iterator[Assessment]:
         for one in assessments:
-            if one.error is None and len(drawn) < MOST_DRAWN and metric.by == "model":
+            yield one
+            if one.error is not None:
+                continue
+            if len(drawn) < MOST_DRAWN and metric.by == "model":
                 drawn.append(_drawn(metric, one))
             unit = -1 if one.unit is None else one.unit
-            if one.error is None and "expected_place" in one.parts:
+            if "expected_place" in one.parts:
                 expected.append((one.parts["expected_place"], one.parts["level_place"]))
-                expected_units.append(unit)
-            if one.error is None and (panel := _panel(one.parts)):
+                units["expected"].append(unit)
+            if panel := _panel(one.parts):
                 panels.append(panel)
-                panel_units.append(unit)
-            yield one
+                units["panels"].append(unit)
 
     figures = metric.figures
     found = summarised(metric.statistics, read(), metric.score_range)
@@ -103,18 +103,14 @@ def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summ
         if isinstance(statistic, Total):
             values[key] = _whole(values[key], key, found)
     if metric.by == "model":
-        _compare(found, metric, expected, np.array(expected_units, dtype=np.int64))
-        _compare_judges(found, metric, panels, np.array(panel_units, dtype=np.int64))
-    others = [key for key in values if key not in figures]
-    return Summary(
-        {key: values[key] for key in [k for k in figures if k in values] + others},
-        found.n,
-        found.failed,
-        found.intervals,
-        found.support,
-        {k: v for k, v in found.not_applicable.items() if k in values and values[k] is None},
-        metric.settings(),
-        found.without_interval,
+        _compare(found, metric, expected, np.array(units["expected"], dtype=np.int64))
+        _compare_judges(found, metric, panels, np.array(units["panels"], dtype=np.int64))
+    keys = dict.fromkeys((*(key for key in figures if key in values), *values))
+    absent = {k: v for k, v in found.not_applicable.items() if k in values and values[k] is None}
+    return replace(
+        Summary.of(found, metric.settings(), keys),
+        not_applicable=absent,
+        units={},
         details={"levels": _upwards(metric), "answers": drawn} if drawn else {},
     )
 
@@ -197,26 +193,20 @@ def _compare_judges(
     """Add each judge's severity, and how far the judges agree, where there are several."""
     names = list(dict.fromkeys(name for panel in panels for name in panel))[:MOST_JUDGES]
     whole = np.array([len(panel) == len(names) for panel in panels], dtype=bool)
-    for name in names if len(names) > 1 and whole.any() else ():
-        lower = np.array(
-            [
-                np.mean([mean for mean, _ in panel.values()]) - panel[name][0]
-                for panel, every in zip(panels, whole, strict=True)
-                if every
-            ]
-        )
+    full = [panel for panel in panels if len(panel) == len(names)]
+    means = np.array([np.mean([mean for mean, _ in panel.values()]) for panel in full])
+    for name in names if len(names) > 1 and full else ():
+        lower = means - np.array([panel[name][0] for panel in full])
         interval = severity_interval(lower, units[whole], metric.scale.range)
         found.put(f"severity {name}", float(lower.mean()), len(lower), interval)
     if len(names) < 2:
         return
-    order = np.array(list(metric.scale.values.values()))
+    order = list(metric.scale.values.values())
+    if not metric.scale.ordinal:  # values of categories may be equal; their places are not
+        order = [float(place) for place in range(len(order))]
     ratings: Floats = np.array(
         [[order[int(p[name][1])] if name in p else math.nan for p in panels] for name in names]
     )
-    if not metric.scale.ordinal:  # values of categories may be equal; their places are not
-        ratings = np.array(
-            [[p[name][1] if name in p else math.nan for p in panels] for name in names]
-        )
     scale: Scale = "ordinal" if metric.scale.ordinal else "nominal"
 
     def alpha(ratings: Floats, times: Floats) -> float | None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -103,11 +104,7 @@ class Asking:
         return len(self.judges) * len(self.orders)
 
     async def rounds(self, first: int, last: int) -> None:
-        """Ask the rounds from ``first`` to before ``last``, all at once.
-
-        Raises:
-            BackendError: a call failed; an empty reply is an unreadable vote instead.
-        """
+        """Ask the rounds from ``first`` to before ``last``, all at once."""
         calls = [
             self._vote(judge, order, number)
             for number in range(first, last)
@@ -264,24 +261,19 @@ def _schema(scale: Rubric) -> str:
     )
 
 
-FAULTS = ("none", "several", "outside", "empty")
+def labels_of(votes: Sequence[Vote]) -> list[str]:
+    """Return the labels that votes give; unreadable ones give none."""
+    return [vote.label for vote in votes if vote.label is not None]
 
 
 def values_of(options: JudgeOptions, votes: Sequence[Vote]) -> list[float]:
-    """Return the values of the levels that votes give; unreadable ones have none."""
-    return [options.scale.values[vote.label] for vote in votes if vote.label is not None]
+    """Return the values of the levels that votes give."""
+    return [options.scale.values[label] for label in labels_of(votes)]
 
 
-def level_of(options: JudgeOptions, votes: Sequence[Vote]) -> str:
-    """Return the level that most votes give, of which at least one can be read."""
-    labels = [vote.label for vote in votes if vote.label is not None]
-    return maths.majority(labels, options.scale.values)
-
-
-def parts_of(
-    options: JudgeOptions, asking: Asking, votes: Sequence[Vote], passing: maths.Passing
-) -> dict[str, float]:
+def parts_of(asking: Asking, votes: Sequence[Vote], passing: maths.Passing) -> dict[str, float]:
     """Return the parts; ``votes`` are those that can be read, 1 or more."""
+    options, judges = asking.options, asking.judges
     values = values_of(options, votes)
     parts: dict[str, float] = {
         "votes": len(votes),
@@ -298,44 +290,34 @@ def parts_of(
     for label in options.scale.values:
         if count := sum(vote.label == label for vote in votes):
             parts[f"votes:{label}"] = count
-    for fault in FAULTS:
+    for fault in PROBLEMS:
         if count := sum(vote.fault == fault for vote in asking.votes):
             parts[f"unreadable_{fault}"] = count
     if len(votes) > 1:
         parts["flip_rate"] = maths.flip_rate(passing)
     if told := [vote.expected for vote in votes if vote.expected is not None]:
         parts["expected_score"] = _mean(told)
-    parts |= _by_judge(options, asking, votes)
-    if spreads := list(_spreads(options, asking, votes)):
-        parts["sd"] = _mean(spreads)
-        parts["steady"] = int(max(spreads) == 0)
+    for judge in judges if len(judges) > 1 else ():
+        if own := [vote for vote in votes if vote.judge == judge]:
+            parts[f"mean:{judge}"] = _mean(values_of(options, own))
+            parts[f"place:{judge}"] = _place(options, own)
+    alike = [
+        [vote for vote in votes if (vote.judge, vote.order) == both]
+        for both in product(judges, asking.orders)
+    ]
+    spreads = [maths.spread(values_of(options, own)) for own in alike]
+    if known := [spread for spread in spreads if spread is not None]:
+        parts["sd"] = _mean(known)
+        parts["steady"] = int(max(known) == 0)
     sides = [values_of(options, [v for v in votes if v.order == o]) for o in asking.orders]
     if len(sides) > 1 and all(sides):
         parts["order_difference"] = _mean(sides[0]) - _mean(sides[1])
     return parts
 
 
-def _by_judge(options: JudgeOptions, asking: Asking, votes: Sequence[Vote]) -> dict[str, float]:
-    """Return each judge's mean and level, where there are several judges."""
-    parts: dict[str, float] = {}
-    for judge in asking.judges if len(asking.judges) > 1 else ():
-        if own := [vote for vote in votes if vote.judge == judge]:
-            parts[f"mean:{judge}"] = _mean(values_of(options, own))
-            parts[f"place:{judge}"] = _place(options, own)
-    return parts
-
-
-def _spreads(options: JudgeOptions, asking: Asking, votes: Sequence[Vote]) -> Iterator[float]:
-    """Yield the deviation of each judge in each order; single votes have none."""
-    for judge in asking.judges:
-        for order in asking.orders:
-            own = [vote for vote in votes if (vote.judge, vote.order) == (judge, order)]
-            if (spread := maths.spread(values_of(options, own))) is not None:
-                yield spread
-
-
 def _place(options: JudgeOptions, votes: Sequence[Vote]) -> int:
-    return list(options.scale.values).index(level_of(options, votes))
+    values = options.scale.values
+    return list(values).index(maths.majority(labels_of(votes), values))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -26,10 +26,8 @@ def outcome(first: str | None, swapped: str | None) -> Outcome:
     """Return what the choices in both orders say of the answer that was A in the first order.
 
     It wins or loses only if both choices are for the same answer. ``unsure``: a choice is C;
-    ``inconsistent``: both choices are for the same place; ``unreadable``: one is ``None``.
-
-    Raises:
-        ValueError: a choice that does not exist.
+    ``inconsistent``: both choices are for the same place; ``unreadable``: one is ``None``. A choice
+    that does not exist raises ValueError.
     """
     for choice in (first, swapped):
         if choice not in CHOICES:

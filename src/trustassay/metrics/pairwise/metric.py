@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from trustassay.assessment import Summarised, units_of
-from trustassay.capabilities import Message, Models
+from trustassay.capabilities import Message
 from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import (
@@ -59,8 +59,10 @@ class Verdict(EvidenceRow):
     @property
     def preferred(self) -> str:
         """Which answer was chosen, for the report."""
-        unread = "not sure" if self.choice == "C" else "unreadable"
-        return _MEANINGS.get((self.order, self.choice or ""), unread)
+        if self.choice not in ("A", "B"):
+            return "not sure" if self.choice == "C" else "unreadable"
+        own = (self.choice == "A") == (self.order == "answer first")
+        return "this answer" if own else "the other answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,62 +75,6 @@ class Other(EvidenceRow):
     by: Any
 
 
-@dataclass(frozen=True)
-class Asking:
-    """Asks the judge about two answers, ``temperature`` and ``max_tokens`` as of every call."""
-
-    models: Models
-    template: Prompt
-    temperature: float | None
-    max_tokens: int
-
-    async def both(self, sample: Sample, answer: str, other: str) -> tuple[Verdict, Verdict]:
-        """Return the verdicts with the answer read first, and with the other one read first.
-
-        Raises:
-            BackendError: a call failed; an empty reply is unreadable instead.
-            PromptError: the template uses a name that does not exist.
-        """
-        first = self._verdict(sample, "answer first", (answer, other), 0)
-        first_done, swapped_done = await all_of(
-            [first, self._verdict(sample, "other first", (other, answer), 1)]
-        )
-        return first_done, swapped_done
-
-    async def _verdict(
-        self, sample: Sample, order: str, texts: tuple[str, str], expected: int
-    ) -> Verdict:
-        prompt = self.template.filled(
-            question=sample.question,
-            first=texts[0],
-            second=texts[1],
-            fence=fence((sample.question, *texts)),
-            sample=sample,
-        )
-
-        async def ask(turns: Sequence[Message], name: str) -> tuple[int | None, str]:
-            reply = self.models.choose(
-                turns,
-                OPTIONS,
-                by="letter",
-                expected=expected,
-                role="judge",
-                temperature=self.temperature,
-                max_tokens=self.max_tokens,
-                prompt=name,
-                stand_in="AB"[expected],
-            )
-            choice = await unless_empty(reply)
-            return (choice.index, choice.reply) if choice else (None, "")
-
-        (index, said), again = await asked_twice(ask, prompt, self.template.name, _unread)
-        if again is None:
-            return Verdict(order, None if index is None else CHOICES[index], said[:KEPT])
-        if again[0] is None:  # the first reply says more of what is wrong
-            return Verdict(order, None, (said or again[1])[:KEPT], repaired=False)
-        return Verdict(order, CHOICES[again[0]], again[1][:KEPT], repaired=True)
-
-
 def _unread(read: tuple[int | None, str]) -> Unread | None:
     index, said = read
     if index is not None:
@@ -136,14 +82,6 @@ def _unread(read: tuple[int | None, str]) -> Unread | None:
     repair = shipped(__package__, "repair")
     words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
     return Unread(said, words, f"pairwise-{repair.name}")
-
-
-_MEANINGS = {
-    ("answer first", "A"): "this answer",
-    ("answer first", "B"): "the other answer",
-    ("other first", "A"): "the other answer",
-    ("other first", "B"): "this answer",
-}
 
 
 class Compared(NamedTuple):
@@ -163,10 +101,7 @@ class Compared(NamedTuple):
         return cls(other.other, by, rows.of(Verdict), rows.rest)
 
 
-_BEHIND = {
-    "win_rate": "questions that were won or lost",
-    "first_chosen": "questions with a choice",
-}
+_BEHIND = {"win_rate": "questions that were won or lost", "first_chosen": "questions with a choice"}
 """What a rate is of, where not of all questions that were read."""
 
 
@@ -240,6 +175,10 @@ class Pairwise(Metric):
     verdicts: ClassVar[Sequence[str]] = ("win", "unsure", "inconsistent", "unreadable", "loss")
     figures: ClassVar[Mapping[str, Figure]] = FIGURES
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        "the judge prefers the other answer, chooses by the order of the two, or gives no "
+        "choice that can be read"
+    )
 
     prompt: str | None = None
     temperature: float | None = 0.0
@@ -260,14 +199,19 @@ class Pairwise(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """Both answers have to be there."""
-        found = []
-        if not sample.answered:
-            found.append(Problem("response", "is missing or blank (expected an answer)"))
         other = sample.metadata.get(OTHER_RESPONSE)
-        if not isinstance(other, str) or not other.strip():
-            words = "is missing or blank (expected the answer to compare with)"
-            found.append(Problem(OTHER_RESPONSE, words))
-        return found
+        wanted = {
+            "response": (sample.answered, "an answer"),
+            OTHER_RESPONSE: (
+                isinstance(other, str) and other.strip(),
+                "the answer to compare with",
+            ),
+        }
+        return [
+            Problem(field, f"is missing or blank (expected {what})")
+            for field, (there, what) in wanted.items()
+            if not there
+        ]
 
     async def assess(self, context: Context) -> Assessment:
         """Ask in both orders; both replies stand in the evidence."""
@@ -276,15 +220,49 @@ class Pairwise(Metric):
         if not sample.answered or not isinstance(other, str):
             raise AssessmentError("one of the two answers is missing", "empty")
         if answer.split() == other.split():
-            return self._assessed(sample, other, None)
-        asking = Asking(context.models, self.template, self.temperature, self.max_tokens)
-        return self._assessed(sample, other, await asking.both(sample, answer, other))
+            return self._assessed(sample, other)
+        first = self._verdict(context, "answer first", (answer, other), 0)
+        swapped = self._verdict(context, "other first", (other, answer), 1)
+        return self._assessed(sample, other, await all_of([first, swapped]))
 
-    def _assessed(
-        self, sample: Sample, other: str, found: tuple[Verdict, Verdict] | None
-    ) -> Assessment:
-        """Say what two verdicts amount to; ``None`` of equal answers."""
-        choices = ("C", "C") if found is None else (found[0].choice, found[1].choice)
+    async def _verdict(
+        self, context: Context, order: str, texts: tuple[str, str], expected: int
+    ) -> Verdict:
+        """Ask about two texts, the first of which is read first; an empty reply is unreadable."""
+        sample = context.sample
+        prompt = self.template.filled(
+            question=sample.question,
+            first=texts[0],
+            second=texts[1],
+            fence=fence((sample.question, *texts)),
+            sample=sample,
+        )
+
+        async def ask(turns: Sequence[Message], name: str) -> tuple[int | None, str]:
+            reply = context.models.choose(
+                turns,
+                OPTIONS,
+                by="letter",
+                expected=expected,
+                role="judge",
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+                prompt=name,
+                stand_in="AB"[expected],
+            )
+            choice = await unless_empty(reply)
+            return (choice.index, choice.reply) if choice else (None, "")
+
+        (index, said), again = await asked_twice(ask, prompt, self.template.name, _unread)
+        if again is None:
+            return Verdict(order, None if index is None else CHOICES[index], said[:KEPT])
+        if again[0] is None:  # the first reply says more of what is wrong
+            return Verdict(order, None, (said or again[1])[:KEPT], repaired=False)
+        return Verdict(order, CHOICES[again[0]], again[1][:KEPT], repaired=True)
+
+    def _assessed(self, sample: Sample, other: str, found: Sequence[Verdict] = ()) -> Assessment:
+        """Say what two verdicts amount to; none of equal answers."""
+        choices = [one.choice for one in found] or ["C", "C"]
         result = outcome(*choices)
         reason = _REASONS[result].format(place="first" if choices[0] == "A" else "second")
         return Assessment(
@@ -296,33 +274,30 @@ class Pairwise(Metric):
             parts={
                 "first": CHOICES.index(choices[0]),
                 "swapped": CHOICES.index(choices[1]),
-                "equal": int(found is None),
+                "equal": int(not found),
             },
             evidence=[
-                one.to_json()
-                for one in (Other(other, sample.metadata.get(OTHER_MODEL)), *(found or ()))
+                one.to_json() for one in (Other(other, sample.metadata.get(OTHER_MODEL)), *found)
             ],
         )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and what the order of the answers did."""
-        n = failed = equal = 0
+        equal, found = 0, Summarised()
         sums = RowSums(16)  # the table of each question as a row
         for one in assessments:
-            n += 1
-            failed += one.error is not None
+            found.n += 1
+            found.failed += one.error is not None
             if one.error is None:
                 row = np.zeros((1, 16))
                 row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
                 sums.add(row, units_of([one]))
                 equal += int(one.parts["equal"])
-        table = sums.total.reshape(4, 4)
+        table, by_key = sums.total.reshape(4, 4), rates(sums)
         counts = maths.outcomes(table)
-        found = Summarised(n=n, failed=failed)
         totals = {str(name): count for name, count in counts.items()}
         totals |= {"wins": counts["win"], "losses": counts["loss"]}
         totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
-        by_key = rates(sums)
         for key in FIGURES:
             if (rate := by_key.get(key)) is None:
                 found.put(key, totals[key], sums.n)
@@ -330,14 +305,6 @@ class Pairwise(Metric):
                 interval = rate.interval or rate.why or None
                 found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
         return Summary.of(found, self.settings(), FIGURES)
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            "the judge prefers the other answer, chooses by the order of the two, or gives no "
-            "choice that can be read"
-        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what a reader should look at."""

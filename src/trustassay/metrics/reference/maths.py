@@ -43,10 +43,7 @@ def mean_log_probability(tokens: Sequence[float]) -> float:
     """Return the mean of tokens' natural log-probabilities, log p(y | x) / |y|.
 
     This is BARTScore (Yuan et al. 2021, eq. 2) and GPTScore (Fu et al. 2023, eq. 1) with the same
-    weight 1 / |y| for each token.
-
-    Raises:
-        ValueError: there is no token.
+    weight 1 / |y| for each token. Without a token it raises ValueError.
     """
     if not tokens:
         raise ValueError("a text without tokens has no mean log-probability")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, install
@@ -24,7 +24,7 @@ from trustassay.metrics.reference import maths
 from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.parts import PARTS, Family, Form
 from trustassay.prompts import Prompt, shipped
-from trustassay.sample import Document, Sample
+from trustassay.sample import Sample
 from trustassay.token_matching import greedy_match
 
 DEBIAN = Path("/usr/share/wordnet")
@@ -54,11 +54,7 @@ def wordnet_folder() -> Any | None:
 
 @cache
 def wordnet() -> Any:
-    """Return NLTK's reader of WordNet.
-
-    Raises:
-        LookupError: WordNet is not installed.
-    """
+    """Return NLTK's reader of WordNet; raises LookupError if it is not installed."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class Reader(WordNetCorpusReader):  # type: ignore[misc]
@@ -85,94 +81,81 @@ Recipe = Literal["default", "trustscore-paper"]
 Columns = Mapping[str, Sequence[float]]
 """Of each part, the value against each gold answer."""
 
-_PACKAGES: Mapping[Family, tuple[str, str]] = {
-    "bleu": ("sacrebleu", "sacrebleu"),
-    "rouge_l": ("rouge_score", "rouge-score"),
-    "meteor": ("nltk", "nltk"),
-    "chrf": ("sacrebleu", "sacrebleu"),
+_MODULES: Mapping[Family, str] = {
+    "bleu": "sacrebleu",
+    "rouge_l": "rouge_score",
+    "meteor": "nltk",
+    "chrf": "sacrebleu",
 }
-"""By family the module that it needs, and its name on PyPI."""
+"""By family the module that it needs."""
+
+
+class Compared(NamedTuple):
+    """An answer with the gold answers, and how it is compared with them."""
+
+    answer: str
+    golds: Sequence[str]
+    question: str
+    aggregate: Aggregate
+    recipe: Recipe
+
+    def how(self, name: str) -> Aggregate:
+        """Return the aggregate of a part; the paper's recipe has its own for those it knows."""
+        if self.recipe == "trustscore-paper":
+            if name == "em":
+                return "best"
+            if PARTS[name].family in ("rouge_l", "meteor"):
+                return "first"
+        return self.aggregate
 
 
 def missing(part: str, recipe: Recipe) -> str | None:
     """Return what a part needs that is not installed, and how to get it."""
     family = PARTS[part].family
     paper_bleu = family == "bleu" and recipe == "trustscore-paper"
-    needed = ("nltk", "nltk") if paper_bleu else _PACKAGES.get(family)
-    if needed and find_spec(needed[0]) is None:
-        return f"{part} needs {needed[1]}: {install('reference')}"
+    needed = "nltk" if paper_bleu else _MODULES.get(family)
+    if needed and find_spec(needed) is None:
+        return f"{part} needs {needed.replace('_', '-')}: {install('reference')}"
     if family == "meteor" and wordnet_folder() is None:
         return f"{part}: {ADVICE}"
     return None
 
 
-def lexical_parts(
-    names: Sequence[str],
-    answer: str,
-    golds: Sequence[str],
-    question: str,
-    aggregate: Aggregate,
-    recipe: Recipe,
-) -> dict[str, float]:
+def lexical_parts(names: Sequence[str], given: Compared) -> dict[str, float]:
     """Return the lexical ones among ``names`` for an answer and its gold answers.
 
-    BLEU by ``best`` takes all gold answers as its references at once, as it defines. The paper's
-    recipe has an aggregate of its own for each of the parts that it knows.
+    BLEU by ``best`` takes all gold answers as its references at once, as it defines.
     """
-    columns = per_gold(names, answer, golds, question, aggregate, recipe)
-    found = {}
+    columns, found = per_gold(names, given), {}
     for name in names:
-        family = PARTS[name].family
         if name in columns:
-            found[name] = maths.aggregated(columns[name], _how(name, aggregate, recipe))
-        elif family == "bleu":
+            found[name] = maths.aggregated(columns[name], given.how(name))
+        elif PARTS[name].family == "bleu":
             order = int(name[-1])
-            if recipe == "trustscore-paper":
-                found[name] = _paper_bleu(answer, golds, order)
-            elif aggregate == "best":
-                found[name] = _bleu(answer, golds, order)
+            if given.recipe == "trustscore-paper":
+                found[name] = _paper_bleu(given.answer, given.golds, order)
+            elif given.aggregate == "best":
+                found[name] = _bleu(given.answer, given.golds, order)
             else:
-                values = [_bleu(answer, [gold], order) for gold in golds]
-                found[name] = maths.aggregated(values, aggregate)
+                values = [_bleu(given.answer, [gold], order) for gold in given.golds]
+                found[name] = maths.aggregated(values, given.aggregate)
     return found
 
 
-def per_gold(
-    names: Sequence[str],
-    answer: str,
-    golds: Sequence[str],
-    question: str,
-    aggregate: Aggregate,
-    recipe: Recipe,
-) -> Columns:
+def per_gold(names: Sequence[str], given: Compared) -> Columns:
     """Return the value of each lexical part against each gold answer, or the first alone where no
     other counts; BLEU has none.
     """
     columns: dict[str, list[float]] = {}
     for family in dict.fromkeys(PARTS[name].family for name in names):
-        measure = _MEASURES.get(family)
-        if measure is None:
+        if (measure := _MEASURES.get(family)) is None:
             continue
         own = [name for name in names if PARTS[name].family == family]
-        alone = all(_how(name, aggregate, recipe) == "first" for name in own)
-        counted = golds[:1] if alone else golds
-        rows = [measure(answer, gold, question, recipe) for gold in counted]
+        alone = all(given.how(name) == "first" for name in own)
+        counted = given.golds[:1] if alone else given.golds
+        rows = [measure(given.answer, gold, given.question, given.recipe) for gold in counted]
         columns |= {name: [row[name] for row in rows] for name in own}
     return columns
-
-
-_PAPER_AGGREGATE: Mapping[str, Aggregate] = {
-    "em": "best",
-    "rouge_l": "first",
-    "rouge_l_precision": "first",
-    "rouge_l_recall": "first",
-    "meteor": "first",
-}
-
-
-def _how(name: str, aggregate: Aggregate, recipe: Recipe) -> Aggregate:
-    """Return the aggregate of a part; the paper's recipe has one of its own for those it knows."""
-    return _PAPER_AGGREGATE.get(name, aggregate) if recipe == "trustscore-paper" else aggregate
 
 
 @lru_cache(maxsize=4096)
@@ -196,7 +179,7 @@ def _tokens(answer: str, gold: str, question: str, _: Recipe) -> Mapping[str, fl
 
 
 def _rouge_l(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
-    found = _rouge_scorer().score(gold, answer)["rougeL"]
+    found = _scorer("rouge_l").score(gold, answer)["rougeL"]
     return {
         "rouge_l": float(found.fmeasure),
         "rouge_l_precision": float(found.precision),
@@ -212,7 +195,7 @@ def _meteor(answer: str, gold: str, _: str, recipe: Recipe) -> Mapping[str, floa
 
 
 def _chrf(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
-    return {"chrf": _share(_chrf_scorer().sentence_score(answer, [gold]).score)}
+    return {"chrf": _share(_scorer("chrf").sentence_score(answer, [gold]).score)}
 
 
 _MEASURES: Mapping[Family, Callable[[str, str, str, Recipe], Mapping[str, float]]] = {
@@ -224,7 +207,7 @@ _MEASURES: Mapping[Family, Callable[[str, str, str, Recipe], Mapping[str, float]
 
 
 def _bleu(answer: str, golds: Sequence[str], order: int) -> float:
-    return _share(_bleu_scorer(order).sentence_score(answer, list(golds)).score)
+    return _share(_scorer("bleu", order).sentence_score(answer, list(golds)).score)
 
 
 def _share(percentage: float) -> float:
@@ -244,32 +227,20 @@ def _paper_bleu(answer: str, golds: Sequence[str], order: int) -> float:
 
 
 @cache
-def _bleu_scorer(order: int) -> Any:
-    from sacrebleu.metrics import BLEU
+def _scorer(family: Family, order: int = 0) -> Any:
+    if family == "rouge_l":
+        from rouge_score.rouge_scorer import RougeScorer
 
-    return BLEU(effective_order=True, max_ngram_order=order)
+        return RougeScorer(["rougeL"], use_stemmer=False)
+    from sacrebleu.metrics import BLEU, CHRF
 
-
-@cache
-def _chrf_scorer() -> Any:
-    from sacrebleu.metrics import CHRF
-
-    return CHRF()
-
-
-@cache
-def _rouge_scorer() -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
-
-    return RougeScorer(["rougeL"], use_stemmer=False)
+    return CHRF() if family == "chrf" else BLEU(effective_order=True, max_ngram_order=order)
 
 
 @cache
 def _word_tokenizer(recipe: Recipe) -> Any:
-    """Return NLTK's word tokenizer; the paper's as it was in NLTK 3.8.1, which it used.
-
-    Until then dashes parted no words, and an opening quote stayed with a word of two letters or
-    more.
+    """Return NLTK's word tokenizer; the paper's as it was in NLTK 3.8.1, where dashes parted no
+    words, and an opening quote stayed with a word of two letters or more.
     """
     from nltk.tokenize import NLTKWordTokenizer
 
@@ -327,9 +298,8 @@ class Likelihoods:
     async def parts(self, form: Form, golds: Sequence[str]) -> dict[str, list[float]]:
         """Return the parts of a form: against each gold answer for ``ref``, else one value.
 
-        Raises:
-            AssessmentError: the answer is blank, there is nothing to be conditioned on, or the
-                run's models do not say which of them is to be asked.
+        Raises AssessmentError if the answer is blank, there is nothing to be conditioned on, or the
+        run's models do not say which of them is to be asked.
         """
         if not self.answer.strip():
             raise AssessmentError("the response is blank: no likelihood", "empty")
@@ -367,7 +337,10 @@ class Likelihoods:
 
     def _prompt(self, form: Form, text: str = "") -> str:
         """Return what the likelihood is conditioned on."""
-        passages = [_shown(one) for one in (self.sample.documents or ())[: self.passages]]
+        passages = [
+            ": ".join(filter(None, (one.title.strip(), one.text.strip())))
+            for one in (self.sample.documents or ())[: self.passages]
+        ]
         if form == "evid" and not passages:
             raise AssessmentError(f"{self.family}_evid: the sample has no passage")
         question = self.sample.question.strip()
@@ -378,16 +351,8 @@ class Likelihoods:
         return prompt.filled(text=text.strip(), question=question, passages=passages) + "\n"
 
 
-def _shown(document: Document) -> str:
-    return ": ".join(filter(None, (document.title.strip(), document.text.strip())))
-
-
 @cache
 def prompt_of(form: Form, folder: str | None) -> Prompt:
-    """Return GPTScore's prompt for a form, from a folder of the user's or ours.
-
-    Raises:
-        PromptError, OSError: it cannot be read.
-    """
+    """Return GPTScore's prompt for a form, from a folder of the user's (as :func:`shipped`)."""
     name = f"gptscore-{form}"
     return shipped(__package__, name, None if folder is None else Path(folder) / f"{name}.jinja")

@@ -122,10 +122,11 @@ class Reference(Metric):
 
     def _forms(self) -> dict[str, list[Any]]:
         """Return the forms of each family of likelihoods that are wanted."""
-        found: dict[str, dict[Any, None]] = {}
+        found: dict[str, list[Any]] = {}
         for part in self._of("bartscore", "gptscore"):
-            found.setdefault(part.family, {})[part.form] = None
-        return {family: list(forms) for family, forms in found.items()}
+            if part.form not in found.setdefault(part.family, []):
+                found[part.family].append(part.form)
+        return found
 
     @property
     def _reads_passages(self) -> bool:
@@ -167,13 +168,10 @@ class Reference(Metric):
         return dataclasses.replace(settled, score=settled.scored.name)
 
     def needs(self) -> Sequence[Need]:
-        """An embedder of tokens for BERTScore, judges for the likelihoods, both on this machine.
-
-        Raises:
-            BackendError: a part that was asked for by name needs a package or data.
+        """An embedder of tokens for BERTScore, judges for the likelihoods, both on this machine; a
+        part asked for by name that needs a package or data raises BackendError.
         """
-        named = self.chosen if self.parts != AUTO else [self.score] if self.score else []
-        for part in named:
+        for part in self.chosen if self.parts != AUTO else filter(None, [self.score]):
             if words := measures.missing(part, self.recipe):
                 raise BackendError(f"{self.name}: {words}")
         found = []
@@ -202,8 +200,8 @@ class Reference(Metric):
         context.limits.count("pairs of words of an answer and a gold answer", pairs)
         by_models = await self._by_models(sample, models, golds)
         work = TextWork.on(sample)
-        given = answer, golds, sample.question, self.aggregate, self.recipe
-        found = await work(measures.lexical_parts, self.chosen, *given)
+        given = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
+        found = await work(measures.lexical_parts, self.chosen, given)
         found |= {
             name: maths.aggregated(values, self.aggregate) for name, values in by_models.items()
         }
@@ -213,7 +211,7 @@ class Reference(Metric):
         score = value if part.bounds else math.exp(value)
         rows = by_models.get(part.name)
         if not rows:
-            rows = (await work(measures.per_gold, [part.name], *given)).get(part.name, ())
+            rows = (await work(measures.per_gold, [part.name], given)).get(part.name, ())
         own = rows if part.needs_gold else ()  # the first alone may have one
         row_of = gold_row(part.name)
         evidence = [row_of(*row).to_json() for row in zip_longest(golds, own)]

@@ -64,10 +64,8 @@ def selected(text: str) -> tuple[str, ...]:
     """Return the parts that a text names, in the order of :data:`PARTS`.
 
     Names are joined by ``+``: of a part, of a family (``rouge_l`` is all three, ``bartscore`` all
-    forms, ``bartscore_ref`` the three of that form), or ``lexical``.
-
-    Raises:
-        UnknownNameError: a name that nothing has.
+    forms, ``bartscore_ref`` the three of that form), or ``lexical``. A name that nothing has raises
+    UnknownNameError.
     """
     known: dict[str, set[str]] = {"lexical": set(LEXICAL), **{name: {name} for name in PARTS}}
     for part in PARTS.values():

@@ -75,6 +75,10 @@ class TrustScore(ConsistencyOptions):
         },
     }
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    line: ClassVar[str] = (
+        "the facts contradict it, the model does not keep to it, or one of both could not be "
+        "assessed (Table 3 of the paper)"
+    )
     verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in maths.TABLE)
 
     fact_by: Literal["entailer", "model"] = "entailer"
@@ -108,21 +112,16 @@ class TrustScore(ConsistencyOptions):
     @cached_property
     def consistency(self) -> Consistency:
         """The part that asks the model."""
-        names = [f.name for f in dataclasses.fields(ConsistencyOptions)]
-        return Consistency(**{name: getattr(self, name) for name in names})
+        options = dataclasses.fields(ConsistencyOptions)
+        return Consistency(**{f.name: getattr(self, f.name) for f in options})
 
     @cached_property
     def factcheck(self) -> FactCheck:
         """The part that looks at evidence."""
+        names = [f.name for f in dataclasses.fields(FactCheck)]
+        own = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
         return FactCheck(
-            k=self.k,
-            by=self.fact_by,
-            threshold=self.threshold,
-            rule=self.rule,
-            statement=self.statement,
-            hypothesis=self.hypothesis,
-            prompt=self.fact_prompt,
-            max_tokens=self.fact_max_tokens,
+            **{name: getattr(self, mine) for name, mine in zip(names, own, strict=True)}
         )
 
     @property
@@ -134,14 +133,13 @@ class TrustScore(ConsistencyOptions):
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
         found = read_figures(__package__)
-        if self.claims:
-            return {
-                key: replace(one, explanation=f"{one.explanation}; of its weakest claim")
-                if one.group == "verdicts"
-                else one
-                for key, one in found.items()
-            }
-        return {key: one for key, one in found.items() if key not in _OF_CLAIMS}
+        if not self.claims:
+            return {key: one for key, one in found.items() if key not in _OF_CLAIMS}
+        words = {"verdicts": "; of its weakest claim"}
+        return {
+            key: replace(one, explanation=one.explanation + words.get(one.group, ""))
+            for key, one in found.items()
+        }
 
     def needs(self) -> Sequence[Need]:
         """What its parts need."""
@@ -191,7 +189,7 @@ class TrustScore(ConsistencyOptions):
             context.sample.response or "",
             None,
             PartRow.of(facts),
-            None if kept is None else PartRow.of(kept),
+            PartRow.of(kept) if kept else None,
             reason="",
         )
         verdict = cast("Verdict | None", facts.verdict)
@@ -199,8 +197,9 @@ class TrustScore(ConsistencyOptions):
             if part is not None and part.verdict is None:
                 left_open = verdict and kept is not None and kept.parts.get("checks")
                 bounds = [*maths.bounds(verdict)] if verdict and left_open else None
+                said = part.reason.removeprefix("not assessable: ")
                 return replace(
-                    row, bounds=bounds, reason=f"{part.metric} is {_not_assessable(part)}"
+                    row, bounds=bounds, reason=f"{part.metric} is not assessable: {said}"
                 )
         assert kept is not None and verdict is not None
         consistent = kept.verdict == "consistent"
@@ -238,30 +237,19 @@ class TrustScore(ConsistencyOptions):
             "claims_assessable": float(len(known)),
             **_left_open(rows),
         }
-        if place is None:
-            reason = f"not assessable: of {len(rows)} claims none is; {rows[0].reason}"
-            evidence = [row.to_json() for row in rows]
-            return Assessment(
-                sample.id, self.name, None, reason=reason, parts=parts, evidence=evidence
-            )
-        weakest = rows[place]
-        reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
+        verdict, reason = None, f"not assessable: of {len(rows)} claims none is; {rows[0].reason}"
+        if place is not None:
+            parts["weakest"], verdict = rows[place].score or 0.0, rows[place].verdict
+            reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
+            reason += f" ({rows[place].reason})"
         return Assessment(
             sample.id,
             self.name,
             maths.mean(known),
-            verdict=weakest.verdict,
-            reason=f"{reason} ({weakest.reason})",
-            parts={**parts, "weakest": weakest.score or 0.0},
-            evidence=[replace(row, weakest=row is weakest).to_json() for row in rows],
-        )
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return (
-            "the facts contradict it, the model does not keep to it, or one of both could not be "
-            "assessed (Table 3 of the paper)"
+            verdict=verdict,
+            reason=reason,
+            parts=parts,
+            evidence=[replace(row, weakest=n == place).to_json() for n, row in enumerate(rows)],
         )
 
     def problem(self, assessment: Assessment) -> str | None:
@@ -271,14 +259,8 @@ class TrustScore(ConsistencyOptions):
         if assessment.score is None:
             return assessment.reason
         verdict, _, kept = (assessment.verdict or "").partition(", ")
-        held = [
-            words
-            for found, words in (
-                (verdict == "contradict", "the facts contradict it"),
-                (kept == "inconsistent", "the model does not keep to it"),
-            )
-            if found
-        ]
+        held = ["the facts contradict it"] * (verdict == "contradict")
+        held += ["the model does not keep to it"] * (kept == "inconsistent")
         if not held:
             return None
         if not self.claims:
@@ -306,8 +288,3 @@ def _left_open(rows: Sequence[Row]) -> dict[str, float]:
     if checks := sum(parts.get("checks", 0) for parts in kept):
         found["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
     return found
-
-
-def _not_assessable(part: Assessment) -> str:
-    reason = part.reason
-    return reason if reason.startswith("not assessable") else f"not assessable: {reason}"

@@ -1,0 +1,134 @@
+"""Writes ``results/tables.md`` from the JSON files beside it: the tables that pages link to.
+
+python -m benchmarks.tables        # write it (also by make figures)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.results import FOLDER
+
+PAGE = FOLDER / "tables.md"
+Table = tuple[Sequence[str], Sequence[Sequence[Any]]]
+"""The names of the columns, and the rows."""
+_HEAD = """\
+# Measured figures, by file
+
+Made from the JSON files of this folder by `python -m benchmarks.tables`. Each table names the file
+and the command that measured it.
+"""
+
+
+def page() -> str:
+    """Return the page as Markdown."""
+    return "\n".join([_HEAD, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for title, name, tables in (
+        ("Embedded entailer: agreement with people", "entailer", _entailer),
+        ("Speed of a large answer on one core", "capacity", _capacity),
+        ("The service", "serving", _serving),
+        ("Ray and the local engine", "scaling", _scaling),
+        ("Labels that a plan saves", "labelling", _labelling),
+        ("How often a gate notices", "gate", _gate),
+        ("Answers taken for the wrong language", "languages", _languages),
+        ("Sets of answers called unstable by gamma", "stability", _stability),
+    ):
+        record = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        yield f"## {title}\n"
+        about = [record["date"], f"`{record['command']}`", record.get("data"), record.get("source")]
+        yield f"`{name}.json`: {'; '.join(str(one).rstrip('.') for one in about if one)}.\n"
+        for columns, rows in tables(record.get("figures", record)):
+            yield "\n".join(_lines(columns, rows)) + "\n"
+
+
+def _lines(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield "| --- " * len(columns) + "|"
+    for row in rows:
+        yield f"| {' | '.join('' if cell is None else str(cell) for cell in row)} |"
+
+
+def _entailer(record: Mapping[str, Any]) -> Iterator[Table]:
+    keys = [key for key in record["sets"][0] if key != "set"]
+    titles = [key.replace("_", " ") for key in keys]
+    yield ["set", *titles], [[one["set"], *(one[key] for key in keys)] for one in record["sets"]]
+    kinds = record["near_copies"]["kinds"]
+    rows = [[one["kind"], one["supported"], one["others"]] for one in kinds]
+    yield ["near copies of the kind", "supported ones that pass 0.5", "others that pass"], rows
+
+
+def _capacity(figures: Mapping[str, Any]) -> Iterator[Table]:
+    yield (
+        ["entailer", "cores", "answers a second, three runs"],
+        [[figures["version_of_entailer"], figures["cores"], figures["answers_a_second"]]],
+    )
+
+
+def _serving(figures: Mapping[str, Any]) -> Iterator[Table]:
+    keys = ("ms_a_sample", "cpu_ms_a_sample", "waits_ms_median", "waits_ms_99", "replies")
+    titles = [key.replace("_", " ") for key in keys]
+    for entailer, rows in figures.items():
+        cells = [[entailer, one["how"], *(one.get(key) for key in keys)] for one in rows]
+        yield ["entailer", "how", *titles], cells
+
+
+def _scaling(figures: Mapping[str, Any]) -> Iterator[Table]:
+    def of(key: str, engine: str) -> Any:
+        return figures[key][engine]
+
+    yield (
+        ["engine", "seconds", "answers a second", "with an endpoint: seconds", "a second"],
+        [
+            [
+                engine,
+                of("seconds", engine),
+                of("samples_a_second", engine),
+                of("seconds_endpoint", engine),
+                of("samples_a_second_endpoint", engine),
+            ]
+            for engine in figures["seconds"]
+        ],
+    )
+
+
+def _labelling(figures: Mapping[str, Any]) -> Iterator[Table]:
+    keys = list(figures["rows"][0])
+    titles = [key.replace("_", " ") for key in keys]
+    yield titles, [[one[key] for key in keys] for one in figures["rows"]]
+
+
+def _gate(figures: Mapping[str, Any]) -> Iterator[Table]:
+    sizes = [key for key in figures["rows"][0] if key.startswith("n=")]
+    columns = ["metric", "second run", *(f"{size}: pass, undecided, fail" for size in sizes)]
+    rows = [
+        [
+            one["metric"],
+            one["second run"],
+            *(
+                ", ".join(str(one[size][end]) for end in ("pass", "undecided", "fail"))
+                for size in sizes
+            ),
+        ]
+        for one in figures["rows"]
+    ]
+    yield columns, rows
+
+
+def _languages(figures: Mapping[str, Any]) -> Iterator[Table]:
+    rows = [[name, one["answers"], one["percent"]] for name, one in figures.items()]
+    yield ["what", "answers", "wrong, %"], rows
+
+
+def _stability(figures: Mapping[str, Any]) -> Iterator[Table]:
+    keys = ("differ", "of_ten", "median", "unstable", "unstable_at_paper")
+    titles = ["answers differ", "of ten", "median gamma", "unstable at 0.18, %", "at 0.05, %"]
+    yield titles, [[one[key] for key in keys] for one in figures["sets"]]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,95 @@
+"""Puts measured figures into pages, from the files that hold them.
+
+A page writes a figure as ``<!-- figure: FILE#KEY/KEY -->.923<!-- /figure -->``. FILE is a JSON file
+below the repository's root, or a name in ``benchmarks/results`` without ``.json``; ``measured`` is
+``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
+for the entry with that value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+MEASURED = ROOT / "src/trustassay/backends/weights/measured.json"
+RESULTS = ROOT / "benchmarks/results"
+IMAGES = ROOT / "docs/images"
+PICTURES = Path(__file__).with_name("pictures.json")
+"""Of each picture the entailer that it shows and its checksum, written by ``make pictures``."""
+_FIGURE = re.compile(
+    r"(<!-- figure: (?P<file>[\w./-]+)#(?P<keys>[^>]+?) -->)(?P<shown>[^<]*)(<!-- /figure -->)"
+)
+
+
+class NoFigureError(LookupError):
+    """A page names a figure that no file holds."""
+
+
+def value_of(file: str, keys: str) -> Any:
+    """Return the value that a marker names.
+
+    Raises:
+        NoFigureError: no file holds it.
+    """
+    path = MEASURED if file == "measured" else RESULTS / f"{file}.json"
+    path = ROOT / file if file.endswith(".json") else path
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+        for key in keys.split("/"):
+            if isinstance(value, list) and "=" in key:
+                field, _, wanted = key.partition("=")
+                value = next(one for one in value if str(one[field]) == wanted)
+            else:
+                value = value[int(key) if isinstance(value, list) else key]
+    except (LookupError, StopIteration, TypeError, ValueError, OSError) as error:
+        raise NoFigureError(f"no file holds the figure {file}#{keys}: {error!r}") from None
+    return value
+
+
+def shown(value: Any, before: str) -> str:
+    """Write a value with as many decimals as the page has now, and shares as ``.92``.
+
+    Of a text such as ``0.921 (0.901 to 0.937)`` the value alone where the page shows that alone.
+    """
+    if isinstance(value, str) and re.fullmatch(r"\.\d+", before):
+        value = float(value.split()[0])
+    if isinstance(value, float) and before.isdigit():
+        return f"{value:,.0f}"
+    if not isinstance(value, float):
+        return f"{value:,}" if isinstance(value, int) else str(value)
+    decimals = len(before.partition(".")[2]) or 3
+    text = f"{value:.{decimals}f}"
+    return text.removeprefix("0") if not before.startswith("0") else text
+
+
+def with_figures(text: str) -> str:
+    """Return a page with the figures of today's files.
+
+    Raises:
+        NoFigureError: the page names a figure that no file holds.
+    """
+
+    def figure(match: re.Match[str]) -> str:
+        value = shown(value_of(match["file"], match["keys"]), match["shown"])
+        return f"{match[1]}{value}{match[5]}"
+
+    return _FIGURE.sub(figure, text)
+
+
+def checksum(picture: Path) -> str:
+    """Return the checksum by which a picture is known."""
+    return hashlib.sha256(picture.read_bytes()).hexdigest()[:16]
+
+
+def old_pictures(entailer: str, images: Path = IMAGES) -> list[str]:
+    """Return the pictures that show another entailer, or that ``make pictures`` did not take."""
+    known = json.loads(PICTURES.read_text(encoding="utf-8"))
+    return [
+        path.name
+        for path in sorted(images.glob("*.png"))
+        if known.get(path.name) != {"entailer": entailer, "sha256": checksum(path)}
+    ]
