@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.serving import one_server, questions, server, uri
 from tests.llm_server import LlmServer
+from tests.support import FULL
 
 __all__ = ["one_server", "server"]
 
@@ -49,7 +50,10 @@ def stored(folder: Path) -> int:
     return found
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0])
+MOMENTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+
+
+@pytest.mark.parametrize("after_s", MOMENTS if FULL else MOMENTS[::2])
 def test_from_the_first_moment_on_it_is_a_sentence_and_130(
     server: LlmServer, tmp_path: Path, after_s: float
 ) -> None:
