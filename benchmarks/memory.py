@@ -50,10 +50,10 @@ def measure(source: Path, out: Path) -> dict[str, float]:
 def score(source: str, out: str) -> None:
     """Score in this process, and print the figures."""
     from trustassay.cli.main import app
-    from trustassay.runs import execute
+    from trustassay.runs import execute, results
 
     found: dict[str, float] = {}
-    write_results = execute.write_results
+    write_results = results.write_results
     started = time.perf_counter()
 
     def watched(*arguments: Any) -> None:
@@ -65,7 +65,7 @@ def score(source: str, out: str) -> None:
         found["ending_cpu_s"] = time.process_time() - cpu
         found["ending_mb"] = peak_mb()
 
-    execute.write_results = watched  # type: ignore[assignment]
+    execute.write_results = watched  # type: ignore[assignment, attr-defined]
     app(["score", source, "--entailer", "lexical", "--out", out], standalone_mode=False)
     print(json.dumps(found))
 

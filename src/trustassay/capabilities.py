@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.errors import UsageError
+from trustassay.errors import BackendError, UsageError
 
 T = TypeVar("T")
 Vectors = NDArray[np.float32]
@@ -203,10 +203,13 @@ class BatchLimits:
     """The maximum size of a batch: items, and tokens after padding to the longest item.
 
     The engine estimates four characters per token; ``tokens=None``: length is not limited.
+    order: how requests are put before batches are cut; by ``text`` where the model reads once
+    what requests one after another begin with, else by ``length``, which saves padding.
     """
 
     items: int = 256
     tokens: int | None = 8192
+    order: Literal["length", "text"] = "length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +265,11 @@ class LocalChatModel(Protocol):
 
     name: str
 
-    def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
-        """Answer each of the requests; raises :class:`BackendError`."""
+    def replies(self, requests: Sequence[ChatRequest]) -> Sequence[Reply | BackendError]:
+        """Answer each of the requests; raises :class:`BackendError`.
+
+        Of several, those that fail may have their error in the place of a reply.
+        """
 
 
 @runtime_checkable

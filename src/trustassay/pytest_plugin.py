@@ -22,8 +22,6 @@ from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
 
-__all__ = ["AssertTrust", "assert_trust", "trust_backends"]
-
 ITEMS, LINE = 20, 240
 """Pieces of evidence in a message, and characters of each."""
 

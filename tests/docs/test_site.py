@@ -1,6 +1,6 @@
 """The built site finds pages by what people type, and its tables fit a telephone.
 
-It is built by mkdocs, which ``make docs`` installs.
+It is built by mkdocs, which ``make docs`` and ``make nightly`` install.
 """
 
 from __future__ import annotations

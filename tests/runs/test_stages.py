@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,7 +16,8 @@ from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
 from trustassay.capabilities import Reply
-from trustassay.runs.fill import FilledSample, Outcome, Responses, StageModels, fill_samples, filled
+from trustassay.runs.execute import fill_samples
+from trustassay.runs.fill import FilledSample, Outcome, Responses, filled
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Document, Sample
 
@@ -38,8 +39,8 @@ def responses(gatherers: Client, style: str = "closed-book", repeat: int = 0) ->
     return Responses(Answering(style), gatherers.find("chat", "model").backend, repeat)
 
 
-def models(gatherers: Client) -> StageModels:
-    return cast(StageModels, SampleModels(gatherers))
+def models(gatherers: Client) -> SampleModels:
+    return SampleModels(gatherers)
 
 
 def told(

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.service.upstream import DONE, USAGE, chunk, chunks
 from trustassay.service.upstream import (
     Event,
-    OversizedStreamError,
     StreamedAnswers,
+    UpstreamError,
     events,
     has_text,
     without_choices,
@@ -88,9 +88,9 @@ def test_nothing_is_read_behind_the_end() -> None:
 
 
 def test_a_stream_and_its_events_are_bounded() -> None:
-    with pytest.raises(OversizedStreamError, match="more than 100 bytes"):
+    with pytest.raises(UpstreamError, match="more than 100 bytes"):
         read([STREAM], most=100)
-    with pytest.raises(OversizedStreamError, match="an event has"):
+    with pytest.raises(UpstreamError, match="an event has"):
         read([b"data: " + b"x" * 1_100_000, b"x" * 1_100_000])
 
 

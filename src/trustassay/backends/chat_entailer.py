@@ -3,7 +3,9 @@
     openai:MODEL[@BASE_URL][?repeats=N&max_tokens=N&prompt=FILE&...]
 
 Any URI of a chat model serves, behind ``chat:`` where another entailer has its scheme
-(``chat:hf:ID``, ``chat:python:MODULE:FUNCTION``).
+(``chat:hf:ID``, ``chat:python:MODULE:FUNCTION``). With ``by=odds``, as for ``gguf:`` unless it
+says ``by=words``, the model is asked two questions that are answered by yes or no, and the
+probabilities of the first token are read.
 """
 
 from __future__ import annotations
@@ -32,7 +34,13 @@ from trustassay.capabilities import (
     Reply,
     repair_turns,
 )
-from trustassay.errors import BackendError, CallError, UnknownNameError, UnparsedError
+from trustassay.errors import (
+    BackendError,
+    CallError,
+    UnknownNameError,
+    UnparsedError,
+    check_choices,
+)
 from trustassay.prompts import Prompt, PromptError, shipped
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
@@ -57,14 +65,18 @@ class Judging:
 
     repeats: how often, where it does not tell log-probabilities; with more than one at temperature
     1, and the probabilities are the shares of the verdicts. max_tokens: of a reply. prompt: file of
-    a template around ``premise`` and ``hypothesis``; ``None`` is the one that is here.
+    a template around ``premise`` and ``hypothesis``, and with odds ``contradicted``; ``None`` is
+    the one that is here. by: ``words`` of a reply, or ``odds`` of yes and no as its first token;
+    ``None`` is the model's own.
     """
 
     repeats: int = 1
     max_tokens: int = 128
     prompt: str | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
+        check_choices(self, by=("words", "odds"))
         for name in ("repeats", "max_tokens"):
             if getattr(self, name) < 1:
                 raise UnknownNameError(f"option {name} of an entailer: expected 1 or more")
@@ -91,7 +103,7 @@ def judging_of(uri: str) -> tuple[str, Judging]:
     found: dict[str, Any] = {}
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
-        if name == "prompt":
+        if name in ("prompt", "by"):
             found[name] = value
         elif name in ("repeats", "max_tokens"):
             if not value.isdecimal():
@@ -102,9 +114,9 @@ def judging_of(uri: str) -> tuple[str, Judging]:
     return model + ("?" + "&".join(kept) if kept else ""), Judging(**found)
 
 
-def entailment_prompt(file: str | None = None) -> Prompt:
+def entailment_prompt(file: str | None = None, by: str = "words") -> Prompt:
     """Return the prompt around a pair: that of a file, else the one that is here."""
-    return shipped(__package__, "entailment", file)
+    return shipped(__package__, "entailment" if by == "words" else "entailment_odds", file)
 
 
 class ChatEntailer:
@@ -130,15 +142,17 @@ class ChatEntailer:
         self.judging = judging or Judging()
         name, suffix = f"{scheme}{model.name}", self.judging.suffix
         self.name = name + (("&" if "?" in name else "?") + suffix if suffix else "")
+        own = "odds" if getattr(model, "tells_first_token", False) else "words"
+        self._by = self.judging.by or own
         try:
-            self.prompt.filled(premise="", hypothesis="")
+            self.prompt.filled(premise="", hypothesis="", contradicted=False)
         except (PromptError, OSError) as error:
             raise BackendError(f"{self.name}: {error}") from None
 
     @cached_property
     def prompt(self) -> Prompt:
         """The prompt around a pair."""
-        return entailment_prompt(self.judging.prompt)
+        return entailment_prompt(self.judging.prompt, self._by)
 
     def request(self, pair: tuple[str, str], repeat: int = 0) -> ChatRequest:
         """Return what is asked of one pair."""
@@ -160,6 +174,8 @@ class ChatEntailer:
             UnparsedError: no reply names a verdict.
             BackendError: the model was not asked, or did not answer.
         """
+        if self._by == "odds":
+            return await self._by_odds(pair, ask)
         first = await ask(self.request(pair))
         if found := entailment_by_tokens(first):
             return found
@@ -172,6 +188,37 @@ class ChatEntailer:
         numbers = range(1, self.judging.repeats)
         others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))
         return self._shares([first, *others])
+
+    def odds_request(self, pair: tuple[str, str], contradicted: bool) -> ChatRequest:
+        """Return the question about one pair that is answered by yes or no."""
+        premise, hypothesis = pair
+        return ChatRequest.of(
+            self.prompt.filled(premise=premise, hypothesis=hypothesis, contradicted=contradicted),
+            max_tokens=1,
+            logprobs=ALTERNATIVES,
+            prompt=self.prompt.name,
+            may_be_empty=True,
+            stand_in="No",
+        )
+
+    async def _by_odds(self, pair: tuple[str, str], ask: Ask) -> Entailment:
+        """Return the probabilities from those of yes and no as the first tokens of two replies.
+
+        With s for "is it all stated?" and c for "does the passage contradict it?", they are s,
+        (1 - s)(1 - c) and (1 - s)c. The prompts differ in their ends alone.
+        """
+        chances = []
+        for contradicted in (False, True):
+            reply = await ask(self.odds_request(pair, contradicted))
+            if (chance := yes_by_odds(reply)) is None:
+                words = "the model tells no probabilities of its first token"
+                if reply.logprobs:
+                    said = " ".join(reply.text.split())[:SHOWN]
+                    words = f"neither yes nor no is a likely first token; it begins with {said!r}"
+                raise UnparsedError(f"{self.name}: {words}")
+            chances.append(chance)
+        stated, false = chances
+        return Entailment(stated, (1 - stated) * (1 - false), (1 - stated) * false)
 
     def _shares(self, replies: Sequence[Reply]) -> Entailment:
         """Return the shares of the verdicts among the replies that name one, at least half."""
@@ -203,7 +250,9 @@ class ChatEntailer:
 
         async def ask(request: ChatRequest) -> Reply:
             if isinstance(model, LocalChatModel):
-                return as_read(model.replies([request])[0])
+                (reply,) = model.replies([request])
+                assert isinstance(reply, Reply)  # of a single request the error is raised
+                return as_read(reply)
             with suppress(TimeoutError):
                 async with room, asyncio.timeout(limits.timeout_s):
                     return as_read(await model.reply(request))
@@ -246,6 +295,22 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
     if total < ENOUGH or not math.isfinite(total) or _begun(token.token) != found.verdict:
         return None
     return Entailment(*(mass[verdict] / total for verdict in VERDICTS))
+
+
+def yes_by_odds(reply: Reply) -> float | None:
+    """Return the probability of yes against no as the first token of a reply.
+
+    ``None`` where the two have less than half of the probability, or none is told.
+    """
+    if not reply.logprobs:
+        return None
+    first = reply.logprobs[0]
+    mass = {"yes": 0.0, "no": 0.0}
+    for text, logprob in dict([(first.token, first.logprob), *first.alternatives]).items():
+        if (word := text.strip().lower()) in mass:
+            mass[word] += math.exp(min(logprob, 0.0))
+    total = sum(mass.values())
+    return mass["yes"] / total if total >= ENOUGH else None
 
 
 def _begun(token: str) -> Verdict | None:

@@ -108,11 +108,12 @@ def _kind_of_object(found: Any) -> str:
 
 
 def _chat(model: Any) -> str:
+    remark = f", takes {model.memory / 1e9:.1f} GB of memory" if hasattr(model, "memory") else ""
     if isinstance(model, LocalChatModel):
-        (reply,) = model.replies([REQUEST])
-    else:
-        reply = asyncio.run(_replied(model))
-    return f", without {', '.join(reply.dropped)}" if reply.dropped else ""
+        model.replies([REQUEST])
+        return remark
+    reply = asyncio.run(_replied(model))
+    return remark + (f", without {', '.join(reply.dropped)}" if reply.dropped else "")
 
 
 async def _replied(model: Any) -> Reply:

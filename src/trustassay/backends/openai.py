@@ -31,6 +31,13 @@ openai_address = partial(
 )
 
 
+ollama_address, llamafile_address = (
+    partial(Address.parse, name, base=f"http://127.0.0.1:{port}/v1", key="")
+    for name, port in (("ollama", 11434), ("llamafile", 8080))
+)
+"""Servers on one's own machine, unless the URI says otherwise."""
+
+
 def _endpoint(address: Address) -> HttpEndpoint:
     if (urlsplit(address.base).hostname or "").endswith(".azure.com"):
         return HttpEndpoint(address, "api-key")
@@ -64,9 +71,6 @@ class OpenAIChat(EndpointChat):
 
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
         """Return the parameters as OpenAI calls them."""
-        held: dict[str, Any] | None = None
-        if request.schema:
-            held = {"name": "reply", "strict": True, "schema": json.loads(request.schema)}
         return {
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
@@ -75,7 +79,7 @@ class OpenAIChat(EndpointChat):
             "n": request.n if request.n > 1 else None,
             "logprobs": True if request.logprobs is not None else None,
             "top_logprobs": request.logprobs or None,
-            "response_format": held and {"type": "json_schema", "json_schema": held},
+            "response_format": held_to(request.schema) if request.schema else None,
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,21 +89,10 @@ class OpenAIChat(EndpointChat):
 
     def read(self, found: Any) -> Reply:
         """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
-        first, *others = found["choices"]
-        text, finish = _text(first["message"]), first.get("finish_reason")
-        if not text and finish == "content_filter":
+        reply = reply_of(found)
+        if not reply.text and reply.finish == "content_filter":
             raise self.failed("blocked by the endpoint's content filter")
-        usage, message = found.get("usage"), first["message"]
-        told = message.get("reasoning_content") or message.get("reasoning")  # of open models
-        return Reply(
-            text,
-            finish if isinstance(finish, str) else None,
-            counted(usage, "prompt_tokens"),
-            counted(usage, "completion_tokens"),
-            tuple(_text(choice["message"]) for choice in others),
-            _logprobs(first.get("logprobs")),
-            reasoning=told if isinstance(told, str) and told else None,
-        )
+        return reply
 
 
 class OpenAIEmbedder(HttpBackend):
@@ -154,6 +147,26 @@ class BlockingEmbedder:
             await self._embedder.close()
 
 
+def reply_of(found: Any) -> Reply:
+    """Return the reply that the body of a chat completion holds.
+
+    Raises:
+        KeyError, TypeError, ValueError, IndexError, AttributeError: it holds none.
+    """
+    first, *others = found["choices"]
+    message, usage, finish = first["message"], found.get("usage"), first.get("finish_reason")
+    told = message.get("reasoning_content") or message.get("reasoning")  # of open models
+    return Reply(
+        _text(message),
+        finish if isinstance(finish, str) else None,
+        counted(usage, "prompt_tokens"),
+        counted(usage, "completion_tokens"),
+        tuple(_text(choice["message"]) for choice in others),
+        _logprobs(first.get("logprobs")),
+        reasoning=told if isinstance(told, str) and told else None,
+    )
+
+
 def _text(message: Mapping[str, Any]) -> str:
     """Return the words of a message: its content, its parts', or the refusal in its place."""
     content = message.get("content")
@@ -164,6 +177,12 @@ def _text(message: Mapping[str, Any]) -> str:
     if not isinstance(content, str):
         raise TypeError
     return content
+
+
+def held_to(schema: str) -> dict[str, Any]:
+    """Return the parameter that holds a reply to a JSON schema."""
+    named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
+    return {"type": "json_schema", "json_schema": named}
 
 
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:

@@ -9,8 +9,6 @@ imported when the scheme is used::
 
     @scheme("acme", kind="chat model", form="acme:MODEL", options={"region": str})
     def acme(model: str, region: str = "eu") -> ChatModel: ...
-
-Backends and their libraries are imported when they are loaded, so importing this module is cheap.
 """
 
 from __future__ import annotations
@@ -229,8 +227,7 @@ def takes_time(kind: str, choice: Any) -> bool:
 
 def price_provider(backend: str) -> str:
     """Return the provider in the table of published prices of a chat model's name; else ""."""
-    found = _SCHEMES.get(("chat model", _split(backend)[0]))
-    return found.price if found else ""
+    return getattr(_SCHEMES.get(("chat model", _split(backend)[0])), "price", "")
 
 
 def schemes(kind: str = "") -> list[Scheme]:
@@ -346,11 +343,9 @@ def _lazy(path: str) -> Callable[..., Any]:
 
 
 def _truth(text: str) -> bool:
-    if text in ("yes", "true", "1"):
-        return True
-    if text in ("no", "false", "0"):
-        return False
-    raise ValueError(text)
+    if text not in ("yes", "true", "1", "no", "false", "0"):
+        raise ValueError(text)
+    return text in ("yes", "true", "1")
 
 
 def _count(text: str) -> int:
@@ -389,27 +384,36 @@ for _kind, _path, _options, _needs in (
         models=r"[\w.-]+/[\w.-]+(\?|$)",
     )(_lazy(f"backends.{_path}"))
 
-for _name, _class, _price, _models in (
-    ("openai", "OpenAIChat", "openai", r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"),
-    ("anthropic", "AnthropicChat", "anthropic", "claude-"),
-    ("gemini", "GeminiChat", "google", "gemini-"),
+scheme(
+    "gguf",
+    kind="chat model",
+    form="gguf:FILE",
+    options={"template": str, "file": str}
+    | dict.fromkeys(("threads", "parallel", "context", "max_tokens"), _count),
+    target="a file, as in gguf:model.gguf",
+    needs={"xllamacpp": requirement("gguf")},
+    path="file",
+    slow=True,
+    models=r".*\.gguf$",
+)(_lazy("backends.gguf:GgufChat"))
+
+_GPT = r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"
+for _name, _kind, _path, _price, _models in (
+    ("openai", "chat model", "openai:OpenAIChat", "openai", _GPT),
+    ("anthropic", "chat model", "anthropic:AnthropicChat", "anthropic", "claude-"),
+    ("gemini", "chat model", "gemini:GeminiChat", "google", "gemini-"),
+    ("ollama", "chat model", "openai:OpenAIChat", "", ""),
+    ("llamafile", "chat model", "openai:OpenAIChat", "", ""),
+    ("openai", "embedder", "openai:OpenAIEmbedder", "", _GPT),
 ):
     scheme(
         _name,
-        kind="chat model",
+        kind=_kind,
         form=f"{_name}:MODEL",
-        address=_lazy(f"backends.{_name}:{_name}_address"),
+        address=_lazy(f"backends.{_path.partition(':')[0]}:{_name}_address"),
         price=_price,
         models=_models,
-    )(_lazy(f"backends.{_name}:{_class}"))
-
-scheme(
-    "openai",
-    kind="embedder",
-    form="openai:MODEL",
-    address=_lazy("backends.openai:openai_address"),
-    models=r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)",
-)(_lazy("backends.openai:OpenAIEmbedder"))
+    )(_lazy(f"backends.{_path}"))
 
 
 @scheme("replay", kind="chat model", form="replay:FILE", target="a file, as in replay:FILE")

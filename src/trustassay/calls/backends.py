@@ -57,10 +57,6 @@ class Backends:
             {place: one for place, one in self.held.items() if place.capability != name}
         )
 
-    def roles(self) -> set[str]:
-        """Return the roles that have a chat model."""
-        return {place.role for place in self.held if place.role}
-
     def named(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role, or of a capability's backends by its word."""
         return tuple(
@@ -105,22 +101,3 @@ def place_of(name: str, role: str = "", which: str = "") -> Place:
 def is_remote(backend: Any) -> bool:
     """Whether a backend is an endpoint: asked one call at a time, many at once."""
     return isinstance(backend, ChatModel) or any(hasattr(backend, name) for name in REMOTE_METHODS)
-
-
-def is_shared(backend: Any) -> bool:
-    """Whether other runs may take a backend's replies: an endpoint's, but not a function's."""
-    return is_remote(backend) and getattr(backend, "shared", True)
-
-
-def any_shared(backends: Backends) -> bool:
-    """Whether other runs may take the replies of any backend."""
-    return any(map(is_shared, backends.endpoints()))
-
-
-def paid_names(backends: Backends) -> list[str]:
-    """Return the names of those backends whose calls cost something: endpoints of models.
-
-    Those that have ``free = True`` are public services without tokens.
-    """
-    found = (one.name for one in backends.endpoints() if not getattr(one, "free", False))
-    return list(dict.fromkeys(found))

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from json.encoder import encode_basestring
+from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.calls.cache_key import Keys
-from trustassay.calls.marks import Elsewhere
-from trustassay.calls.store import Calls, CallStoreError, StoredCall
+from trustassay.calls.store import Calls, CallStoreError, Claimed, StoredCall
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError
@@ -30,74 +30,15 @@ Reply = TypeVar("Reply")
 class Codec(Generic[Item, Reply]):
     """How a capability's requests and replies are identified, stored and counted.
 
+    parts: the texts of a request.
     as_stored: a reply as its JSON will be read back, where that is known without reading it.
     """
 
-    parts: Callable[[Item], Sequence[str]]
     reply_to_json: Callable[[Reply], str]
     reply_from_json: Callable[[str], Reply]
+    parts: Callable[[Item], Sequence[str]] = lambda text: (str(text),)
     as_stored: Callable[[Reply, str], Reply | None] = lambda _, __: None
     tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
-
-
-def text_codec(
-    reply_to_json: Callable[[Reply], str], reply_from_json: Callable[[str], Reply]
-) -> Codec[str, Reply]:
-    """Return the codec of a capability whose request is one text."""
-    return Codec(lambda text: (text,), reply_to_json, reply_from_json)
-
-
-class Keeper(Generic[Item, Reply]):
-    """Turns the replies of one backend into rows and back, and stores them if there is a store.
-
-    Replies pass through their stored form, so that a reply from the store and a fresh one are the
-    same to the last digit.
-    """
-
-    def __init__(
-        self, capability: str, backend: str, codec: Codec[Item, Reply], store: Calls | None
-    ) -> None:
-        self.keys = Keys(capability, backend)
-        self._capability, self._backend = capability, backend
-        self._codec, self._store = codec, store
-
-    def read(self, text: str) -> Reply | None:
-        """Return a stored reply; ``None`` if it is damaged."""
-        try:
-            return self._codec.reply_from_json(text)
-        except Exception:
-            return None
-
-    def written(
-        self, key: bytes, parts: Sequence[str], reply: Reply, seconds: float
-    ) -> tuple[Reply, list[StoredCall]]:
-        """Return a reply as it will be read back, and its row."""
-        text = self._codec.reply_to_json(reply)
-        stored = self._codec.as_stored(reply, text)
-        if stored is None:
-            stored = self._codec.reply_from_json(text)
-        if not self._store:
-            return stored, []
-        request = f"[{', '.join(map(encode_basestring, parts))}]"
-        tokens = self._codec.tokens(reply)
-        row = (key, self._capability, self._backend, request, text, seconds, *tokens)
-        return stored, [StoredCall(*row)]
-
-    def store(self, parts: Sequence[list[StoredCall]]) -> list[Exception | None]:
-        """Store the calls of several batches; return what came of each.
-
-        All in one transaction; where one batch cannot be stored, the others still are.
-        """
-        try:
-            if self._store and any(parts):
-                self._store.add([row for rows in parts for row in rows])
-            return [None] * len(parts)
-        except (CallStoreError, DiskFullError) as error:  # the file is at fault, and not a call
-            return [error] * len(parts)
-        except Exception as error:
-            if len(parts) == 1:
-                return [BackendError(f"a reply could not be stored ({error})")]
-            return [failure for rows in parts for failure in self.store([rows])]
 
 
 CHARACTERS_PER_TOKEN = 4
@@ -107,6 +48,8 @@ PILE = 256
 """Calls to an endpoint that are begun together; the first of many need not wait for the last."""
 TOGETHER_S = 0.05
 """So long what an endpoint cannot take yet may wait to be looked up with what comes after it."""
+LOOK_EVERY_S = 0.1
+"""How often it is looked for the replies to what other processes ask."""
 REMEMBERED = 65_536
 """Replies kept in memory; with a store, older ones are read from there."""
 
@@ -152,6 +95,41 @@ Compute: TypeAlias = (
 )
 
 
+class _Elsewhere(Generic[Item, Reply]):
+    """Requests that another process is asking: looked for until they have come or are free.
+
+    ``settle`` is told of each request and of its reply, ``None`` if the other process has given
+    up; it looks at what ``look`` has found.
+    """
+
+    def __init__(
+        self,
+        look: Callable[[Sequence[bytes]], Claimed],
+        settle: Callable[[_Waiting[Item, Reply], str | None], None],
+    ) -> None:
+        self._look, self._settle = look, settle
+        self._waiting: dict[bytes, _Waiting[Item, Reply]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, request: _Waiting[Item, Reply]) -> None:
+        self._waiting[request.key] = request
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch())
+
+    def tasks(self) -> list[asyncio.Task[None]]:
+        return [self._task] if self._task else []
+
+    async def _watch(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                found, _, elsewhere = self._look(list(self._waiting))
+            except Exception:  # whoever asks for it again meets it and tells
+                found, elsewhere = {}, frozenset()
+            for key in [key for key in self._waiting if key not in elsewhere]:
+                self._settle(self._waiting.pop(key), found.get(key))
+
+
 class Batcher(Generic[Item, Reply]):
     """Stands between a metric's single requests and a backend that works on batches.
 
@@ -180,13 +158,13 @@ class Batcher(Generic[Item, Reply]):
     ) -> None:
         self.counts = Counts()
         self.backend = backend
-        self._keeper = Keeper(capability, backend, codec, store)
+        self._capability, self._keys = capability, Keys(capability, backend)
         self._compute, self._codec, self._store = compute, codec, store
         self._remote = remote
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._enough: Callable[[], int] = getattr(compute, "enough", lambda: sys.maxsize)
-        self._elsewhere = Elsewhere(store.look, self._settled) if store else None
+        self._elsewhere = _Elsewhere(store.look, self._settled) if store else None
         self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
@@ -202,7 +180,7 @@ class Batcher(Generic[Item, Reply]):
         """Return a future of the reply; raises :class:`BackendError` when awaited."""
         self.counts.requested += 1
         parts = self._codec.parts(item)
-        key = self._keeper.keys.of(parts)
+        key = self._keys.of(parts)
         future: asyncio.Future[Reply] = self._loop.create_future()
         if self._pump.done():
             future.cancel()
@@ -226,9 +204,9 @@ class Batcher(Generic[Item, Reply]):
 
     def look_up(self, item: Item, calls: Calls) -> tuple[bytes, Reply | None]:
         """Return the key of a request, and the reply to it among ``calls``; asks nothing."""
-        key = self._keeper.keys.of(self._codec.parts(item))
+        key = self._keys.of(self._codec.parts(item))
         stored = calls.peek(key)
-        return key, None if stored is None else self._keeper.read(stored)
+        return key, None if stored is None else self._reply_in(stored)
 
     async def close(self) -> None:
         """Stop working; a batch in progress is let finish, who still waits is told to give up.
@@ -289,7 +267,7 @@ class Batcher(Generic[Item, Reply]):
         if self._store and self._policy.once:
             pile = await self._answer_from_store(pile)
         if self._policy.sort:
-            pile.sort(key=lambda waiting: waiting.length)
+            pile.sort(key=attrgetter("parts" if self._limits.order == "text" else "length"))
         for batch in batches(pile, self._limits):
             if self._remote:
                 task = asyncio.create_task(self._called(batch))
@@ -315,7 +293,7 @@ class Batcher(Generic[Item, Reply]):
         for waiting in pile:
             text = known.found.get(waiting.key)
             if waiting.key in known.elsewhere:
-                self._elsewhere.add(waiting.key, waiting)
+                self._elsewhere.add(waiting)
             elif text is None or not self._read(waiting, text):
                 missing.append(waiting)
         self.counts.from_cache += known.taken
@@ -324,7 +302,7 @@ class Batcher(Generic[Item, Reply]):
     def _read(self, waiting: _Waiting[Item, Reply], text: str) -> bool:
         """Hand out a stored reply; say whether it was sound."""
         assert self._store
-        if (reply := self._keeper.read(text)) is None:
+        if (reply := self._reply_in(text)) is None:
             self._store.remove({waiting.key: text})  # for what is replied now to take its place
             return False
         self.counts.from_store += 1
@@ -389,7 +367,7 @@ class Batcher(Generic[Item, Reply]):
 
     def _save(self) -> None:
         unsaved, self._unsaved = self._unsaved, []
-        failures = self._keeper.store([rows for *_, rows in unsaved])
+        failures = self._stored([rows for *_, rows in unsaved])
         if self._store:
             self._store.end([waiting.key for batch, *_ in unsaved for waiting in batch])
         for (batch, results, _), failure in zip(unsaved, failures, strict=True):
@@ -421,12 +399,48 @@ class Batcher(Generic[Item, Reply]):
             if isinstance(reply, BaseException):
                 results.append(reply)
                 continue
-            stored, row = self._keeper.written(
-                waiting.key, waiting.parts, reply, seconds / len(batch)
-            )
+            stored, row = self._written(waiting, reply, seconds / len(batch))
             results.append(stored)
             rows += row
         return results, rows
+
+    def _reply_in(self, text: str) -> Reply | None:
+        """Return a stored reply; ``None`` if it is damaged."""
+        try:
+            return self._codec.reply_from_json(text)
+        except Exception:
+            return None
+
+    def _written(
+        self, waiting: _Waiting[Item, Reply], reply: Reply, seconds: float
+    ) -> tuple[Reply, list[StoredCall]]:
+        """Return a reply as it will be read back, as one from a store is, and its row."""
+        text = self._codec.reply_to_json(reply)
+        stored = self._codec.as_stored(reply, text)
+        if stored is None:
+            stored = self._codec.reply_from_json(text)
+        if not self._store:
+            return stored, []
+        request = f"[{', '.join(map(encode_basestring, waiting.parts))}]"
+        tokens = self._codec.tokens(reply)
+        row = (waiting.key, self._capability, self.backend, request, text, seconds, *tokens)
+        return stored, [StoredCall(*row)]
+
+    def _stored(self, parts: Sequence[list[StoredCall]]) -> list[Exception | None]:
+        """Store the calls of several batches; return what came of each.
+
+        All in one transaction; where one batch cannot be stored, the others still are.
+        """
+        try:
+            if self._store and any(parts):
+                self._store.add([row for rows in parts for row in rows])
+            return [None] * len(parts)
+        except (CallStoreError, DiskFullError) as error:  # the file is at fault, and not a call
+            return [error] * len(parts)
+        except Exception as error:
+            if len(parts) == 1:
+                return [BackendError(f"a reply could not be stored ({error})")]
+            return [failure for rows in parts for failure in self._stored([rows])]
 
     def _hand_out(self, batch: Batch[Item, Reply], results: Sequence[Any]) -> None:
         for waiting, result in zip(batch, results, strict=True):

@@ -23,7 +23,7 @@ from trustassay.calls.prices import Prices, Tokens
 from trustassay.calls.store import CallStore, Usage
 from trustassay.capabilities import ChatRequest, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, RunFolderError, UsageError
-from trustassay.files import named
+from trustassay.files import cut_unfinished, named
 
 
 class BudgetReachedError(BackendError):
@@ -165,7 +165,8 @@ class RequestCounter:
     def __init__(self, own: CallStore, path: Path, most: int | None = None) -> None:
         self._own, self._path, self._most = own, path, most
         self._failed: Counter[bytes] = Counter()
-        self._refused: dict[bytes, CallError] = {}
+        self.refused: dict[bytes, CallError] = {}
+        """What was refused before, or answered by nothing."""
         self._asked: dict[bytes, None] = {}
         stored_too = self._read()
         replied = sum(usage.calls for usage in own.usage("chat").values())
@@ -189,11 +190,6 @@ class RequestCounter:
         """Say that a request belongs to what is counted."""
         self._asked[key] = None
 
-    def check(self, key: bytes) -> None:
-        """Raise :class:`CallError` where a request was refused, or answered by nothing, before."""
-        if error := self._refused.get(key):
-            raise CallError(str(error), error.kind)
-
     def admit(self) -> None:
         """Count a request that is about to leave.
 
@@ -216,12 +212,12 @@ class RequestCounter:
     def _remember(self, key: bytes, kind: str, error: str) -> None:
         for final in FINAL:
             if kind == final:
-                self._refused[key] = CallError(error, final)
+                self.refused[key] = CallError(error, final)
 
     def forget_refusals(self) -> None:
         """Let what was refused be asked again; it stays counted."""
-        if self._refused:
-            self._refused.clear()
+        if self.refused:
+            self.refused.clear()
             self._write({"kind": FORGOTTEN})
 
     def _write(self, row: dict[str, str]) -> None:
@@ -234,18 +230,13 @@ class RequestCounter:
         A line that a killed process left unfinished is cut off.
         """
         stored_too = 0
-        if not self._path.exists():
-            return stored_too
-        content = self._path.read_bytes()
-        sound = content[: content.rfind(b"\n") + 1]
-        if sound != content:
-            with self._path.open("r+b") as file:
-                file.truncate(len(sound))
-        for number, line in enumerate(sound.splitlines(), 1):
+        cut_unfinished(self._path)
+        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+        for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
                 if row["kind"] == FORGOTTEN:
-                    self._refused.clear()
+                    self.refused.clear()
                     continue
                 key = bytes.fromhex(row["request"])
                 self._failed[key] += 1
@@ -264,7 +255,8 @@ class Counted:
 
     def check(self) -> None:
         """Raise :class:`CallError` where it was refused, or answered by nothing, before."""
-        self._counter.check(self.key)
+        if error := self._counter.refused.get(self.key):
+            raise CallError(str(error), error.kind)
 
     def admit(self) -> None:
         """Count a try that is about to leave; raise where no more may."""

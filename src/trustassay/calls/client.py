@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from trustassay.calls.backends import Backends, any_shared, is_shared, paid_names, place_of
+from trustassay.calls.backends import Backends, is_remote, place_of
 from trustassay.calls.batching import Batcher, Counts, Policy
 from trustassay.calls.budget import Budget, BudgetLedger, RequestCounter
 from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
+from trustassay.calls.leases import Leases
 from trustassay.calls.marks import MarkedCalls, Marks
 from trustassay.calls.multiple_choice import choose
 from trustassay.calls.prices import Prices
-from trustassay.calls.rate_limit import Sharing
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
 from trustassay.capabilities import (
     BatchLimits,
@@ -86,7 +86,7 @@ class CallOptions:
     calls_at_once: int | None = None
     again_after_s: float | None = None
     open_shared: Callable[[Path], CallStore] = open_cache
-    sharing: Sharing | None = None
+    sharing: Leases | None = None
 
     @classmethod
     def of(cls, **given: Any) -> Self:
@@ -131,7 +131,7 @@ class Client:
         self.backends, self.counter = backends, counter
         self.endpoints = Endpoints(options.calls_at_once, options.again_after_s, options.sharing)
         spent = own.usage("chat") if own else {}
-        self.ledger = BudgetLedger(options.budget, options.prices, spent, paid_names(backends))
+        self.ledger = BudgetLedger(options.budget, options.prices, spent, _paid_names(backends))
         self._own, self._shared, self._policy = own, shared, options.policy
         self._marks = Marks(shared.path) if shared else None
         self._callers: list[Caller] = []
@@ -170,7 +170,7 @@ class Client:
 
     def calls_of(self, backend: Any) -> Calls:
         """Return where the calls of a backend are kept."""
-        if self._shared and self._marks and is_shared(backend):
+        if self._shared and self._marks and _is_shared(backend):
             return MarkedCalls(self._own, self._shared, self._marks)
         return Calls(self._own)
 
@@ -248,7 +248,7 @@ class Client:
 
 def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
     """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
-    BudgetLedger(budget, prices, {}, paid_names(backends))
+    BudgetLedger(budget, prices, {}, _paid_names(backends))
 
 
 @asynccontextmanager
@@ -275,7 +275,7 @@ async def open_calls(
         if own is not None:
             store = CallStore(own)
             stack.callback(store.close)
-        if options.cache is not None and any_shared(backends):
+        if options.cache is not None and any(map(_is_shared, backends.endpoints())):
             shared = options.open_shared(options.cache)
             stack.callback(shared.close, alone=False)
         counter = count(store) if count and store else None
@@ -301,6 +301,11 @@ class SampleModels:
         if found is None:
             raise AttributeError(f"unknown capability {name!r}; known: {', '.join(capabilities())}")
         return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
+
+    def counted(self) -> dict[str, Any]:
+        """Return what was asked so far, ``calls`` and ``usage``, in alphabetic order."""
+        usage = {name: dict(sorted(one.items())) for name, one in sorted(self.usage.items())}
+        return {"calls": dict(sorted(self.calls.items())), "usage": usage}
 
     def uncounted(self) -> SampleModels:
         """Return the same models for what does not count for this sample."""
@@ -397,3 +402,17 @@ class SampleModels:
             usage["cut"] += 1
         for name in reply.dropped:
             usage[f"without {name}"] += 1
+
+
+def _is_shared(backend: Any) -> bool:
+    """Whether other runs may take a backend's replies: an endpoint's, but not a function's."""
+    return is_remote(backend) and getattr(backend, "shared", True)
+
+
+def _paid_names(backends: Backends) -> list[str]:
+    """Return the names of those backends whose calls cost something: endpoints of models.
+
+    Those that have ``free = True`` are public services without tokens.
+    """
+    found = (one.name for one in backends.endpoints() if not getattr(one, "free", False))
+    return list(dict.fromkeys(found))

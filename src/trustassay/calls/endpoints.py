@@ -8,32 +8,21 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from trustassay.calls.budget import BudgetLedger, Counted, RequestCounter
+from trustassay.calls.leases import Leases
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Tokens, estimated_tokens
-from trustassay.calls.rate_limit import Sharing
 from trustassay.calls.replies import Keep, allowed, empty_reply
 from trustassay.calls.retry import Endpoint
-from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, Vectors
+from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
 
 T = TypeVar("T")
 EMPTY_TRIES = 2
 """Tries for a reply that is empty by chance; one that was cut before it began is no such case."""
-
-
-class AsyncEmbedder(Protocol):
-    """An embedding model behind an endpoint."""
-
-    name: str
-    endpoint_limits: EndpointLimits
-
-    async def avectors(self, texts: Sequence[str]) -> Vectors:
-        """Return shape (n, d) for n texts; raises :class:`CallError`."""
-        ...
 
 
 def limits_of(backend: Any) -> EndpointLimits:
@@ -73,7 +62,7 @@ class Endpoints:
         self,
         concurrency: int | None = None,
         again_after_s: float | None = None,
-        sharing: Sharing | None = None,
+        sharing: Leases | None = None,
     ) -> None:
         """Make none yet; ``concurrency`` replaces what the backends' own limits say of it.
 
@@ -112,7 +101,13 @@ class Endpoints:
 
 
 class Caller:
-    """What calls for text, for vectors and to knowledge bases have in common."""
+    """What calls for text, for vectors and to knowledge bases have in common.
+
+    Called with a batch, each returns its replies, and how long the endpoint took.
+
+    Raises:
+        BackendError: by all calls: the last try's failure, or the budget is reached.
+    """
 
     def __init__(self, name: str, endpoint: Endpoint, ledger: BudgetLedger) -> None:
         self._name, self._endpoint, self._ledger = name, endpoint, ledger
@@ -169,7 +164,7 @@ class Caller:
                 raise
 
         try:
-            failed = counted.failed if counted else _ignore
+            failed = counted.failed if counted else lambda _: None
             found = await self._endpoint.call(timed, thought, check, failed)
             seconds = time.perf_counter() - began
             paid = taken(found)
@@ -229,11 +224,7 @@ class ChatCaller(Caller):
         self._model, self._keep, self._counter = model, keep, counter
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
-        """Answer the one request, and say how long the endpoint took.
-
-        Raises:
-            BackendError: it is not answered: the last try's failure, or the budget is reached.
-        """
+        """Answer the one request."""
         (request,) = requests
         counted = self._counter.of(self._name, request) if self._counter else None
         if counted:
@@ -274,23 +265,15 @@ class ChatCaller(Caller):
         return await self._called(work, expected, taken, counted)
 
 
-def _ignore(_: CallError) -> None:
-    """Do nothing about a try that failed."""
-
-
 class EmbeddingCaller(Caller):
     """Asks an embedding model for the vectors of a batch."""
 
-    def __init__(self, embedder: AsyncEmbedder, endpoint: Endpoint, ledger: BudgetLedger) -> None:
+    def __init__(self, embedder: Any, endpoint: Endpoint, ledger: BudgetLedger) -> None:
         super().__init__(embedder.name, endpoint, ledger)
         self._embedder = embedder
 
     async def __call__(self, texts: Sequence[str]) -> tuple[list[Any], float]:
-        """Return a vector for each text, and how long the endpoint took.
-
-        Raises:
-            BackendError: as :class:`ChatCaller`.
-        """
+        """Return a vector for each text."""
         tokens = Tokens(sum(len(text) // CHARACTERS_PER_TOKEN + 1 for text in texts), 0)
         found, seconds = await self._called(
             lambda: self._embedder.avectors(texts), tokens, lambda _: tokens
@@ -315,11 +298,7 @@ class LookupCaller(Caller):
         self._work = work
 
     async def __call__(self, items: Sequence[Any]) -> tuple[list[Any], float]:
-        """Return the one thing that is asked for, and how long the endpoint took.
-
-        Raises:
-            BackendError: as :class:`ChatCaller`.
-        """
+        """Return the one thing that is asked for."""
         (item,) = items
         nothing = Tokens(0, 0)
         found, seconds = await self._called(lambda: self._work(item), nothing, lambda _: nothing)

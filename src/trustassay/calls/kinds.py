@@ -29,7 +29,7 @@ from trustassay.backends import (
     resolve,
 )
 from trustassay.backends.registry import load, package_of
-from trustassay.calls.batching import Codec, text_codec
+from trustassay.calls.batching import Codec
 from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
 from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, LookupCaller, limits_of
 from trustassay.calls.replies import CHAT_CODEC, checked_replies, cleaned, keeper
@@ -74,6 +74,31 @@ def _grouped(items: Sequence[T], key: Callable[[T], Hashable]) -> Mapping[Any, l
     for index, item in enumerate(items):
         groups[key(item)].append(index)
     return groups
+
+
+def _rows(kind: Any, **more: Any) -> Codec[Any, Any]:
+    """Return how replies of several dataclasses of one kind are stored."""
+    return Codec(
+        reply_to_json=lambda reply: json.dumps(cleaned([asdict(one) for one in reply])),
+        reply_from_json=lambda text: tuple(kind(**one) for one in json.loads(text)),
+        **more,
+    )
+
+
+def _looked_up(local: type, method: str, checked: Callable[..., Any]) -> Callable[..., Any]:
+    """Return how an endpoint is asked that costs no tokens, for one thing at a time."""
+
+    def endpoint(backend: Any, shared: Shared) -> Remote | None:
+        if isinstance(backend, local):
+            return None
+
+        async def look_up(item: Any) -> Any:
+            return checked(backend, item, await getattr(backend, method)(item))
+
+        place = shared.endpoints.of(backend, backend.endpoint_limits)
+        return LookupCaller(backend.name, look_up, place, shared.ledger)
+
+    return endpoint
 
 
 # ------------------------------------------------------------------------ chat: a model's reply
@@ -174,7 +199,7 @@ EMBED: Capability[str, Vector] = Capability(
     backend="embedder",
     item=str,
     compute=_vectors,
-    codec=text_codec(
+    codec=Codec(
         lambda vector: numbers(vector.tolist()),
         lambda text: np.array(json.loads(text), dtype=np.float32),
     ),
@@ -266,11 +291,7 @@ SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
     backend="retriever",
     item=lambda query, k: (query, k),
     compute=_passages,
-    codec=Codec(
-        parts=lambda query: (query[0], str(query[1])),
-        reply_to_json=lambda passages: json.dumps(cleaned([asdict(one) for one in passages])),
-        reply_from_json=lambda text: tuple(Passage(**one) for one in json.loads(text)),
-    ),
+    codec=_rows(Passage, parts=lambda query: (query[0], str(query[1]))),
     stand_in=lambda query: tuple(
         Passage(f"stand-in-{i}", f"{STAND_IN_PASSAGE} {i}.") for i in range(query[1])
     ),
@@ -297,31 +318,17 @@ def _entities(linker: EntityLinker, texts: list[str]) -> Sequence[tuple[Entity, 
     return [_checked_entities(linker, *both) for both in zip(texts, lists, strict=True)]
 
 
-def _linking_endpoint(linker: Any, shared: Shared) -> Remote | None:
-    if isinstance(linker, EntityLinker):
-        return None
-
-    async def link(text: str) -> tuple[Entity, ...]:
-        return _checked_entities(linker, text, await linker.alink(text))
-
-    endpoint = shared.endpoints.of(linker, linker.endpoint_limits)
-    return LookupCaller(linker.name, link, endpoint, shared.ledger)
-
-
 LINK: Capability[str, tuple[Entity, ...]] = Capability(
     name="link",
     stored_as="linking",
     backend="linker",
     item=str,
     compute=_entities,
-    codec=text_codec(
-        lambda entities: json.dumps(cleaned([asdict(one) for one in entities])),
-        lambda text: tuple(Entity(**one) for one in json.loads(text)),
-    ),
+    codec=_rows(Entity),
     stand_in=lambda _: (),
     load=partial(load, "linker"),
     option="--linker",
-    remote=_linking_endpoint,
+    remote=_looked_up(EntityLinker, "alink", _checked_entities),
     remote_items=1,
 )
 
@@ -409,7 +416,7 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
     backend="token embedder",
     item=str,
     compute=_token_vectors,
-    codec=text_codec(_token_vectors_to_json, _token_vectors_from_json),
+    codec=Codec(_token_vectors_to_json, _token_vectors_from_json),
     stand_in=lambda _: TokenVectors(("token",), np.ones((1, 2), dtype=np.float32)),
     load=partial(load, "token embedder"),
     option="--token-embedder",
@@ -435,17 +442,6 @@ def _substitutes(source: SubstituteSource, requests: list[SubstitutesRequest]) -
     return [_checked_substitutes(source, *both) for both in zip(requests, lists, strict=True)]
 
 
-def _substitutes_endpoint(source: Any, shared: Shared) -> Remote | None:
-    if isinstance(source, SubstituteSource):
-        return None
-
-    async def look_up(request: SubstitutesRequest) -> Texts:
-        return _checked_substitutes(source, request, await source.asubstitutes(request))
-
-    endpoint = shared.endpoints.of(source, source.endpoint_limits)
-    return LookupCaller(source.name, look_up, endpoint, shared.ledger)
-
-
 SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
     name="substitutes",
     stored_as="substitution",
@@ -462,7 +458,7 @@ SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
     choices=resolve.named_sources,
     default=DEFAULT_SOURCES,
     option="--distractors",
-    remote=_substitutes_endpoint,
+    remote=_looked_up(SubstituteSource, "asubstitutes", _checked_substitutes),
     remote_items=1,
 )
 

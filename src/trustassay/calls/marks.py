@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from trustassay.calls.store import LOOKUP, Calls, CallStore, Claimed, StoredCall
 
@@ -26,14 +26,10 @@ MARK_S = 8.0
 RENEW_EVERY_S = 2.0
 TICK_S = 0.25
 """How often marks are removed whose calls have ended."""
-LOOK_EVERY_S = 0.1
-"""How often it is looked for the replies to what other processes ask."""
 LOCKED_S = 0.5
 """How long a mark waits for another process that is writing into the file."""
 UNUSABLE_S = 5.0
 """So long no mark is tried after one that could not be written."""
-
-W = TypeVar("W")
 
 
 class Marks:
@@ -138,18 +134,15 @@ class Marks:
             if (self._ended or due) and now >= self._usable_at:
                 with self._transaction():
                     if due:
-                        self._renew()
+                        self._connection.execute(
+                            "UPDATE under_way SET expires = ? WHERE owner = ?",
+                            [time.time() + MARK_S, self.owner],
+                        )
                         self._renewed = now
         except sqlite3.Error:
             self._usable_at = now + UNUSABLE_S
         if self._held or self._ended:
             self._tick_later()
-
-    def _renew(self) -> None:
-        self._connection.execute(
-            "UPDATE under_way SET expires = ? WHERE owner = ?",
-            [time.time() + MARK_S, self.owner],
-        )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -225,40 +218,3 @@ class MarkedCalls(Calls):
         with self.shared.in_use():  # an error of the file names it
             calls, elsewhere = look(missing)
         return Claimed(found | self.taken(calls), len(calls), frozenset(elsewhere))
-
-
-class Elsewhere(Generic[W]):
-    """Requests that another process is asking: looked for until they have come or are free.
-
-    ``settle`` is told of each request and of its reply, ``None`` if the other process has given
-    up; it looks at what ``look`` has found.
-    """
-
-    def __init__(
-        self,
-        look: Callable[[Sequence[bytes]], Claimed],
-        settle: Callable[[W, str | None], None],
-    ) -> None:
-        self._look, self._settle = look, settle
-        self._waiting: dict[bytes, W] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def add(self, key: bytes, request: W) -> None:
-        """Wait for the reply to a request."""
-        self._waiting[key] = request
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._watch())
-
-    def tasks(self) -> list[asyncio.Task[None]]:
-        """Return the task that looks, if there is one: for who closes to cancel."""
-        return [self._task] if self._task else []
-
-    async def _watch(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(LOOK_EVERY_S)
-            try:
-                found, _, elsewhere = self._look(list(self._waiting))
-            except Exception:  # whoever asks for it again meets it and tells
-                found, elsewhere = {}, frozenset()
-            for key in [key for key in self._waiting if key not in elsewhere]:
-                self._settle(self._waiting.pop(key), found.get(key))

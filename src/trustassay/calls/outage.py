@@ -73,7 +73,8 @@ class Outage:
         self._interval_s = PROBE_S
         self._next = 0.0
         self._probe: Call | None = None
-        self._complaints_only = True
+        self.complaints_only = True
+        """Whether the endpoint answers, but only with complaints."""
         self._past_s = 0.0
         self._seen = False
 
@@ -81,11 +82,6 @@ class Outage:
     def open(self) -> bool:
         """Whether there is an outage."""
         return self._opened_at is not None
-
-    @property
-    def of_complaints(self) -> bool:
-        """Whether the endpoint answers, but only with complaints."""
-        return self._complaints_only
 
     def clock(self, now: float) -> float:
         """Return the time without that of outages."""
@@ -96,7 +92,7 @@ class Outage:
         """Return the seconds until a call may go out; infinite while a probe is awaited."""
         if not self.open:
             return 0.0
-        if self._probe and not self._complaints_only:
+        if self._probe and not self.complaints_only:
             return math.inf
         return max(0.0, self._next - now)
 
@@ -118,7 +114,7 @@ class Outage:
     def replied(self, call: Call, now: float) -> None:
         """Take a reply into account, also one that refuses the request."""
         self._seen = True
-        if self._opened_at is None or self._probing(call) or self._complaints_only:
+        if self._opened_at is None or self._probing(call) or self.complaints_only:
             if self._opened_at is not None:
                 self._past_s += now - self._opened_at
             self._opened_at = self._probe = None
@@ -134,10 +130,10 @@ class Outage:
         self._seen |= error.kind not in ("connection", "timeout")
         if not self._failed:
             self._began, self._first_at = call.began, now
-            self._complaints_only = True
+            self.complaints_only = True
             self._number, self._pending = self._number + 1, 0
         self._failed.add(call)
-        self._complaints_only &= complaint
+        self.complaints_only &= complaint
         if self.open:
             if self._probing(call):
                 self._interval_s = min(PROBE_MOST_S, self._interval_s * PROBE_RISE)
@@ -146,9 +142,10 @@ class Outage:
         call.tries += 1
         self._row[call] += 1
         self._counted += not complaint or call.began >= self._first_at
-        waited_for = self._pending if self._complaints_only else 0
+        waited_for = self._pending if self.complaints_only else 0
         in_a_row = self._counted >= max(IN_A_ROW, IN_A_ROW * (waited_for - 1))
-        if in_a_row and not self._only_suspects():
+        suspects = all(one.tries - failed >= SUSPECT for one, failed in self._row.items())
+        if in_a_row and not suspects:
             self._open(error, now)
 
     def over(self, call: Call, error: CallError, now: float) -> bool:
@@ -161,7 +158,7 @@ class Outage:
         """Return how long failures are waited out."""
         if error.kind == "connection" and not self._seen:
             return min(self._patience_s, UNSEEN_S)
-        return self._patience_s * (COMPLAINTS_PATIENCE if self._complaints_only else 1)
+        return self._patience_s * (COMPLAINTS_PATIENCE if self.complaints_only else 1)
 
     @property
     def of_many(self) -> bool:
@@ -171,9 +168,6 @@ class Outage:
     def _probing(self, call: Call) -> bool:
         """Whether a call left in the outage, and not before it."""
         return self.open and call.turn > self._last_before
-
-    def _only_suspects(self) -> bool:
-        return all(call.tries - failed >= SUSPECT for call, failed in self._row.items())
 
     def _open(self, error: CallError, now: float) -> None:
         self._opened_at, self._interval_s, self._asked_s = now, PROBE_S, 0.0

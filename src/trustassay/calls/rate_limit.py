@@ -1,17 +1,13 @@
 """How many calls a second and tokens a minute an endpoint takes.
 
 A limit that is stated is kept by a :class:`Meter`, one that is not is learnt from complaints (429)
-by a :class:`Pace`; several processes that call one endpoint keep its limits together by a
-:class:`Sharing`.
+by a :class:`Pace`; several processes that call one endpoint keep its limits together by
+:class:`~trustassay.calls.leases.Leases`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
-
-from trustassay.capabilities import EndpointLimits
 
 
 class Meter:
@@ -21,19 +17,14 @@ class Meter:
     """
 
     def __init__(self, per_minute: float, now: float) -> None:
-        self._rate = per_minute / 60
-        self._most = max(self._rate, 1.0)
+        self.rate = per_minute / 60  # a second
+        self._most = max(self.rate, 1.0)
         self._level, self._at = self._most, now
-
-    @property
-    def rate(self) -> float:
-        """The rate per second."""
-        return self._rate
 
     def wait_s(self, now: float) -> float:
         """Return the seconds until the level is above zero."""
         self._fill(now)
-        return 0.0 if self._level >= 1e-9 else (1e-9 - self._level) / self._rate
+        return 0.0 if self._level >= 1e-9 else (1e-9 - self._level) / self.rate
 
     def take(self, amount: float, now: float) -> None:
         """Take ``amount``; a negative one gives back."""
@@ -41,7 +32,7 @@ class Meter:
         self._level = min(self._most, self._level - amount)
 
     def _fill(self, now: float) -> None:
-        self._level = min(self._most, self._level + (now - self._at) * self._rate)
+        self._level = min(self._most, self._level + (now - self._at) * self.rate)
         self._at = now
 
 
@@ -132,7 +123,7 @@ class Pace:
     def __init__(self, most: int, now: float) -> None:
         """``most``: calls in progress at once."""
         self._most = most
-        self._rate: float | None = None  # calls a second; None is full speed
+        self.rate: float | None = None  # calls a second; None is full speed
         self._latency_s, self._known = LATENCY_S, False
         self._refusal_s = 0.0
         self._next = self._started_at = now
@@ -144,32 +135,30 @@ class Pace:
         self._usual = 0.0
         self._in_vain: list[_Window] = []
 
-    @property
-    def rate(self) -> float | None:
-        """Calls a second; ``None`` at full speed."""
-        return self._rate
-
     def wait_s(self, refused: int, now: float) -> float:
         """Return the seconds until a call may start that was refused so many times."""
-        if self._rate is None:
+        if self.rate is None:
             return 0.0
         start = self._next
         if refused > 2:
             run_up = min(RUN_UP_MOST, RUN_UP ** (refused - 2))
-            start = max(start, self._started_at + run_up / self._rate)
+            start = max(start, self._started_at + run_up / self.rate)
         return start - now
 
     def take(self, waiting: int, now: float) -> int:
         """Say that a call starts while so many others wait; return its number."""
         self._turns += 1
         self._started_at, self._waiting = now, waiting
-        if self._rate is not None:
+        if self.rate is not None:
             self._close_window(now)
-        if self._rate is not None:
-            self._count_in_window(now)
+        if self.rate is not None:
+            if self._window.ended is None:
+                if self._window.sent == 0:
+                    self._window.began, self._window.first = now, self._turns - 1
+                self._window.sent += 1
             if not self._worth_trying:
                 self._window.faster = 1.0
-            distance_s = 1 / (self._rate * self._window.faster)
+            distance_s = 1 / (self.rate * self._window.faster)
             self._next = max(self._next, now - max(CATCH_UP_S, distance_s)) + distance_s
         return self._turns
 
@@ -177,17 +166,17 @@ class Pace:
         """Take a reply into account."""
         weight = LATENCY_WEIGHT if self._known else 1.0
         self._latency_s += weight * (max(1e-6, latency_s) - self._latency_s)
-        if self._rate is None:
+        if self.rate is None:
             self._replies += turn > self._round
             self._end_round()
         elif not self._known:  # the search began without a latency
-            self._rate = max(self._rate, self._first_rate)
+            self.rate = max(self.rate, self._first_rate)
         self._known = True
 
     def complained(self, turn: int, latency_s: float) -> None:
         """Take a complaint into account."""
         self._refusal_s = max(latency_s, 0.9 * self._refusal_s)
-        if self._rate is None:
+        if self.rate is None:
             self._complaints += turn > self._round
             self._end_round()
         elif self._window.holds(turn):
@@ -195,10 +184,10 @@ class Pace:
 
     def stopped(self) -> None:
         """Say that all was refused for a while, which is over."""
-        if self._rate is None:
+        if self.rate is None:
             self._search(self._first_rate)
         elif self._window.refused:  # those refused before its first call say nothing of this rate
-            self._search(self._rate / 2)
+            self._search(self.rate / 2)
 
     @property
     def _first_rate(self) -> float:
@@ -211,7 +200,7 @@ class Pace:
 
     @property
     def _worth_trying(self) -> bool:
-        return self._rate is not None and self._waiting > WORTH_S * self._rate
+        return self.rate is not None and self._waiting > WORTH_S * self.rate
 
     def _end_round(self) -> None:
         """Begin to search for a limit where too many calls at full speed were refused."""
@@ -226,18 +215,12 @@ class Pace:
         self._round, self._replies, self._complaints = self._turns, 0, 0
 
     def _search(self, rate: float) -> None:
-        self._rate = max(SLOWEST, rate)
+        self.rate = max(SLOWEST, rate)
         self._searching = True
         self._begin_window(kept=1)
 
     def _begin_window(self, kept: int, faster: float = 1.0) -> None:
         self._window, self._kept = _Window(self._turns, faster), kept
-
-    def _count_in_window(self, now: float) -> None:
-        if self._window.ended is None:
-            if self._window.sent == 0:
-                self._window.began, self._window.first = now, self._turns - 1
-            self._window.sent += 1
 
     def _close_window(self, now: float) -> None:
         """End the window if it is long enough; learn from it when all its refusals have come."""
@@ -256,13 +239,13 @@ class Pace:
 
     def _keep_up(self, window: _Window) -> None:
         """Keep the rate of a window that was let in, and see whether to try a faster one."""
-        assert self._rate is not None
+        assert self.rate is not None
         if window.share <= self._usual + CALM:
             self._in_vain.clear()
         self._usual += USUAL_WEIGHT * min(0.0, window.share - self._usual)
-        used = window.rate >= USED * self._rate * window.faster
+        used = window.rate >= USED * self.rate * window.faster
         if used:
-            self._rate *= window.faster
+            self.rate *= window.faster
         faster = self._kept <= 1 or (window.faster > 1.0 and used)
         if faster and self._worth_trying:
             self._begin_window(KEPT, self._faster)
@@ -271,67 +254,22 @@ class Pace:
 
     def _slow_down(self, window: _Window) -> None:
         """Go on as fast as calls were let in; or at full speed, where slowing down was in vain."""
-        assert self._rate is not None
+        assert self.rate is not None
         if window.faster == 1.0:
             self._in_vain.append(window)
         if len(self._in_vain) == IN_VAIN:
             share = sum(window.share for window in self._in_vain) / IN_VAIN
             self._usual = min(USUAL_MOST, share)
             self._in_vain.clear()
-            self._rate = None
+            self.rate = None
             self._begin_round()
             return
         part = min(1.0, (1 - window.share) / (1 - self._usual))
         if part < FIRST_PART:  # too few were let in to tell how many could be
-            self._search(FIRST_PART * self._rate)
+            self._search(FIRST_PART * self.rate)
             return
         more = part * window.faster
-        self._rate = max(SLOWEST, more * self._rate)
+        self.rate = max(SLOWEST, more * self.rate)
         self._searching = False
         worth = self._in_vain and more > FASTER and self._worth_trying
         self._begin_window(KEPT, self._faster if worth else 1.0)
-
-
-class SharedPace(Protocol):
-    """When calls may start, as one process is told; see :class:`~trustassay.calls.rate_limit.Pace`.
-
-    ``wake`` is called when the answer of :meth:`wait_s` has changed.
-    """
-
-    wake: Callable[[], None]
-
-    def wait_s(self, refused: int, now: float) -> float:
-        """Return the seconds until a call may start; infinite until ``wake`` is called."""
-        ...
-
-    def take(self, waiting: int, now: float) -> int:
-        """Say that a call starts while so many others wait; return its number."""
-        ...
-
-    def replied(self, turn: int, latency_s: float) -> None:
-        """Take a reply into account."""
-        ...
-
-    def complained(self, turn: int, latency_s: float) -> None:
-        """Take a complaint into account."""
-        ...
-
-    def stopped(self) -> None:
-        """Say that all was refused for a while, which is over."""
-        ...
-
-    def spent(self, tokens: float) -> None:
-        """Say that so many tokens were sent and received; negative ones were not, after all."""
-        ...
-
-
-class Sharing(Protocol):
-    """How one process shares the limits of endpoints with others."""
-
-    def part(self, limits: EndpointLimits) -> EndpointLimits:
-        """Return the limits that this process keeps by itself."""
-        ...
-
-    def pace(self, address: str, limits: EndpointLimits) -> SharedPace:
-        """Return when calls to an address may start, by limits that all processes keep together."""
-        ...

@@ -18,7 +18,7 @@ from trustassay.calls.batching import Codec
 from trustassay.calls.cache_key import chat_parts, fields_of
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLogprob
-from trustassay.errors import CallError
+from trustassay.errors import BackendError, CallError
 from trustassay.sample import clean, is_blank
 
 Keep = Callable[[ChatRequest, Reply, float], None]
@@ -123,20 +123,23 @@ def allowed(request: ChatRequest, reply: Reply) -> Reply:
 
 def checked_replies(
     model: LocalChatModel, keep: Keep
-) -> Callable[[list[ChatRequest]], Sequence[Reply | CallError]]:
+) -> Callable[[list[ChatRequest]], Sequence[Reply | BackendError]]:
     """Return the model's function of a batch, which returns an error instead of an empty reply.
 
     It is not asked again: a local model gives the same reply to the same request.
     """
 
-    def compute(requests: list[ChatRequest]) -> Sequence[Reply | CallError]:
+    def compute(requests: list[ChatRequest]) -> Sequence[Reply | BackendError]:
         began = time.perf_counter()
         replies = model.replies(requests)
         if len(replies) != len(requests):
             return replies  # the batcher raises for that
         seconds = (time.perf_counter() - began) / len(requests)
-        found: list[Reply | CallError] = []
+        found: list[Reply | BackendError] = []
         for request, reply in zip(requests, replies, strict=True):
+            if isinstance(reply, BackendError):
+                found.append(reply)
+                continue
             error = empty_reply(model.name, request, reply)
             if error:
                 keep(request, reply, seconds)

@@ -12,8 +12,9 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from trustassay.calls.leases import LeasedPace
 from trustassay.calls.outage import Call, Outage
-from trustassay.calls.rate_limit import Meter, Pace, SharedPace
+from trustassay.calls.rate_limit import Meter, Pace
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
@@ -50,9 +51,8 @@ class Endpoint:
         limits: EndpointLimits,
         *,
         name: str = "",
-        adaptive: bool = True,
         again_after_s: float = math.inf,
-        shared: SharedPace | None = None,
+        shared: LeasedPace | None = None,
     ) -> None:
         """``shared`` says when calls may start if other processes call the address, too."""
         self.limits, self.again_after_s = limits, again_after_s
@@ -61,8 +61,7 @@ class Endpoint:
         self._name = f"{name}: " if name else ""
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
-        self._adaptive = adaptive
-        self._pace: Pace | SharedPace = shared or Pace(limits.concurrency, now)
+        self._pace: Pace | LeasedPace = shared or Pace(limits.concurrency, now)
         self._shared = shared
         if shared:
             shared.wake = self._wake
@@ -118,7 +117,10 @@ class Endpoint:
             failed(found)
             delay = self._before_next(call, found)
             if delay is None:
-                raise self._final(found, tries)
+                if tries > 1:
+                    message = f"{found} (after {tries} tries)"
+                    found = CallError(message, found.kind, found.retry_after_s)
+                raise found
             first = delay > 0  # in an outage another call makes the next probe
             if delay > 0:
                 await self._sleep(delay)
@@ -150,7 +152,10 @@ class Endpoint:
         except CallError as failure:
             error = failure
         else:
-            self._good(call)
+            now = self._loop.time()
+            self._led = True
+            self._replied(call, now)
+            self._pace.replied(call.turn, now - call.began)
             return result
         self._bad(call, error)
         return error
@@ -187,16 +192,12 @@ class Endpoint:
             if (wait := self._wait_s(call, now)) > 0:
                 self._wake_in(wait)
                 return
-            if self._outage.open:
-                call, place = self._best_probe()
+            if self._outage.open:  # a call that was tried before may be at fault itself
+                untried = (turn for turn in self._waiting if not (turn[0].tried or turn[1].done()))
+                call, place = next(untried, self._waiting[0])
             self._waiting.remove((call, place))
             self._let_out(call, now)
             place.set_result(None)
-
-    def _best_probe(self) -> Turn:
-        """Return who is to ask whether an outage is over: one that cannot be at fault itself."""
-        untried = (turn for turn in self._waiting if not (turn[0].tried or turn[1].done()))
-        return next(untried, self._waiting[0])
 
     def _wait_s(self, call: Call, now: float) -> float:
         """Return the seconds until this call may go out, as things are."""
@@ -232,19 +233,12 @@ class Endpoint:
         self._alarm = None
         self._admit_more()
 
-    def _good(self, call: Call) -> None:
-        now = self._loop.time()
-        self._led = True
-        self._replied(call, now)
-        if self._adaptive:
-            self._pace.replied(call.turn, now - call.began)
-
     def _replied(self, call: Call, now: float) -> None:
         """End an outage; those that waited in it do not start all at once."""
         was_open = self._outage.open
         self._outage.replied(call, now)
         if was_open and not self._outage.open:
-            if self._outage.of_complaints:
+            if self._outage.complaints_only:
                 self._pace.stopped()
             else:
                 self._allowed = max(RESUMED, self.limits.concurrency // RESUMED_PART)
@@ -261,7 +255,7 @@ class Endpoint:
             return
         if error.kind == "limited":
             call.refused += 1
-            if self._adaptive and not self._outage.open:
+            if not self._outage.open:
                 self._pace.complained(call.turn, now - call.began)
         self._outage.failed(call, error, now)
         if not self._outage.open:
@@ -326,11 +320,6 @@ class Endpoint:
         if error.retry_after_s is not None:
             return error.retry_after_s + min(jitter, 0.1 * error.retry_after_s)
         return jitter
-
-    def _final(self, error: CallError, tries: int) -> CallError:
-        if tries == 1:
-            return error
-        return CallError(f"{error} (after {tries} tries)", error.kind, error.retry_after_s)
 
 
 def _wake_up(sleeper: asyncio.Future[None]) -> None:

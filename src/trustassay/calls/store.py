@@ -338,17 +338,16 @@ class Calls:
     def __init__(self, own: CallStore | None, shared: CallStore | None = None) -> None:
         self.own, self.shared = own, shared
 
-    def find(self, keys: Sequence[bytes]) -> tuple[dict[bytes, str], int]:
-        """Return the stored replies, and how many of them the shared file gave just now.
-
-        Those are written into the run's own file, marked as taken.
+    def look(self, keys: Sequence[bytes]) -> Claimed:
+        """Return the stored replies; those of the shared file are written into the run's own one,
+        marked as taken.
         """
         found = self.own.find(keys) if self.own else {}
         missing = [key for key in keys if key not in found]
         if not (self.shared and missing):
-            return found, 0
+            return Claimed(found)
         calls = self.shared.find_calls(missing)
-        return found | self.taken(calls), len(calls)
+        return Claimed(found | self.taken(calls), len(calls))
 
     def taken(self, calls: Sequence[StoredCall]) -> dict[bytes, str]:
         """Write calls of the shared file into the run's own, and return their replies."""
@@ -359,11 +358,7 @@ class Calls:
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
         """Return the stored replies; the caller is going to request the rest."""
-        return Claimed(*self.find(keys))
-
-    def look(self, keys: Sequence[bytes]) -> Claimed:
-        """Return the stored replies."""
-        return Claimed(*self.find(keys))
+        return self.look(keys)
 
     def end(self, keys: Sequence[bytes]) -> None:
         """Say that calls are no longer in progress."""

@@ -84,7 +84,7 @@ def report(
         )
         show_calibrated({CALIBRATED: found.to_dict()})
     if rated:
-        say(one_line(f"ratings: {rated.told().in_words}"))
+        say(one_line(f"ratings: {rated.told.in_words}"))
     say(f"report: {folder.report_path}")
     if open_report:
         typer.launch(str(folder.report_path))

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 from trustassay.backends.telemetry import import_ray
-from trustassay.cluster.leases import LeaseService
+from trustassay.calls.leases import LeaseService
 from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError
 from trustassay.options import check_bounds

@@ -21,6 +21,7 @@ import fsspec
 
 from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
 from trustassay.errors import BackendError
+from trustassay.files import cut_unfinished
 from trustassay.metric import Metric
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.prepare import CALLS, PREPARED, Preparation, packed_name
@@ -221,14 +222,8 @@ def _copy_lines(source: Path, target: Path) -> int:
     if not source.exists():
         return 0
     shutil.copyfile(source, target)
-    with target.open("r+b") as file:
-        size = 0
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            size += len(line)
-        file.truncate(size)
-    return size
+    cut_unfinished(target)
+    return target.stat().st_size
 
 
 class SharedReplies(CallStore):

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trustassay.calls.backends import Backends
-from trustassay.cluster.leases import Leases, ray_lease
+from trustassay.calls.leases import Ask, Grant, Leases
+from trustassay.capabilities import EndpointLimits
 from trustassay.cluster.store import Keeper, SharedReplies, Store, fetch_prepared, keep_prepared
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
@@ -158,7 +159,7 @@ class Worker:
         Raises:
             RunFolderError, OSError: as :meth:`~trustassay.cluster.worker.Scratch.enter`.
         """
-        self._job = job
+        self._job, self._service = job, service
         self._store = Store(job.store)
         self._scratch = Scratch(job.scratch, job.id)
         self._scratch.enter()
@@ -169,13 +170,17 @@ class Worker:
                 job.options.calls,
                 cache=self._scratch.path / "calls",
                 open_shared=lambda path: SharedReplies(path, self._store, job.replies, job.id),
-                sharing=service and Leases(ray_lease(service), os.urandom(4).hex(), job.workers),
+                sharing=service and Leases(self._lease, os.urandom(4).hex(), job.workers),
             ),
         )
         self._settled: tuple[list[Metric], Backends] | None = None
         self._work: asyncio.Task[Any] | None = None
         self._folder: RunFolder | None = None
         self._counted = (0, 0)  # bytes and lines
+
+    async def _lease(self, address: str, limits: EndpointLimits, ask: Ask) -> Grant:
+        found: Grant = await self._service.lease.remote(address, limits, ask)
+        return found
 
     async def ready(self) -> None:
         """Load metrics and backends; raises what :func:`~trustassay.runs.needs.settle` does."""

@@ -114,18 +114,11 @@ def _send(
 
 def _evaluation(found: Finding) -> Evaluation:
     metadata = {name: value for name, value in found.about.items() if value not in (None, {})}
-    if found.score is not None:
-        return Evaluation(
-            name=found.metric,
-            value=found.score,
-            comment=found.comment,
-            metadata=metadata,
-            data_type="NUMERIC",
-        )
+    name, kind = found.metric, "NUMERIC"
+    value: float | str | None = found.score
+    if value is None:
+        name, kind = f"{name} not scored", "CATEGORICAL"
+        value = "no score" if found.error is None else "failed"
     return Evaluation(
-        name=f"{found.metric} not scored",
-        value="no score" if found.error is None else "failed",
-        comment=found.comment,
-        metadata=metadata,
-        data_type="CATEGORICAL",
+        name=name, value=value, comment=found.comment, metadata=metadata, data_type=kind
     )

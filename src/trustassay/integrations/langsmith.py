@@ -66,15 +66,9 @@ def async_trust_evaluator(
 
 
 def _feedback(found: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
-    listed = [_one(each) for each in found]
+    listed: list[Feedback] = [
+        {"key": one.metric, "score": one.score, "comment": one.comment, "metadata": one.about}
+        | ({} if one.error is None else {"extra": {"error": True}})
+        for one in found
+    ]
     return listed if several else listed[0]
-
-
-def _one(found: Finding) -> Feedback:
-    feedback: Feedback = {
-        "key": found.metric,
-        "score": found.score,
-        "comment": found.comment,
-        "metadata": found.about,
-    }
-    return feedback if found.error is None else feedback | {"extra": {"error": True}}

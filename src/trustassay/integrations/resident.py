@@ -213,22 +213,27 @@ class ResidentScorer:
         while True:
             scorer = self._open()
             try:
-                return self._found(scorer.score(_plain(record)))
+                return findings_of(self.metrics, scorer.score(_plain(record)))
             except ScorerClosedError:
                 self._drop(scorer)
-            except (SampleError, RecursionError) as error:
-                return self._refused(error)
+            except SampleError as error:
+                return refused(self.metrics, str(error))
+            except RecursionError:
+                return refused(self.metrics, "record: is nested too deeply")
 
     async def ascore(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
         """Do as :meth:`score` in an event loop of asyncio, which is not blocked."""
         while True:
             scorer = await asyncio.to_thread(self._open)
             try:
-                return self._found(await asyncio.wrap_future(scorer.submit(_plain(record))))
+                found = await asyncio.wrap_future(scorer.submit(_plain(record)))
+                return findings_of(self.metrics, found)
             except ScorerClosedError:
                 self._drop(scorer)
-            except (SampleError, RecursionError) as error:
-                return self._refused(error)
+            except SampleError as error:
+                return refused(self.metrics, str(error))
+            except RecursionError:
+                return refused(self.metrics, "record: is nested too deeply")
 
     def close(self) -> None:
         """Finish what was begun, and write the results of a folder (``out``).
@@ -253,13 +258,6 @@ class ResidentScorer:
         with _lock:
             if self._key in _opened and _opened[self._key].scorer is scorer:
                 del _opened[self._key]
-
-    def _found(self, assay: Assay) -> list[Finding]:
-        return findings_of(self.metrics, assay)
-
-    def _refused(self, error: Exception) -> list[Finding]:
-        deep = isinstance(error, RecursionError)
-        return refused(self.metrics, "record: is nested too deeply" if deep else str(error))
 
 
 def _plain(record: Sample | Mapping[str, Any]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,16 +40,15 @@ async def assessed(
         context = Context(sample, cast(Models, models), prepared, seed, limits)
         found = in_other_language(metric, sample, context.models) or await metric.assess(context)
         _check(found, sample, metric)
-        usage = {name: dict(sorted(usage.items())) for name, usage in sorted(models.usage.items())}
-        calls = dict(sorted(models.calls.items()))
-        found = dataclasses.replace(found, calls=calls, usage=usage)
+        found = dataclasses.replace(found, **models.counted())
         line = encoded(found)
     except (AssessmentError, BackendError) as error:
         fault = getattr(error, "kind", None)
         found = Assessment.failed(sample.id, metric.name, str(error), fault)
         line = encoded(found)
     except (Exception, asyncio.CancelledError) as error:
-        if _being_cancelled() or isinstance(error, DiskFullError):
+        task = asyncio.current_task()
+        if (task and task.cancelling()) or isinstance(error, DiskFullError):
             raise  # what is asked from now on could not be kept
         if folder:
             keep_failure(folder, metric.name, error)
@@ -58,11 +56,6 @@ async def assessed(
         found = Assessment.failed(sample.id, metric.name, words)
         line = encoded(found)
     return found, line
-
-
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _check(found: Any, sample: Sample, metric: Metric) -> None:
@@ -94,7 +87,6 @@ def _check(found: Any, sample: Sample, metric: Metric) -> None:
 PASSAGES = 3
 """Passages whose language is looked at, where the answer does not tell its own."""
 PASSAGE_READ = 200
-_REASON = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
 
 
 def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
@@ -123,9 +115,3 @@ def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
         f"the answer is in another language ({language}) than the {one.backend} reads "
         f"({', '.join(reads)}); give another {one.option}"
     )
-
-
-def language_in(reason: str) -> tuple[str, str]:
-    """Return the language that the reason of such an assessment names, and the option."""
-    found = _REASON.search(reason)
-    return (found[1], found[2]) if found else ("unknown", "--entailer")

@@ -161,18 +161,12 @@ class Calibrator:
             "fingerprint": self.fingerprint,
             "inputs": [asdict(one) for one in self.inputs],
             "method": self.method,
-            "model": _model_dict(self.model),
+            "model": asdict(self.model),
             "rank": self.rank,
             "promises": [asdict(one) for one in self.promises],
             "figures": dict(self.figures),
             "spreads": {name: asdict(one) for name, one in self.spreads.items()},
         }
-
-
-def _model_dict(model: Isotonic | Combination) -> dict[str, Any]:
-    if isinstance(model, Isotonic):
-        return {"knots": list(model.knots), "values": list(model.values)}
-    return {"intercept": model.intercept, "terms": [asdict(term) for term in model.terms]}
 
 
 T = TypeVar("T")
@@ -195,7 +189,7 @@ def _text(content: Mapping[str, Any]) -> str:
             inner = indent + "  "
             items = [f"{inner}{json.dumps(str(k))}: {told(v, inner)}" for k, v in value.items()]
             return "{\n" + ",\n".join(items) + f"\n{indent}}}"
-        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
             inner = indent + "  "
             return "[\n" + ",\n".join(inner + told(v, inner) for v in value) + f"\n{indent}]"
         return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.records import InputError
 from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.runs.assess import language_in
 from trustassay.runs.fill import CUT
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import decoded, hash64
+from trustassay.runs.lines import decoded, file_lines, hash64, located_lines
 from trustassay.runs.tasks import Steps
 from trustassay.sample import is_blank, question_key
 from trustassay.show.choice import Choice, Finding, finding_of
@@ -165,30 +163,27 @@ def rows(
     what each metric said of it, in the order of the metrics and without evidence.
     """
     lines = folder.lines()
-    at = 0
-    with folder.samples_path.open("rb") as file:
-        for number, line in enumerate(file):
-            try:
-                sample = decoded(line)
-            except ValueError as error:
-                raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
-            own = list(islice(lines, len(metrics)))
-            by_metric = {read.fields["metric"]: read.fields for _, read in own}
-            fields = [by_metric.get(metric.name, {}) for metric in metrics]
-            if any(one.get("id") != sample["id"] for one in fields):
-                raise _out_of_order(folder, sample["id"])
-            place = Place(number, at, own[0][0])
-            yield place, sample, [Assessment.from_dict(one) for one in fields]
-            at += len(line)
+
+    def out_of_order(sample_id: str) -> RunFolderError:
+        return RunFolderError(
+            f"{folder.assessments_path}: {sample_id!r} does not occur once per metric in input "
+            "order; delete summary.json and run the command of this run again"
+        )
+
+    for number, (at, line) in enumerate(located_lines(folder.samples_path)):
+        try:
+            sample = decoded(line)
+        except ValueError as error:
+            raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
+        own = list(islice(lines, len(metrics)))
+        by_metric = {read.fields["metric"]: read.fields for _, read in own}
+        fields = [by_metric.get(metric.name, {}) for metric in metrics]
+        if any(one.get("id") != sample["id"] for one in fields):
+            raise out_of_order(sample["id"])
+        place = Place(number, at, own[0][0])
+        yield place, sample, [Assessment.from_dict(one) for one in fields]
     for _, read in lines:
-        raise _out_of_order(folder, read.fields["id"])
-
-
-def _out_of_order(folder: RunFolder, sample_id: str) -> RunFolderError:
-    return RunFolderError(
-        f"{folder.assessments_path}: {sample_id!r} does not occur once per metric in input "
-        "order; delete summary.json and run the command of this run again"
-    )
+        raise out_of_order(read.fields["id"])
 
 
 def domain_of(sample: Mapping[str, Any], name: str) -> Any:
@@ -233,31 +228,11 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Units | None:
         return _numbers(_by_question(folder))
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
-        value = _value(record, str(unit))
-        text = f"alone:{place}" if value is None else json.dumps(value, sort_keys=True)
+        value = domain_of(record, str(unit))
+        alone = value in (None, "", [])
+        text = f"alone:{place}" if alone else json.dumps(value, sort_keys=True)
         keys.append(hash64(text))
     return _numbers(np.array(keys, dtype=np.uint64))
-
-
-def check_unit(samples: Path, unit: str | None) -> None:
-    """Check that a file of canonical samples has the field that says what is independent.
-
-    Raises:
-        InputError: no sample has it.
-    """
-    if unit in (None, QUESTION, ANSWER):
-        return
-    with samples.open("rb") as file:
-        if not any(_value(json.loads(line), str(unit)) is not None for line in file):
-            raise InputError(
-                f"unit: no sample has the field {unit!r}; expected question, answer, or a field of "
-                "the samples (dots descend into objects)"
-            )
-
-
-def _value(record: Mapping[str, Any], field: str) -> Any:
-    found = domain_of(record, field)
-    return None if found in ("", []) else found
 
 
 def _by_question(folder: RunFolder) -> NDArray[np.uint64]:
@@ -315,6 +290,8 @@ def _numbers(keys: NDArray[np.uint64]) -> Units | None:
 
 FEW_WITHOUT_PASSAGES = 0.05
 """Share of the answers without passages up to which they are not named by themselves."""
+_LANGUAGE = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
+"""The language that the reason of such an assessment names, and the option."""
 _TOLD = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
 _RESPONSE = re.compile(
     rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT.encode(), re.IGNORECASE
@@ -345,7 +322,8 @@ def silence(folder: RunFolder) -> dict[str, Any]:
         if isinstance(kind := assessment.get("fault"), str):
             faults.setdefault(assessment["metric"], Counter())[kind] += 1
         elif OTHER_LANGUAGE in assessment["parts"]:
-            language, option = language_in(assessment["reason"])
+            named = _LANGUAGE.search(assessment["reason"])
+            language, option = named.groups() if named else ("unknown", "--entailer")
             by_option = languages.setdefault(assessment["metric"], {})
             by_option.setdefault(option, Counter())[language] += 1
     answers: Counter[str] = Counter()
@@ -384,12 +362,10 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         found.append(f"{count:,} of {samples:,} answers {_be(count)} {how}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
+            what = f"samples failed: {_WORDS.get(kind, kind)}"
             if kind == "empty":
-                message = f"{count:,} of {samples:,} answers {_be(count)} empty"
-                found.append(f"{metric}: {message}")
-            else:
-                message = _WORDS.get(kind, kind)
-                found.append(f"{metric}: {count:,} of {samples:,} samples failed: {message}")
+                what = f"answers {_be(count)} empty"
+            found.append(f"{metric}: {count:,} of {samples:,} {what}")
     for metric, options in summary.get("languages", {}).items():
         for option, languages in options.items():
             count = sum(languages.values())
@@ -403,23 +379,21 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         values = told["values"]
         if count := int(values.get("open") or 0):
             are = "is" if count == 1 else "are"
-            ends = f"{values['mean_low']:.3f} and {values['mean_high']:.3f}"
             found.append(
                 f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
-                f"read: the mean over all is between {ends}"
+                f"read: the mean over all is between {values['mean_low']:.3f} and "
+                f"{values['mean_high']:.3f}"
             )
         count = int(values.get("no_passages") or 0)
         if count > FEW_WITHOUT_PASSAGES * samples:
-            message = f"{count:,} of {samples:,} answers brought no passages"
             found.append(
-                f"{metric}: {message} and count in no figure; does the file hold them all?"
+                f"{metric}: {count:,} of {samples:,} answers brought no passages and count in no "
+                "figure; does the file hold them all?"
             )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
-        cut = sum(used.get("cut", 0) for used in models.values())
-        if cut:
+        if cut := sum(used.get("cut", 0) for used in models.values()):
             calls = sum(used["calls"] for used in models.values())
-            message = f"{cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens"
-            found.append(f"{metric}: {message}")
+            found.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
     return found
 
 
@@ -429,9 +403,6 @@ def _be(count: int) -> str:
 
 def _records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the records of those lines of a file in which ``pattern`` is found."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for line in file:
-            if pattern.search(line):
-                yield json.loads(line)
+    for line in file_lines(path):
+        if pattern.search(line):
+            yield json.loads(line)

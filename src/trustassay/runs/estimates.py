@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -276,7 +276,7 @@ class Planned:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -378,13 +378,9 @@ class Part:
         least, likely, most = (
             prices.usd(self.backend, tokens) if self.new else 0.0 for tokens in (low, middle, high)
         )
-        return self._planned(
-            (low, middle, high),
-            likely,
-            None if least is None or most is None else (least, most),
-            seconds,
-            "; price: ".join(filter(None, (self._basis(), prices.basis(self.backend)))),
-        )
+        between = None if least is None or most is None else (least, most)
+        basis = "; price: ".join(filter(None, (self._basis(), prices.basis(self.backend))))
+        return self._planned((low, middle, high), likely, between, seconds, basis)
 
     def local(self, seconds: Range, measured_on: int) -> Planned:
         """Return the part of any other model; ``measured_on`` requests of which the time is."""

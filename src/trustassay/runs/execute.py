@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import os
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import Counts
-from trustassay.calls.client import Client, check_budget, open_calls, shared_file
+from trustassay.calls.client import Client, SampleModels, check_budget, open_calls, shared_file
 from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
 from trustassay.data.reading import paths_of
+from trustassay.errors import UsageError
+from trustassay.files import whole
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
 from trustassay.runs.counts import UNIT
-from trustassay.runs.fill import (
-    AHEAD,
-    Failure,
-    Outcome,
-    Stage,
-    fill_samples,
-    settings_of,
-    stages_of,
-)
+from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
 from trustassay.runs.folder import (
     ABOUT,
     RunFolder,
@@ -40,8 +35,17 @@ from trustassay.runs.folder import (
     described,
     run_settings,
 )
-from trustassay.runs.intake import WHY, YIELD_EVERY, Intake, RunOptions, Source, admit, take_in
-from trustassay.runs.lines import HashSet, encoded, hash64
+from trustassay.runs.intake import (
+    WHY,
+    YIELD_EVERY,
+    Intake,
+    RunOptions,
+    ShardMark,
+    Source,
+    admit,
+    take_in,
+)
+from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64
 from trustassay.runs.looks import first_verdict
 from trustassay.runs.needs import check_run_keys, resolved
 from trustassay.runs.prepare import (
@@ -50,14 +54,14 @@ from trustassay.runs.prepare import (
     Preparation,
     Prepared,
     StoredPool,
-    preparation_of,
+    key_of,
     prepare,
     prepare_once,
     requests_of,
 )
 from trustassay.runs.probabilities import check_calibrator
-from trustassay.runs.results import write_outputs
-from trustassay.runs.tasks import Steps, TaskLimiter, run_in_thread
+from trustassay.runs.results import write_results
+from trustassay.runs.tasks import TaskLimiter, run_in_thread
 from trustassay.sample import Sample, clean
 
 SAMPLES = 256
@@ -107,22 +111,6 @@ async def execute(
     return RunOutcome(run.metrics, run.intake, scored_before, counts, filled, endpoints, seconds)
 
 
-def write_results(
-    folder: RunFolder,
-    metrics: Sequence[Metric],
-    intake: Intake,
-    options: RunOptions,
-    started: float,
-    stop: threading.Event,
-) -> None:
-    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
-    steps = Steps(shown=options.progress, stop=stop)
-    lines = intake.inventory.samples * (1 + 2 * len(metrics))
-    with steps.begin("sorting assessments", lines) as step:
-        folder.sort_assessments([metric.name for metric in metrics], step)
-    write_outputs(folder, metrics, intake, time.monotonic() - started, options, steps)
-
-
 @dataclass(frozen=True)
 class _Run:
     """A run that has begun: its input is checked, its settings are stored."""
@@ -157,15 +145,15 @@ async def _begin(
         check_run_keys(metrics, backends, stores, missing)
         named = backends.names()
         settled = resolved(metrics, intake.inventory, named)
-        whole = preparation_of(part, intake, options.pool, settled, stages, backends)
-        pool = {} if whole else await _take_in_pool(metrics, folder, options)
+        prepared = _preparation_of(part, intake, options.pool, settled, stages, backends)
+        pool = {} if prepared else await _take_in_pool(metrics, folder, options)
         common = run_settings(
             settled,
             named,
             options.seed,
             **_stage_settings(stages, intake),
             **pool,
-            **({PREPARATION: whole.key} if whole else {}),
+            **({PREPARATION: prepared.key} if prepared else {}),
         )
         settings = as_stored(
             {
@@ -185,7 +173,7 @@ async def _begin(
                 name = clean(str(getattr(source, "name", "samples in memory")))
             given = {"command": options.command, WHY: options.why}
             words = {key: clean(text) for key, text in given.items() if text}
-            at = {POOL: os.fspath(whole.pool)} if whole else {}
+            at = {POOL: os.fspath(prepared.pool)} if prepared else {}
             content = {"input": name, **words, **at, **settings, ABOUT: described(settled)}
             folder.write_json("run", content)
         else:
@@ -201,7 +189,35 @@ async def _begin(
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    return _Run(settled, stages, backends, folder, options, intake, whole)
+    return _Run(settled, stages, backends, folder, options, intake, prepared)
+
+
+def _preparation_of(
+    samples: Path,
+    intake: Intake,
+    pool: str | os.PathLike[str] | None,
+    metrics: Sequence[Metric],
+    stages: Sequence[Stage],
+    backends: Backends,
+) -> Preparation | None:
+    """Return what is prepared for all shards, where a run's samples are a shard and a metric looks
+    beyond them; ``metrics`` are resolved.
+
+    Raises:
+        ValueError: samples of the shard were left out, which the pool holds.
+    """
+    if pool is None or not any(metric.pool for metric in metrics):
+        return None
+    with samples.open("rb") as file:
+        mark = ShardMark.take(json.loads(file.readline()))
+    if mark is None:
+        return None
+    if intake.faulty:
+        raise UsageError(
+            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
+            "compared with them; remove them from the input, and divide it again"
+        )
+    return Preparation(Path(pool), key_of(mark.of, metrics, stages, backends))
 
 
 async def _take_in_pool(
@@ -214,7 +230,6 @@ async def _take_in_pool(
     found = await take_in(
         options.pool,
         part,
-        lambda _: [],
         fields=options.fields,
         shown=options.progress,
         what="the pool",
@@ -269,6 +284,28 @@ async def _work(
             progress.step(len(done))
             await _score(run, client, at_once * len(run.metrics), done, filled, prepared, progress)
         return client.counts(), filled, client.endpoints.all()
+
+
+async def fill_samples(
+    folder: RunFolder,
+    stages: Sequence[Stage],
+    client: Client,
+    at_once: int,
+    step: Callable[[], None],
+) -> Outcome:
+    """Write the results of the stages into the run's samples, all at once.
+
+    A stopped run finds the replies received so far among its calls. A sample that could not be
+    filled is not changed, and the next run tries it again.
+    """
+    outcome = Outcome()
+    models = SampleModels(client)
+    samples = ((sample, stages, 0) for sample in folder.samples())
+    with whole(folder.samples_path) as file:
+        async for found in filled(samples, models, at_once, step):
+            outcome.note(found)
+            file.write(encoded_sample(found.sample))
+    return outcome
 
 
 def _pool(run: _Run) -> StoredPool | None:

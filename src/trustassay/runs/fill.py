@@ -11,19 +11,15 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple
 
 from trustassay.answering import Answering
 from trustassay.answering.styles import Pairing, answers_in, diverse_request, pairs_in
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.client import Client, SampleModels
-from trustassay.capabilities import ChatRequest, Models, Reply
+from trustassay.calls.client import SampleModels
 from trustassay.errors import BackendError, UsageError
-from trustassay.files import whole
 from trustassay.metric import Metric
 from trustassay.options import check_bounds
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Document, Problem, Sample
 
 STAND_IN = "A stand-in."
@@ -36,16 +32,6 @@ def unanswered(sample: Sample) -> Sample:
     """Return a sample without its response and the fields that describe the response."""
     metadata = {name: value for name, value in sample.metadata.items() if name != CUT}
     return replace(sample, response=None, model=None, metadata=metadata)
-
-
-class StageModels(Models, Protocol):
-    """The models as a stage uses them: they also accept complete requests."""
-
-    def request(
-        self, request: ChatRequest, role: str = "model", name: str = ""
-    ) -> asyncio.Future[Reply]:
-        """Ask a chat model."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -108,11 +94,17 @@ class Stage(ABC):
 
     @abstractmethod
     def stand_in(self, sample: Sample) -> Sample:
-        """Return the sample with placeholders, for the checks of metrics before it is filled."""
+        """Return a sample that lacks the field with placeholders, for the checks before."""
+
+    async def fill(self, sample: Sample, models: SampleModels) -> Filled:
+        """Request what a sample lacks."""
+        try:
+            return await self._filled(sample, models)
+        except BackendError as error:
+            return Filled(sample, (Failure.of(error),))
 
     @abstractmethod
-    async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Request what a sample lacks."""
+    async def _filled(self, sample: Sample, models: SampleModels) -> Filled: ...
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -142,15 +134,11 @@ class Responses(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         """Return the sample with placeholders, for checks before it is filled."""
-        return sample if sample.answered else replace(sample, response="")
+        return replace(sample, response="")
 
-    async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Request what a sample lacks."""
-        try:
-            request = self.answering.request(sample, self.repeat)
-            reply = await models.request(request, MODEL, self.which)
-        except BackendError as error:
-            return Filled(sample, (Failure.of(error),))
+    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+        request = self.answering.request(sample, self.repeat)
+        reply = await models.request(request, MODEL, self.which)
         model = (sample.model if sample.response is None else None) or self.name
         metadata = unanswered(sample).metadata
         if reply.finish == "length":
@@ -185,8 +173,7 @@ class References(Stage):
         missing = dict.fromkeys(self.names, _stand_ins(self.diverse))
         return replace(sample, references={**missing, **sample.references})
 
-    async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Request what a sample lacks."""
+    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
         missing = [name for name in self.names if name not in sample.references]
         if self.diverse > 1:
             request = diverse_request(sample, self.diverse, self.answering)
@@ -229,20 +216,14 @@ class Pairs(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         """Return the sample with placeholders, for checks before it is filled."""
-        if not self.lacks(sample):
-            return sample
         wrong, corrected = (
             tuple(f"{kind} {text}" for text in _stand_ins(self.pairing.pairs))
             for kind in ("Wrong:", "Corrected:")
         )
         return replace(sample, wrong_answers=wrong, corrected_answers=corrected)
 
-    async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Request what a sample lacks."""
-        try:
-            reply = await models.request(self.pairing.request(sample), "generator")
-        except BackendError as error:
-            return Filled(sample, (Failure.of(error),))
+    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+        reply = await models.request(self.pairing.request(sample), "generator")
         pairs = pairs_in(reply.text)
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
@@ -268,14 +249,10 @@ class Documents(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         """Return the sample with placeholders, for checks before it is filled."""
-        return replace(sample, documents=()) if sample.documents is None else sample
+        return replace(sample, documents=())
 
-    async def fill(self, sample: Sample, models: StageModels) -> Filled:
-        """Request what a sample lacks."""
-        try:
-            passages = await models.search(sample.question, self.k)
-        except BackendError as error:
-            return Filled(sample, (Failure.of(error),))
+    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+        passages = await models.search(sample.question, self.k)
         documents = tuple(Document(one.id, one.text, one.title) for one in passages)
         return Filled(replace(sample, documents=documents), asked=1)
 
@@ -373,7 +350,7 @@ class FilledSample:
 
 async def filled(
     samples: Iterable[tuple[Sample, Sequence[Stage], int]],
-    models: StageModels,
+    models: SampleModels,
     at_once: int,
     step: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[FilledSample]:
@@ -413,7 +390,7 @@ async def filled(
 
 
 async def _through(
-    found: FilledSample, stages: Sequence[Stage], models: StageModels, step: Callable[[], None]
+    found: FilledSample, stages: Sequence[Stage], models: SampleModels, step: Callable[[], None]
 ) -> FilledSample:
     lacking = False
     for stage in stages:
@@ -432,25 +409,3 @@ async def _through(
     if lacking:
         step()
     return found
-
-
-async def fill_samples(
-    folder: RunFolder,
-    stages: Sequence[Stage],
-    client: Client,
-    at_once: int,
-    step: Callable[[], None],
-) -> Outcome:
-    """Write the results of the stages into the run's samples, all at once.
-
-    A stopped run finds the replies received so far among its calls. A sample that could not be
-    filled is not changed, and the next run tries it again.
-    """
-    outcome = Outcome()
-    models = cast(StageModels, SampleModels(client))
-    samples = ((sample, stages, 0) for sample in folder.samples())
-    with whole(folder.samples_path) as file:
-        async for found in filled(samples, models, at_once, step):
-            outcome.note(found)
-            file.write(encoded_sample(found.sample))
-    return outcome

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.files import Appender, whole
+from trustassay.files import Appender, cut_unfinished, whole
 from trustassay.metric import ORIGIN, Assessment, Metric, MetricInfo
 from trustassay.registry import metric_from_settings
 from trustassay.runs.lines import (
@@ -41,6 +41,7 @@ from trustassay.runs.lines import (
     file_lines,
     hash64,
     is_scored,
+    located_lines,
     nothing,
     read_line,
     sample_id,
@@ -61,7 +62,12 @@ SAMPLES_REPAIR = (
 
 
 class RunFolder:
-    """The files of one run."""
+    """The files of one run.
+
+    Raises:
+        RunFolderError: by all methods that read, where a file or a line is damaged; the message
+            names it and says what to do.
+    """
 
     last_locked: ClassVar[Path | None] = None
     """The folder that this process claimed last; the traceback of an internal error goes there."""
@@ -130,11 +136,7 @@ class RunFolder:
     # run.json and summary.json
 
     def read_json(self, name: str) -> dict[str, Any] | None:
-        """Return the content of ``NAME.json``, or ``None`` if there is none.
-
-        Raises:
-            RunFolderError: the file is damaged.
-        """
+        """Return the content of ``NAME.json``, or ``None`` if there is none."""
         path = self.path / f"{name}.json"
         try:
             content = json.loads(path.read_bytes())
@@ -151,27 +153,19 @@ class RunFolder:
         return RunFolderError(f"{self.path / name}.json: damaged ({why}); {repair}")
 
     def read_run(self) -> dict[str, Any] | None:
-        """Return the content of ``run.json``, or ``None`` if there is none.
-
-        Raises:
-            RunFolderError: the file is damaged.
-        """
+        """Return the content of ``run.json``, or ``None`` if there is none."""
         parts = {"input": str, "metrics": dict, "backends": dict, "seed": int, "samples": dict}
         return self._with_parts("run", parts)
 
     def read_summary(self) -> dict[str, Any] | None:
-        """Return the content of ``summary.json``, or ``None`` if there is none.
-
-        Raises:
-            RunFolderError: the file is damaged.
-        """
+        """Return the content of ``summary.json``, or ``None`` if there is none."""
         return self._with_parts("summary", {"metrics": dict, "calls": dict})
 
     def read_finished(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the contents of ``run.json`` and ``summary.json``.
 
         Raises:
-            RunFolderError: a file is damaged, or there is no finished run.
+            RunFolderError: there is no finished run.
         """
         run, summary = self.read_run(), self.read_summary()
         if run is None or summary is None:
@@ -209,11 +203,7 @@ class RunFolder:
     # samples
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the samples in input order.
-
-        Raises:
-            RunFolderError: a line is damaged.
-        """
+        """Yield the samples in input order."""
         for number, record in enumerate(self.sample_records(), 1):
             try:
                 yield Sample.parse(record)
@@ -221,22 +211,14 @@ class RunFolder:
                 raise self.bad_sample(number, str(error)) from None
 
     def check_samples(self, expected: int) -> None:
-        """Check the number of samples.
-
-        Raises:
-            RunFolderError: there are more or fewer.
-        """
+        """Check that there are so many samples."""
         found = sum(1 for _ in file_lines(self.samples_path))
         if found != expected:
             words = f"lines: {found:,}, samples: {expected:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({words}); {SAMPLES_REPAIR}")
 
     def sample_records(self) -> Iterator[dict[str, Any]]:
-        """Yield the samples as they are stored: checking them takes longer than reading them.
-
-        Raises:
-            RunFolderError: a line is damaged.
-        """
+        """Yield the samples as they are stored: checking them takes longer than reading them."""
         with self.samples_path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
@@ -255,23 +237,13 @@ class RunFolder:
         """Return the (id, metric) pairs that are already scored; failures are tried again.
 
         A line that a killed process left unfinished is cut off.
-
-        Raises:
-            RunFolderError: another line is damaged.
         """
         done = HashSet()
-        if not self.assessments_path.exists():
-            return done
-        with self.assessments_path.open("r+b") as file:
-            sound = 0
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    file.truncate(sound)
-                    break
-                sound += len(line)
-                identity = checked_identity(self.assessments_path, line, number)
-                if is_scored(line):
-                    done.add(hash64(*identity))
+        cut_unfinished(self.assessments_path)
+        for number, line in enumerate(file_lines(self.assessments_path), 1):
+            identity = checked_identity(self.assessments_path, line, number)
+            if is_scored(line):
+                done.add(hash64(*identity))
         return done
 
     def open_assessments(self) -> Appender:
@@ -296,14 +268,12 @@ class RunFolder:
         """Return each line's offset, length, and place in input order."""
         owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
-        offset = 0
-        for number, line in enumerate(file_lines(self.assessments_path), 1):
+        for number, (offset, line) in enumerate(located_lines(self.assessments_path), 1):
             own_id, metric = checked_identity(self.assessments_path, line, number)
             owns.append(hash64(own_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
             lengths.append(len(line))
-            offset += len(line)
             step()
         places = self._places_of_samples(np.array(owns, dtype=np.uint64), step)
         strange = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
@@ -353,15 +323,9 @@ class RunFolder:
         return found
 
     def lines(self) -> Iterator[tuple[int, Line]]:
-        """Yield the assessments in the order of the file: offset and line, evidence not decoded.
-
-        Raises:
-            RunFolderError: a line is damaged.
-        """
-        offset = 0
-        for line in file_lines(self.assessments_path):
+        """Yield the assessments in the order of the file: offset and line, evidence not decoded."""
+        for offset, line in located_lines(self.assessments_path):
             yield offset, self._decoded(read_line, offset, line)
-            offset += len(line)
 
     def sample_at(self, offset: int) -> Sample:
         """Return the sample whose line begins at the byte ``offset``."""
@@ -370,11 +334,7 @@ class RunFolder:
             return Sample.parse(json.loads(file.readline()))
 
     def assessments_at(self, offset: int, count: int) -> list[Assessment]:
-        """Return ``count`` assessments, the first of which begins at the byte ``offset``.
-
-        Raises:
-            RunFolderError: one is damaged.
-        """
+        """Return ``count`` assessments, the first of which begins at the byte ``offset``."""
         found = []
         with self.assessments_path.open("rb") as file:
             for _ in range(count):

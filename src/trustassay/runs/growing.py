@@ -17,7 +17,6 @@ from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
 from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric
-from trustassay.runs.execute import write_results
 from trustassay.runs.folder import (
     ABOUT,
     RunFolder,
@@ -36,6 +35,7 @@ from trustassay.runs.lines import (
     hash64,
 )
 from trustassay.runs.needs import resolved
+from trustassay.runs.results import write_results
 from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 
@@ -54,7 +54,8 @@ class GrowingRun:
 
     metrics: their ``auto`` options are settled, as ``run.json`` says: by :meth:`settle`, else by
     the first sample. before: ``run.json`` as it was found. last: the last sample that was there.
-    ids: hashes of all ids. faulty: records of the source that were left out.
+    settled: by what the options were. ids: hashes of all ids. faulty: records of the source that
+    were left out.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class GrowingRun:
         self.last: Sample | None = None
         self._source, self._place = source, place
         self._backends, self._options = backends, options
-        self._settled: Inventory | None = None
+        self.settled: Inventory | None = None
         self._known, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
 
@@ -91,11 +92,6 @@ class GrowingRun:
                 yield waiting
             finally:
                 self.close_files()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether the ``auto`` options of the metrics are settled."""
-        return self._settled is not None
 
     def settle(self, inventory: Inventory) -> None:
         """Settle the ``auto`` options of the metrics by what samples bring, and store it."""
@@ -116,7 +112,7 @@ class GrowingRun:
         if hash64(sample.id) in self.ids:
             message = f"{sample.id!r} is already used by an earlier sample with other content"
             raise SampleError([Problem("id", message)])
-        if self._settled is None:
+        if self.settled is None:
             inventory = Inventory()
             inventory.add(sample)
             self.settle(inventory)
@@ -198,7 +194,7 @@ class GrowingRun:
             raise RunFolderError(f"{self.folder.path}: {message}")
 
     def _resolve(self, inventory: Inventory) -> None:
-        self._settled = inventory
+        self.settled = inventory
         self.metrics = resolved(self.metrics, inventory, self._backends.names())
 
     def _settings(self) -> dict[str, Any]:
@@ -210,7 +206,7 @@ class GrowingRun:
             **self._settings(),
             "skipped": self.faulty,
             **self._place(),
-            SETTLED: None if self._settled is None else asdict(self._settled),
+            SETTLED: None if self.settled is None else asdict(self.settled),
             "samples": {"sha256": sha256, **asdict(inventory)},
             ABOUT: described(self.metrics),
         }

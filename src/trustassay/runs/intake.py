@@ -21,13 +21,13 @@ from trustassay.data.arrow import ArrowStream, frame_index
 from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
-from trustassay.errors import Portable, UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import Portable, UsageError
 from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
 from trustassay.progress import Progress
 from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.counts import check_unit
+from trustassay.runs.counts import ANSWER, QUESTION, domain_of
 from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
 from trustassay.runs.needs import check_served
@@ -90,21 +90,13 @@ def run_options(**options: Any) -> RunOptions:
     """Return the options of a run from keywords, those of ``filling`` and ``calls`` among them.
 
     Raises:
-        UnknownNameError: an option that does not exist.
         ValueError: a value that an option cannot have.
     """
-    parts = {"filling": Filling, "calls": CallOptions}
-    known = {f.name: "" for f in dataclasses.fields(RunOptions) if f.name not in parts}
-    for part, kind in parts.items():
-        known |= {f.name: part for f in dataclasses.fields(kind)}
-    given: dict[str, dict[str, Any]] = {"": {}, **{part: {} for part in parts}}
-    for name, value in options.items():
-        if name not in known:
-            raise UnknownNameError(did_you_mean("option", name, known))
-        given[known[name]][name] = value
-    return RunOptions(
-        **given[""], filling=Filling(**given["filling"]), calls=CallOptions.of(**given["calls"])
+    filling, calls = (
+        {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
+        for kind in (Filling, CallOptions)
     )
+    return RunOptions(**options, filling=Filling(**filling), calls=CallOptions.of(**calls))
 
 
 PathText = str | os.PathLike[str]
@@ -175,7 +167,7 @@ class Intake:
 async def take_in(  # noqa: PLR0913 - callers name them
     source: Source,
     target: Path,
-    check: Check,
+    check: Check = lambda _: [],
     *,
     fields: Mapping[str, str],
     limit: int | None = None,
@@ -247,11 +239,23 @@ async def admit(
     )
     try:
         check_served(metrics, backends, intake.inventory)
-        check_unit(target, options.unit)
+        _check_unit(target, options.unit)
     except BaseException:
         target.unlink()
         raise
     return intake
+
+
+def _check_unit(samples: Path, unit: str | None) -> None:
+    """Refuse samples of which none has the field that says what is independent."""
+    if unit in (None, QUESTION, ANSWER):
+        return
+    with samples.open("rb") as file:
+        if not any(domain_of(json.loads(line), str(unit)) not in (None, "", []) for line in file):
+            raise InputError(
+                f"unit: no sample has the field {unit!r}; expected question, answer, or a field of "
+                "the samples (dots descend into objects)"
+            )
 
 
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:

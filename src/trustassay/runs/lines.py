@@ -2,7 +2,7 @@
 
 Evidence makes up most of a line, and most readers do without it. It stands between two marks that
 no JSON string can hold (a quotation mark inside a string has a backslash before it), so it is cut
-out before the rest is decoded.
+out before the rest is decoded. What is damaged raises :class:`ValueError` or :class:`KeyError`.
 """
 
 from __future__ import annotations
@@ -48,11 +48,7 @@ def encoded_sample(sample: Sample) -> bytes:
 
 
 def decoded(line: bytes) -> dict[str, Any]:
-    """Return what ``json.loads`` returns for the line of an object, in less time.
-
-    Raises:
-        ValueError: it is damaged.
-    """
+    """Return what ``json.loads`` returns for the line of an object, in less time."""
     text = line.decode()
     found, end = _decode(text)
     if not isinstance(found, dict) or text[end:].strip():
@@ -73,11 +69,7 @@ def sample_id(line: bytes) -> str:
 
 
 def identity(line: bytes) -> tuple[str, str]:
-    """Return id and metric of an assessment's line, without decoding the rest of it.
-
-    Raises:
-        ValueError: it does not begin with them.
-    """
+    """Return id and metric of an assessment's line, without decoding the rest of it."""
     if plain := _PLAIN_IDENTITY.match(line):
         return plain[1].decode(), plain[2].decode()
     text = line.decode()
@@ -125,11 +117,7 @@ class Line(NamedTuple):
 
 
 def read_line(line: bytes) -> Line:
-    """Read an assessment's line without decoding its evidence.
-
-    Raises:
-        ValueError, KeyError: it is damaged.
-    """
+    """Read an assessment's line without decoding its evidence."""
     before, after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
     start = before + len(BEFORE_EVIDENCE)
     if before < 0 or after < start:
@@ -201,11 +189,9 @@ class StoredAssessments(Sequence[Assessment]):
         self._path, self._owner = path, owner
         self._evidence_later, self._step, self._units = evidence_later, step, units
         self._offsets = array("q")
-        offset = 0
-        for number, line in enumerate(file_lines(self._path), 1):
+        for number, (offset, line) in enumerate(located_lines(self._path), 1):
             if metric is None or checked_identity(self._path, line, number)[1] == metric:
                 self._offsets.append(offset)
-            offset += len(line)
 
     def failed(self) -> Iterator[Assessment]:
         """Yield those that failed, without decoding the others."""
@@ -276,6 +262,14 @@ def file_lines(path: Path) -> Iterator[bytes]:
     if path.exists():
         with path.open("rb") as file:
             yield from file
+
+
+def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file, each with the byte at which it begins."""
+    offset = 0
+    for line in file_lines(path):
+        yield offset, line
+        offset += len(line)
 
 
 FRESH = 65_536

@@ -111,7 +111,8 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
     scores = {info.name: [0] * BINS for info in infos}
     for place, _, assessments, found in judged(folder, infos, metrics, looked):
         for info, one in zip(infos, assessments, strict=True):
-            verdicts[info.name][_tallied(one)] += 1
+            only_score = one.error is None and one.verdict is None and one.score is not None
+            verdicts[info.name]["scored" if only_score else verdict_of(one)] += 1
             if one.score is not None:
                 low, high = info.score_range
                 part = int(BINS * (one.score - low) / (high - low))
@@ -132,16 +133,14 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
         heapq.heappush(worst, entry)
         if len(worst) > most:
             heapq.heappop(worst)
-    listed = [_read(folder, metrics, one) for one in sorted(worst, reverse=True)]
+    listed = []
+    for entry in sorted(worst, reverse=True):
+        metric = metrics[entry.metric]
+        own = folder.assessments_at(entry.assessments, len(metrics))
+        assessment = next(told for told in own if told.metric == metric.name)
+        reason, sample = reason_of(metric, assessment), folder.sample_at(entry.sample)
+        listed.append(WorstAnswer(sample, assessment, reason, entry.badness))
     return Looks(looked, ranking, listed, verdicts, scores)
-
-
-def _read(folder: RunFolder, metrics: Sequence[Metric], found: _Found) -> WorstAnswer:
-    metric = metrics[found.metric]
-    own = folder.assessments_at(found.assessments, len(metrics))
-    assessment = next(one for one in own if one.metric == metric.name)
-    sample = folder.sample_at(found.sample)
-    return WorstAnswer(sample, assessment, reason_of(metric, assessment), found.badness)
 
 
 def reason_of(metric: Metric, assessment: Assessment) -> str:
@@ -162,13 +161,6 @@ def verdict_of(assessment: Assessment) -> str:
     if assessment.verdict is not None:
         return assessment.verdict
     return NO_SCORE if assessment.score is None else f"score {assessment.score:.3g}"
-
-
-def _tallied(assessment: Assessment) -> str:
-    """Return the verdict under which an assessment is counted; scores alone are one of them."""
-    if assessment.error is None and assessment.verdict is None and assessment.score is not None:
-        return "scored"
-    return verdict_of(assessment)
 
 
 def first_verdict(metric: Metric, sample: Sample, assessment: Assessment, total: int) -> str:

@@ -22,7 +22,7 @@ from trustassay.calls.backends import Backends, is_remote
 from trustassay.calls.client import CallOptions, Client, SampleModels, shared_file
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.store import Calls, CallStore
-from trustassay.capabilities import ChatRequest, Choice, EndpointLimits, Message, Models, Reply
+from trustassay.capabilities import Choice, EndpointLimits, Message, Models, Reply
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
@@ -83,27 +83,22 @@ async def _rehearse(
     total: int,
 ) -> None:
     """Go through the steps of a run: fill, prepare, assess."""
-    options = rehearsal.options
+    options, prepared = rehearsal.options, {}
     with Progress("rehearsing", total, shown=options.progress) as progress:
-        if not any(metric.pool for metric in metrics):
-            for number, sample in enumerate(folder.samples()):
-                if number % YIELD_EVERY == 0:
-                    await asyncio.sleep(0)
-                await rehearsal.assess(await rehearsal.fill(sample, stages), metrics)
-                progress.step()
-            return
-        with filled.samples_path.open("wb") as file:
-            for sample in folder.samples():
-                file.write(encoded_sample(await rehearsal.fill(sample, stages)))
-        pool = StoredPool(filled.samples_path)
-        if options.pool is not None:
-            await take_in(options.pool, filled.pool_path, lambda _: [], fields=options.fields)
-            pool = StoredPool(filled.pool_path, stages, pool)
-        prepared = await rehearsal.prepare(metrics, pool)
-        for number, sample in enumerate(filled.samples()):
+        if any(metric.pool for metric in metrics):
+            with filled.samples_path.open("wb") as file:
+                for sample in folder.samples():
+                    file.write(encoded_sample(await rehearsal.fill(sample, stages)))
+            pool = StoredPool(filled.samples_path)
+            if options.pool is not None:
+                await take_in(options.pool, filled.pool_path, fields=options.fields)
+                pool = StoredPool(filled.pool_path, stages, pool)
+            prepared = await rehearsal.prepare(metrics, pool)
+            folder, stages = filled, ()
+        for number, sample in enumerate(folder.samples()):
             if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
-            await rehearsal.assess(sample, metrics, prepared)
+            await rehearsal.assess(await rehearsal.fill(sample, stages), metrics, prepared)
             progress.step()
 
 
@@ -134,7 +129,7 @@ class _Rehearsal:
         for stage in stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
-                found = await stage.fill(sample, cast(Any, _StandIns(self, name, self._client)))
+                found = await stage.fill(sample, _StandIns(self, name, self._client))
                 sample = stage.stand_in(found.sample) if found.failures else found.sample
         return sample
 
@@ -173,7 +168,10 @@ class _Rehearsal:
             return stored, True
         self.stood_in += 1
         if name == "chat":
-            return self._chat(part, gatherer.backend, item), False
+            if part is not None:
+                part.add(self._estimates.of(gatherer.backend, item))
+            text = item.stand_in or STAND_IN.format(len(self._asked))
+            return Reply(text, others=(text,) * (item.n - 1)), False
         if part is not None:
             probes = self._probes.setdefault((name, gatherer.backend), [])
             if len(probes) < PROBE:
@@ -204,12 +202,6 @@ class _Rehearsal:
                 raise
         return (reply if all_stored else capability(name).stand_in(item)), all_stored
 
-    def _chat(self, part: Part | None, backend: str, request: ChatRequest) -> Reply:
-        if part is not None:
-            part.add(self._estimates.of(backend, request))
-        text = request.stand_in or STAND_IN.format(len(self._asked))
-        return Reply(text, others=(text,) * (request.n - 1))
-
     def _counted(
         self, metric: str, capability: str, gatherer: Any, item: Any
     ) -> tuple[Part | None, Any]:
@@ -236,11 +228,14 @@ class _Rehearsal:
 
     def _measured(self, part: Part) -> Planned:
         """Return the part of a model other than a chat model, by computing some of its requests."""
-        name = next(n for n in capabilities() if capability(n).stored_as == part.capability)
-        probes = self._probes.get((name, part.backend), ())
-        speed = self._seconds_each(name, part.backend, probes) if probes else None
-        if speed is None:
+        found = next(one for one in capabilities().values() if one.stored_as == part.capability)
+        probes = self._probes.get((found.name, part.backend), ())
+        model = self._backend(found.served_by or found.name, part.backend)
+        if not probes or model is None or is_remote(model):  # an endpoint is not asked
             return part.local(LATENCY.times(part.new), 0)
+        started = time.perf_counter()
+        found.compute(model, list(probes))
+        speed = (time.perf_counter() - started) / len(probes)
         factor = stretch(len(probes))
         each = Range(speed / factor, speed, speed * factor)
         return part.local(each.times(part.new), len(probes))
@@ -259,16 +254,6 @@ class _Rehearsal:
             if rate:
                 found = found.at_least(amount.times(60 / rate))
         return found
-
-    def _seconds_each(self, name: str, backend: str, probes: Sequence[Any]) -> float | None:
-        """Return the seconds of one request of a local model; an endpoint is not asked."""
-        found = capability(name)
-        model = self._backend(found.served_by or name, backend)
-        if model is None or is_remote(model):
-            return None
-        started = time.perf_counter()
-        found.compute(model, list(probes))
-        return (time.perf_counter() - started) / len(probes)
 
     def _backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, also one that another asks."""
@@ -292,14 +277,14 @@ class _StandIns(SampleModels):
         self._client.find(name, role, which)  # which fails where the run has no such backend
         backend = self._client.backends.find(name, role, which)
         if capability(name).through(backend):
-            return asyncio.ensure_future(self._through(name, backend, item))
+
+            async def through() -> Any:
+                return (await self._rehearsal.reply_through(self._metric, name, backend, item))[0]
+
+            return asyncio.ensure_future(through())
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         future.set_result(self._rehearsal.reply_to(self._metric, name, backend, item)[0])
         return future
-
-    async def _through(self, name: str, backend: Any, item: Any) -> Any:
-        reply, _ = await self._rehearsal.reply_through(self._metric, name, backend, item)
-        return reply
 
     async def choose(
         self,

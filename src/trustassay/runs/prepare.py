@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError, BackendError, RunFolderError, UsageError
+from trustassay.errors import AssessmentError, BackendError, RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric
 from trustassay.progress import tell
-from trustassay.runs.fill import Failure, Stage, StageModels, settings_of
-from trustassay.runs.intake import Intake, ShardMark
-from trustassay.runs.lines import hash64
+from trustassay.runs.fill import Failure, Stage, settings_of
+from trustassay.runs.lines import file_lines, hash64, located_lines
 from trustassay.sample import Sample
 from trustassay.tracebacks import keep_failure, words_of
 
@@ -45,12 +44,9 @@ class StoredPool:
     ) -> None:
         self._path, self._stages, self._run = path, stages, run
         places, hashes = array("q"), array("Q")
-        offset = 0
-        with path.open("rb") as file:
-            for line in file:
-                places.append(offset)
-                hashes.append(hash64(json.loads(line)["id"]))
-                offset += len(line)
+        for offset, line in located_lines(path):
+            places.append(offset)
+            hashes.append(hash64(json.loads(line)["id"]))
         self._places = np.array(places, dtype=np.int64)
         self._hashes = np.array(hashes, dtype=np.uint64)
         self._by_hash = np.argsort(self._hashes, kind="stable")
@@ -69,16 +65,15 @@ class StoredPool:
             return Sample.parse(json.loads(file.readline()))
 
     def __iter__(self) -> Iterator[Sample]:
-        with self._path.open("rb") as file:
-            for line in file:
-                yield Sample.parse(json.loads(line))
+        for line in file_lines(self._path):
+            yield Sample.parse(json.loads(line))
 
     async def filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample with the references it lacked; asked once, since calls are stored."""
         sample = self[index]
         for stage in self._stages:
             if stage.field == "references" and stage.lacks(sample):
-                sample = (await stage.fill(sample, cast(StageModels, models))).sample
+                sample = (await stage.fill(sample, cast(SampleModels, models))).sample
         return sample
 
     def index(self, sample_id: str) -> int | None:
@@ -108,7 +103,7 @@ class WholePool(StoredPool):
         own = cast(SampleModels, models).uncounted()
         for stage in self._stages:
             if stage.lacks(sample) and not stage.problems(sample):
-                found = await stage.fill(sample, cast(StageModels, own))
+                found = await stage.fill(sample, own)
                 self.failures += len(found.failures)
                 sample = found.sample
         return sample
@@ -159,8 +154,7 @@ async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Pa
         keep_failure(folder, metric.name, error)
         words = f"{metric.name} failed while it prepared: {words_of(error)}"
         return Prepared(failure=Failure(words))
-    usage = {name: dict(sorted(one.items())) for name, one in sorted(models.usage.items())}
-    return Prepared(value, None, dict(sorted(models.calls.items())), usage)
+    return Prepared(value, None, **models.counted())
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -189,7 +183,11 @@ def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends
 
 
 class Preparation:
-    """The folder of what metrics prepare for all shards of an input."""
+    """The folder of what metrics prepare for all shards of an input.
+
+    Raises:
+        RunFolderError: a file is damaged, or its file system has no locks.
+    """
 
     def __init__(self, pool: Path, key: str) -> None:
         self.pool, self.key = pool, key
@@ -197,11 +195,7 @@ class Preparation:
         self.calls_path = self.path / CALLS
 
     def read(self) -> Mapping[str, Any] | None:
-        """Return the requests by metric; ``None`` where it is not finished.
-
-        Raises:
-            RunFolderError: the file is damaged.
-        """
+        """Return the requests by metric; ``None`` where it is not finished."""
         try:
             found = json.loads((self.path / PREPARED).read_bytes())
         except FileNotFoundError:
@@ -213,11 +207,7 @@ class Preparation:
         return found
 
     def arrays(self, metric: str) -> Arrays | None:
-        """Return what a metric packed; ``None`` if it packed nothing.
-
-        Raises:
-            RunFolderError: the file is damaged.
-        """
+        """Return what a metric packed; ``None`` if it packed nothing."""
         name = packed_name(metric)
         if not (self.path / name).exists():
             return None
@@ -238,11 +228,7 @@ class Preparation:
 
     @asynccontextmanager
     async def alone(self, *, shown: bool) -> AsyncIterator[None]:
-        """Hold the folder, so that of several processes one prepares and the others wait.
-
-        Raises:
-            RunFolderError: its file system has no locks.
-        """
+        """Hold the folder, so that of several processes one prepares and the others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path, os.O_RDONLY)
         try:
@@ -268,34 +254,6 @@ class Preparation:
 
     def _damaged(self, name: str, why: object) -> RunFolderError:
         return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")
-
-
-def preparation_of(
-    samples: Path,
-    intake: Intake,
-    pool: str | os.PathLike[str] | None,
-    metrics: Sequence[Metric],
-    stages: Sequence[Stage],
-    backends: Backends,
-) -> Preparation | None:
-    """Return what is prepared for all shards, where a run's samples are a shard and a metric looks
-    beyond them; ``metrics`` are resolved.
-
-    Raises:
-        ValueError: samples of the shard were left out, which the pool holds.
-    """
-    if pool is None or not any(metric.pool for metric in metrics):
-        return None
-    with samples.open("rb") as file:
-        mark = ShardMark.take(json.loads(file.readline()))
-    if mark is None:
-        return None
-    if intake.faulty:
-        raise UsageError(
-            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
-            "compared with them; remove them from the input, and divide it again"
-        )
-    return Preparation(Path(pool), key_of(mark.of, metrics, stages, backends))
 
 
 async def prepare_once(

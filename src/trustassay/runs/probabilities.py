@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment
-from trustassay.runs.calibrator import (
-    AMONG_ACCEPTED,
-    OF_ALL,
-    Calibrator,
-    read_calibrator,
-    write_calibrator,
-)
+from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder, as_stored, metric_infos
 from trustassay.runs.lines import Step, nothing
@@ -33,6 +27,7 @@ Floats = NDArray[np.float64]
 CALIBRATED = "calibrated"
 """The part of ``summary.json`` that says what a calibrator found."""
 CALIBRATOR = "calibrator.json"
+"""The copy of the calibrator in a run's folder."""
 FALSE_ALARMS = 0.01
 """How often two files of one kind are said to be unlike, at most."""
 TOLD = 3
@@ -88,20 +83,6 @@ class Calibrated:
             "likeness": {name: dict(found) for name, found in self.unlike.items()},
             "unlike": [name for name, found in self.unlike.items() if found["p"] < FALSE_ALARMS],
         }
-
-
-def stored_calibrator(folder: RunFolder) -> Calibrator:
-    """Return the calibrator that was applied to a run.
-
-    Raises:
-        InputError: its file is damaged.
-    """
-    return read_calibrator(folder.path / CALIBRATOR)
-
-
-def store_calibrator(folder: RunFolder, calibrator: Calibrator) -> None:
-    """Put a copy into the folder of a run."""
-    write_calibrator(calibrator, folder.path / CALIBRATOR)
 
 
 def check_calibrator(

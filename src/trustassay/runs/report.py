@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from trustassay.data.records import InputError
 from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
+from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.counts import (
     DOMAIN,
     SHOWN,
@@ -27,13 +28,13 @@ from trustassay.runs.counts import (
 )
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
-from trustassay.runs.lines import Step, hash64
+from trustassay.runs.lines import hash64
 from trustassay.runs.probabilities import (
     CALIBRATED,
+    CALIBRATOR,
     Calibrated,
     calibrated_run,
     chances_told,
-    stored_calibrator,
 )
 from trustassay.runs.tasks import Steps
 from trustassay.show.answers import (
@@ -106,9 +107,20 @@ def write_report(
     )
     if calibrated is None and CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
-            calibrated = calibrated_run(folder, stored_calibrator(folder), step)
-    places = counted.choice.by_need()
+            calibrated = calibrated_run(folder, read_calibrator(folder.path / CALIBRATOR), step)
+    places, order = counted.choice.by_need(), list(run["metrics"])
     with steps.begin("writing the report", len(places)) as step:
+
+        def shown() -> Iterator[ReportSample]:
+            for place in places:
+                assessments = folder.assessments_at(place.assessments, len(order))
+                assessments.sort(key=lambda one: order.index(one.metric))
+                sample = folder.sample_at(place.sample)
+                ratings = rated.of(sample.id, sample.model) if rated else None
+                chance = calibrated.of(place.number) if calibrated else None
+                yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
+                step()
+
         page = ReportRun(
             title=Path(run["input"]).name,
             facts=_facts(run),
@@ -125,8 +137,8 @@ def write_report(
                 for m, s in zip(metrics, summaries, strict=True)
             ],
             total=total,
-            shown=_shown(folder, run["metrics"], places, step, rated, calibrated),
-            ratings=rated.told() if rated else None,
+            shown=shown(),
+            ratings=rated.told if rated else None,
             selection=counted.choice.selection() if total > SHOWN else None,
             remarks=remarks(summary, total),
             looked=counted.looked,
@@ -148,25 +160,6 @@ def judge_of(
         return None
     larger = (summary or {}).get(LARGER_JUDGE)
     return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""))
-
-
-def _shown(
-    folder: RunFolder,
-    metrics: Collection[str],
-    places: Iterable[Place],
-    step: Step,
-    rated: Rated | None,
-    calibrated: Calibrated | None,
-) -> Iterator[ReportSample]:
-    order = list(metrics)
-    for place in places:
-        assessments = folder.assessments_at(place.assessments, len(order))
-        assessments.sort(key=lambda one: order.index(one.metric))
-        sample = folder.sample_at(place.sample)
-        ratings = rated.of(sample.id, sample.model) if rated else None
-        chance = calibrated.of(place.number) if calibrated else None
-        yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
-        step()
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
@@ -193,6 +186,8 @@ class Rated:
         folder: of the run; its samples are read once.
         ratings: by people or anything else.
         source: the name of their file, which is shown.
+
+    told: what was joined, and what was not.
 
     Raises:
         InputError: the ratings are choices between two answers.
@@ -222,11 +217,7 @@ class Rated:
                 unknown[sample["id"]] -= len(own)
         left = {item: count for item, count in unknown.items() if count > 0}
         numbers = not ratings.categories
-        self._told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
-
-    def told(self) -> RatingsTold:
-        """Return what was joined, and what was not."""
-        return self._told
+        self.told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
 
     def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
         """Return the ratings of an answer, ``None`` where it has none."""
@@ -309,7 +300,11 @@ def write_pooled(
         StoppedError: ``steps`` were asked to stop.
     """
     steps = steps or Steps()
-    runs = [_read(path) for path in paths]
+    runs = []
+    for path in paths:
+        folder = RunFolder(path)
+        settings, _ = folder.read_finished()
+        runs.append(_Run(folder, settings, metric_infos(folder, settings)))
     if len({one.folder.path.resolve() for one in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
     infos = _shared(runs)
@@ -342,12 +337,6 @@ def write_pooled(
     return f"{page.headline} {page.models}".strip()
 
 
-def _read(path: Path) -> _Run:
-    folder = RunFolder(path)
-    settings, _ = folder.read_finished()
-    return _Run(folder, settings, metric_infos(folder, settings))
-
-
 def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
     """Return the metrics that all runs have."""
     shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
@@ -363,10 +352,6 @@ def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
     return {name: runs[0].infos[name] for name in shared}
 
 
-def _model(sample: Mapping[str, Any], run: _Run) -> str:
-    return str(sample.get("model") or run.settings["backends"].get("model") or run.folder.path.name)
-
-
 def _count(
     counts: _Counts,
     number: int,
@@ -377,10 +362,12 @@ def _count(
     step: Any,
 ) -> None:
     order = [info.name for info in infos]
+    unnamed = run.settings["backends"].get("model") or run.folder.path.name
     for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
         by_name = {one.metric: one for one in all_of_sample}
         assessments = [by_name[name] for name in order]
-        model, domain = _model(sample, run), domain_of(sample, domain_field)
+        model = str(sample.get("model") or unnamed)
+        domain = domain_of(sample, domain_field)
         flags = [problem_of(here.get(one.metric), one) is not None for one in assessments]
         counts.looked.add(assessments, flags)
         for one in assessments:
@@ -475,13 +462,6 @@ def _asked(
             assessments = [by_name[name] for name in columns]
             answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
             shown.append((one.model, run.folder.path.name, answer))
-        found.append(
-            AskedQuestion(
-                shown[0][2].sample.question,
-                len(answers),
-                shown,
-                answers[0].score,
-                answers[-1].score,
-            )
-        )
+        question, best, worst = shown[0][2].sample.question, answers[0].score, answers[-1].score
+        found.append(AskedQuestion(question, len(answers), shown, best, worst))
     return found

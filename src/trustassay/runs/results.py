@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,29 +20,32 @@ from trustassay.entailer_quality import BETTER, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.runs.calibrator import Calibrator
-from trustassay.runs.counts import (
-    DOMAIN,
-    UNIT,
-    Counted,
-    count,
-    read_units,
-    silence,
-    unread,
-)
+from trustassay.runs.calibrator import Calibrator, write_calibrator
+from trustassay.runs.counts import DOMAIN, UNIT, Counted, count, read_units, silence, unread
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
-from trustassay.runs.probabilities import (
-    CALIBRATED,
-    Calibrated,
-    calibrated_run,
-    store_calibrator,
-)
+from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
+
+
+def write_results(
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    intake: Intake,
+    options: RunOptions,
+    started: float,
+    stop: threading.Event,
+) -> None:
+    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    steps = Steps(shown=options.progress, stop=stop)
+    lines = intake.inventory.samples * (1 + 2 * len(metrics))
+    with steps.begin("sorting assessments", lines) as step:
+        folder.sort_assessments([metric.name for metric in metrics], step)
+    write_outputs(folder, metrics, intake, time.monotonic() - started, options, steps)
 
 
 def write_outputs(
@@ -142,27 +147,14 @@ def _usage(
     Without a known price, or where calls came without a count of tokens, the price is unknown.
     """
 
-    def usd(model: str, prompt: int, reply: int, uncounted: int) -> float | None:
-        price = prices.usd(model, Tokens(prompt, reply))
-        return None if price is None or uncounted else round(price, 6)
+    def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
+        price = prices.usd(model, Tokens(usage["prompt_tokens"], usage["reply_tokens"]))
+        usd = None if price is None or usage["uncounted"] else round(price, 6)
+        return {**{name: value for name, value in usage.items() if name != "seconds"}, "usd": usd}
 
-    models = {
-        model: {
-            **{name: value for name, value in usage._asdict().items() if name != "seconds"},
-            "usd": usd(model, usage.prompt_tokens, usage.reply_tokens, usage.uncounted),
-        }
-        for model, usage in paid.items()
-    }
+    models = {model: priced(model, usage._asdict()) for model, usage in paid.items()}
     metrics = {
-        metric: {
-            model: {
-                **usage,
-                "usd": usd(
-                    model, usage["prompt_tokens"], usage["reply_tokens"], usage["uncounted"]
-                ),
-            }
-            for model, usage in used.items()
-        }
+        metric: {model: priced(model, usage) for model, usage in used.items()}
         for metric, used in by_metric.items()
     }
     found: dict[str, Any] = {"models": models, "metrics": metrics}
@@ -208,7 +200,7 @@ def apply_calibrator(
         rating_of=rated.mean_of if rated else None,
         steps=steps,
     )
-    store_calibrator(folder, calibrator)
+    write_calibrator(calibrator, folder.path / CALIBRATOR)
     folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:
         write_parquet(folder, list(counted.parts), step, found)
@@ -229,15 +221,9 @@ ROWS = 4096
 BATCH_BYTES = 1 << 22
 """About how much evidence is held at once while the table is written."""
 
-_COLUMNS: dict[str, Any] = {
-    "id": DataType.string(),
-    "metric": DataType.string(),
-    "score": DataType.float64(),
-    "verdict": DataType.string(),
-    "reason": DataType.string(),
-    "error": DataType.string(),
-    "evidence": DataType.string(),
-}
+_NAMES = ("id", "metric", "score", "verdict", "reason", "error", "evidence")
+_COLUMNS: dict[str, Any] = {name: DataType.string() for name in _NAMES}
+_COLUMNS["score"] = DataType.float64()
 
 
 def write_parquet(

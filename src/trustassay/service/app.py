@@ -221,11 +221,11 @@ async def _one(service: Service, request: Request, task: asyncio.Task[Assay]) ->
     """Wait for one result; if the client goes away, its sample is given up."""
     try:
         if await finished_before_leaving(request, task):
-            return reply(service.verdict_of(await service.finished(task)))
+            return reply(service.verdict_of(await service.scorer.finished(task)))
         return Response(status_code=400)  # nobody reads it
     finally:
         if not task.done():  # also if this request itself was cancelled
-            service.give_up(task)
+            service.scorer.give_up(task)
 
 
 class _Streamed(StreamingResponse):
@@ -244,7 +244,7 @@ class _Streamed(StreamingResponse):
         finally:
             for one in self._begun:
                 if isinstance(one, asyncio.Task):
-                    self._service.give_up(one)
+                    self._service.scorer.give_up(one)
 
     async def _lines(self) -> AsyncIterator[bytes]:
         finished: asyncio.Queue[int] = asyncio.Queue()
@@ -294,40 +294,22 @@ class Meter:
         self._text = prometheus.generate_latest
         self._type = prometheus.CONTENT_TYPE_LATEST
         self._registry = prometheus.CollectorRegistry()
-        self._replies = prometheus.Counter(
-            "trustassay_replies",
-            "Replies, by the path of the route and the status.",
-            ("path", "status"),
-            registry=self._registry,
-        )
-        self._samples = prometheus.Counter(
-            "trustassay_samples",
-            "Samples accepted and ended: scored, failed (a metric gave no score), or given up.",
-            ("outcome",),
-            registry=self._registry,
-        )
-        self._verdicts = prometheus.Counter(
-            "trustassay_verdicts",
-            "What each metric found.",
-            ("metric", "verdict"),
-            registry=self._registry,
-        )
-        self._seconds = prometheus.Histogram(
-            "trustassay_sample_seconds",
-            "Seconds from accepting a sample to its result.",
-            buckets=SECONDS,
-            registry=self._registry,
-        )
-        self._in_progress = prometheus.Gauge(
-            "trustassay_samples_in_progress",
-            "Samples accepted and not finished.",
-            registry=self._registry,
-        )
-        self._capacity = prometheus.Gauge(
-            "trustassay_capacity",
-            "Samples that are accepted at once.",
-            registry=self._registry,
-        )
+
+        def made(kind: Any, name: str, words: str, labels: Sequence[str] = (), **more: Any) -> Any:
+            return kind(f"trustassay_{name}", words, labels, registry=self._registry, **more)
+
+        counter, gauge = prometheus.Counter, prometheus.Gauge
+        words = "Replies, by the path of the route and the status."
+        self._replies = made(counter, "replies", words, ("path", "status"))
+        words = "Samples accepted and ended: scored, failed (a metric gave no score), or given up."
+        self._samples = made(counter, "samples", words, ("outcome",))
+        words = "What each metric found."
+        self._verdicts = made(counter, "verdicts", words, ("metric", "verdict"))
+        words = "Seconds from accepting a sample to its result."
+        self._seconds = made(prometheus.Histogram, "sample_seconds", words, buckets=SECONDS)
+        words = "Samples accepted and not finished."
+        self._in_progress = made(gauge, "samples_in_progress", words)
+        self._capacity = made(gauge, "capacity", "Samples that are accepted at once.")
         for outcome in ("scored", "failed", "given_up"):
             self._samples.labels(outcome)
 
@@ -348,7 +330,7 @@ class Meter:
 
     def part(self, service: Service) -> Part:
         """Return the route that shows the metrics of a service."""
-        self._in_progress.set_function(lambda: service.in_progress)
+        self._in_progress.set_function(lambda: service.scorer.in_progress)
         self._capacity.set(service.settings.capacity)
 
         async def metrics(_request: Request) -> Response:

@@ -22,8 +22,6 @@ from trustassay.service.requests import RequestError, encoded, read_json, reply
 from trustassay.service.service import Service
 from trustassay.service.verdicts import Blocking, Verdict, conversation_record, verdict_on
 
-__all__ = ["Conversations", "GuardrailSettings", "guardrail_part"]
-
 PATH = "/beta/litellm_basic_guardrail_api"
 PARAMETERS = "additional_provider_specific_params"
 MOST_TEXTS = 128

@@ -26,8 +26,6 @@ except ImportError:
     needed = "MCP needs the package mcp, version 2.3 or later"
     raise BackendError(f"{needed}: {install('mcp')}") from None
 
-__all__ = ["mcp_part", "mcp_server", "serve_stdio"]
-
 DESCRIPTION = (
     "Check how far an answer can be trusted: is each sentence of it supported by the passages that "
     "it was made from? Returns for each metric a score, a verdict, and the reason for it."

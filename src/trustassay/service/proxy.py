@@ -31,7 +31,6 @@ from trustassay.service.upstream import (
     DONE,
     FIELD,
     Event,
-    OversizedStreamError,
     StreamedAnswers,
     Upstream,
     UpstreamError,
@@ -57,8 +56,6 @@ from trustassay.texts import SHORT_PASSAGES, TextWork
 
 if TYPE_CHECKING:
     import aiohttp
-
-__all__ = ["ProxySettings", "proxy_part"]
 
 STATUS, SCORES = "x-trustassay-status", "x-trustassay-scores"
 IN_STREAM = "in-stream"
@@ -138,17 +135,9 @@ class _Proxy:
     async def _sent(
         self, request: Request, path: str, body: bytes | None
     ) -> aiohttp.ClientResponse:
-        try:
-            return await self._upstream.send(
-                request.method,
-                path,
-                request.scope["query_string"],
-                request.headers.raw,
-                body,
-                self._settings.timeout_s,
-            )
-        except UpstreamError as error:
-            raise RequestError(error.status, str(error)) from None
+        query, headers = request.scope["query_string"], request.headers.raw
+        timeout_s = self._settings.timeout_s
+        return await self._upstream.send(request.method, path, query, headers, body, timeout_s)
 
     async def _unchanged(self, response: aiohttp.ClientResponse) -> Response:
         body = self._upstream.redacted(await self._read(response))
@@ -210,7 +199,7 @@ class _Proxy:
         except UpstreamError as error:
             if kept:
                 yield kept.raw
-            told = {"message": str(error), "type": "upstream_error", "code": error.status}
+            told = {"message": error.detail, "type": "upstream_error", "code": error.status_code}
             yield event_of({"error": told})
             return
         response.close()
@@ -223,15 +212,12 @@ class _Proxy:
     ) -> Response:
         """Return a stream that was read to its end and judged before its first part is sent."""
         answers, came, done = StreamedAnswers(), [], b""
-        try:
-            async for event in self._events(response):
-                answers.add(event)
-                if event.data == DONE:
-                    done = event.raw
-                else:
-                    came.append(event)
-        except UpstreamError as error:
-            raise RequestError(error.status, str(error)) from None
+        async for event in self._events(response):
+            answers.add(event)
+            if event.data == DONE:
+                done = event.raw
+            else:
+                came.append(event)
         answers.finish()
         verdicts = await self._judged(answers, record)
         blocked = [index for index, verdict in verdicts.items() if verdict.blocked]
@@ -259,8 +245,6 @@ class _Proxy:
         try:
             async for event in events(response.content.iter_any(), self._settings.reply_bytes):
                 yield event
-        except OversizedStreamError as error:
-            raise UpstreamError(f"the upstream's stream is too large: {error}") from None
         except TimeoutError:
             raise UpstreamError("the upstream did not finish its answer in time", 504) from None
         except (aiohttp.ClientError, OSError):
@@ -294,14 +278,13 @@ class _Proxy:
     async def _verdicts(
         self, answers: Sequence[str | None], record: Mapping[str, Any]
     ) -> list[Verdict]:
-        return await asyncio.gather(*(self._verdict(answer, record) for answer in answers))
+        async def verdict(answer: str | None) -> Verdict:
+            if answer is None:
+                return Verdict(no_verdict("the answer has no text", "no_text"))
+            whole, how = {**record, "response": answer}, self._settings
+            return await verdict_on(self._service, whole, how.blocking, how.verdict_s)
 
-    async def _verdict(self, answer: str | None, record: Mapping[str, Any]) -> Verdict:
-        blocking = self._settings.blocking
-        if answer is None:
-            return Verdict(no_verdict("the answer has no text", "no_text"))
-        whole = {**record, "response": answer}
-        return await verdict_on(self._service, whole, blocking, self._settings.verdict_s)
+        return await asyncio.gather(*map(verdict, answers))
 
 
 class _Streamed(StreamingResponse):

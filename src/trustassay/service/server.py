@@ -20,8 +20,6 @@ from trustassay.service.service import Service, ServiceSettings
 from trustassay.show.text import amount
 from trustassay.workflows.scorer import OpenScorer
 
-__all__ = ["serve"]
-
 Tell = Callable[[str], None]
 """Says something to whoever started the service; it is never told what a request says."""
 FULL = (
@@ -66,8 +64,8 @@ def serve(
                 await stack.enter_async_context(part.running())
             app = create_app(service, settings, every, tell, meter.count)
             ended = await _until_signalled(_Server(_config(app, settings, most)), at, service, tell)
-            if not ended:
-                asyncio.get_running_loop().call_soon(_this_task().cancel)
+            if not ended and (task := asyncio.current_task()):
+                asyncio.get_running_loop().call_soon(task.cancel)
         return ended
 
     try:
@@ -88,7 +86,7 @@ async def _until_signalled(
             second.set()
             return
         service.close()
-        left = amount(service.in_progress, "sample")
+        left = amount(service.scorer.in_progress, "sample")
         tell(f"closing; {left} in progress (a second signal gives up)")
         first.set()
 
@@ -100,7 +98,7 @@ async def _until_signalled(
     signals = (signal.SIGTERM, signal.SIGINT)
     for one in signals:
         loop.add_signal_handler(one, signalled)
-    tell(_listening(at, service.in_progress))
+    tell(_listening(at, service.scorer.in_progress))
     ending, given_up = asyncio.create_task(end()), asyncio.create_task(second.wait())
     serving = asyncio.create_task(server.serve(sockets=[at]))
     try:
@@ -228,12 +226,6 @@ def _room_for(connections: int) -> int:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return min(connections, max(wanted - OWN_FILES, 1))
-
-
-def _this_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task
-    return task
 
 
 def _words(found: dict[str, Any]) -> str:

@@ -105,40 +105,27 @@ class Service:
         note: Note = lambda assay, seconds: None,  # noqa: ARG005
     ) -> None:
         self.settings = settings
-        self._scorer, self._note = scorer, note
+        self.scorer, self._note = scorer, note
         self._ended: deque[float] = deque(maxlen=RECENT)
-        self._closing = False
-
-    @property
-    def closing(self) -> bool:
+        self.closing = False
         """Whether it takes nothing more."""
-        return self._closing
-
-    @property
-    def in_progress(self) -> int:
-        """The number of samples that are accepted and not finished."""
-        return self._scorer.in_progress
 
     def close(self) -> None:
         """Take nothing more; what was accepted is finished."""
-        self._closing = True
+        self.closing = True
 
     async def drained(self) -> None:
         """Wait until everything accepted is finished."""
-        while self._scorer.in_progress:
+        while self.scorer.in_progress:
             await asyncio.sleep(0.02)
 
-    def check(self, record: Sample | Mapping[str, Any]) -> Sample:
+    async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
         """Return the sample of a record in any layout that ``score`` reads; accept nothing.
 
         Raises:
             SampleError: with every fault of the record, each with its field (HTTP 422).
         """
-        return self._scorer.check(record)
-
-    async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
-        """Do as :meth:`check`, for a long record in a thread."""
-        return await work_on(record)(self._scorer.check, record)
+        return await work_on(record)(self.scorer.check, record)
 
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
         """Return what the metrics find in one sample; their failures are values in it.
@@ -146,15 +133,15 @@ class Service:
         ``late``: also while closing, for a request that began before.
 
         Raises:
-            SampleError: see :meth:`check`.
+            SampleError: see :meth:`checked`.
             BusyError, ClosingError, ScorerClosedError: it was not accepted.
         """
         sample = await self.checked(record)
         self._admit(1, late=late)
-        return await self._scorer.finished(self._begin(sample))
+        return await self.scorer.finished(self._begin(sample))
 
     def begin(self, samples: Sequence[Sample]) -> list[asyncio.Task[Assay] | SampleError]:
-        """Accept all of them, or none; :meth:`finished` waits for one.
+        """Accept all of them, or none; the scorer waits for each, or gives it up.
 
         In place of a sample whose id an earlier one in the folder has, its error.
 
@@ -170,18 +157,6 @@ class Service:
                 found.append(error)
         return found
 
-    async def finished(self, task: asyncio.Task[Assay]) -> Assay:
-        """Wait for a task of :meth:`begin`.
-
-        Raises:
-            ScorerClosedError: the service was interrupted before the sample was scored.
-        """
-        return await self._scorer.finished(task)
-
-    def give_up(self, task: asyncio.Task[Assay]) -> None:
-        """Tell that nobody waits for a task of :meth:`begin` any more."""
-        self._scorer.give_up(task)
-
     def verdict_of(self, assay: Assay) -> dict[str, Any]:
         """Return the JSON object of one result.
 
@@ -189,7 +164,7 @@ class Service:
         the score, the verdict, the ``problem`` it names or ``null``, the ``reason`` in one
         sentence, the ``parts`` and the ``error``.
         """
-        metrics = self._scorer.metrics_for(assay.sample)
+        metrics = self.scorer.metrics_for(assay.sample)
         found = {one.name: _told(one, assay.assessments[one.name]) for one in metrics}
         return {
             "id": assay.sample.id,
@@ -206,22 +181,22 @@ class Service:
             failed = task.cancelled() or task.exception() is not None
             self._note(None if failed else task.result(), now - began)
 
-        task = self._scorer.begin(sample)
+        task = self.scorer.begin(sample)
         task.add_done_callback(ended)
         return task
 
     def refuse_if_closing(self) -> None:
         """Raise ClosingError if it takes nothing more."""
-        if self._closing:
+        if self.closing:
             raise ClosingError("the service is closing; send this again later")
 
     def _admit(self, samples: int, *, late: bool = False) -> None:
         if not late:
             self.refuse_if_closing()
         capacity = self.settings.capacity
-        if self._scorer.in_progress + samples > capacity:
+        if self.scorer.in_progress + samples > capacity:
             raise BusyError(
-                f"{self._scorer.in_progress} samples are in progress, and the service accepts "
+                f"{self.scorer.in_progress} samples are in progress, and the service accepts "
                 f"{capacity} at once; send this again after the seconds of Retry-After",
                 self._wait_s(samples),
             )
@@ -231,7 +206,7 @@ class Service:
         if len(self._ended) < 2:
             return 1
         pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
-        too_many = self._scorer.in_progress + samples - self.settings.capacity
+        too_many = self.scorer.in_progress + samples - self.settings.capacity
         return min(max(math.ceil(pace * too_many), 1), LONGEST_WAIT_S)
 
 

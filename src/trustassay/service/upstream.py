@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustassay.backends.http import checked_base, environment_proxy
 from trustassay.errors import UsageError
+from trustassay.service.requests import RequestError, encoded, parse_json
 from trustassay.tracebacks import hide
 
 if TYPE_CHECKING:
     import aiohttp
-import re
-from collections.abc import AsyncIterable, Collection
-from typing import Any, NamedTuple
-
-from trustassay.service.requests import RequestError, encoded, parse_json
 
 HOP_BY_HOP = frozenset(
     """connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
@@ -36,12 +33,11 @@ OURS = "x-trustassay-"
 CONNECT_S = 30.0
 
 
-class UpstreamError(Exception):
-    """The upstream gave no reply that can be passed on; ``status`` is 502 or 504."""
+class UpstreamError(RequestError):
+    """The upstream gave no reply that can be passed on: 502, or 504."""
 
     def __init__(self, message: str, status: int = 502) -> None:
-        super().__init__(message)
-        self.status = status
+        super().__init__(status, message)
 
 
 class Upstream:
@@ -188,10 +184,6 @@ carriage return alone.
 """
 
 
-class OversizedStreamError(ValueError):
-    """A stream is larger than allowed."""
-
-
 class Event(NamedTuple):
     """An event as it came, with the blank line after it; ``chunk`` if it holds one.
 
@@ -207,15 +199,15 @@ async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event
     """Yield the events of a stream up to ``[DONE]``; a last one may lack its blank line.
 
     Raises:
-        OversizedStreamError: the stream has more than ``most`` bytes, or an event is too large.
+        UpstreamError: the stream has more than ``most`` bytes, or an event is too large.
     """
-    left, total = bytearray(), 0
+    left, total, large = bytearray(), 0, "the upstream's stream is too large"
     async for piece in pieces:
         total += len(piece)
         looked = max(len(left) - 3, 0)
         left += piece
         if total > most:
-            raise OversizedStreamError(f"it has more than {most:,} bytes")
+            raise UpstreamError(f"{large}: it has more than {most:,} bytes")
         while found := _END.search(left, looked):
             raw = bytes(left[: found.end()])
             del left[: found.end()]
@@ -224,7 +216,7 @@ async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event
             if event.data == DONE:
                 return
         if len(left) > LARGEST_EVENT:
-            raise OversizedStreamError(f"an event has more than {LARGEST_EVENT:,} bytes")
+            raise UpstreamError(f"{large}: an event has more than {LARGEST_EVENT:,} bytes")
     if left.strip():
         yield _event(bytes(left) + b"\n\n")
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
@@ -25,7 +24,7 @@ from trustassay.calls.retry import Endpoint
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.progress import Progress, tell
-from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, StageModels, filled, unanswered
+from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, filled, unanswered
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Source, checks_of
 from trustassay.runs.needs import load_all
@@ -113,7 +112,7 @@ async def _generate(
         progress = stack.enter_context(
             Progress("answering", asked * options.repeats, shown=options.progress)
         )
-        models = cast(StageModels, SampleModels(client))
+        models = SampleModels(client)
         questions = _questions(folder, stages, again=options.again)
         async for found in filled(questions, models, ahead, progress.step):
             name = found.sample.id

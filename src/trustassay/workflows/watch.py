@@ -302,7 +302,7 @@ class _Watch:
         """Watch until the end, and write the run's results, also where it is interrupted."""
         with self._run.opened() as waiting:
             self._go_on()
-            if not self._run.is_settled:
+            if self._run.settled is None:
                 self._run.settle(await self._first_records())
             try:
                 await self._follow(waiting)

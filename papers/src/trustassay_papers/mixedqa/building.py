@@ -33,7 +33,6 @@ from trustassay.runs.fill import (
     Filling,
     Responses,
     Stage,
-    StageModels,
     filled,
 )
 from trustassay.runs.folder import RunFolder
@@ -260,7 +259,7 @@ def _outcomes(
     ]
     todo = ((question, stage, 0) for question in questions for stage in stages)
     ahead = AHEAD * (calls_at_once(models.values()) or 1)
-    found = filled(todo, cast(StageModels, asked), ahead)
+    found = filled(todo, asked, ahead)
     return cast("AsyncGenerator[FilledSample, None]", found)
 
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from tests import virtual_time
+from trustassay.calls.leases import Ask, Grant, Leases, LeaseService
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
-from trustassay.cluster.leases import Ask, Grant, Leases, LeaseService
 from trustassay.errors import CallError
 
 RATE = 100

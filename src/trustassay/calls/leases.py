@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trustassay.calls.rate_limit import Meter, Pace
 from trustassay.capabilities import EndpointLimits
@@ -233,13 +233,3 @@ class LeasedPace:
         finally:
             self._asking = None
         self.wake()
-
-
-def ray_lease(service: Any) -> Lease:
-    """Return the lease of an actor of :class:`LeaseService`."""
-
-    async def lease(address: str, limits: EndpointLimits, ask: Ask) -> Grant:
-        found: Grant = await service.lease.remote(address, limits, ask)
-        return found
-
-    return lease
