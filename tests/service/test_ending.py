@@ -79,7 +79,7 @@ def test_the_end_waits_for_what_was_accepted(tmp_path: Path) -> None:
 
 
 def until_closing(one: Running) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (health := one.ask("GET", "/health")).status != 503:
         assert time.monotonic() < deadline
         time.sleep(0.02)
