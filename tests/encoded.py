@@ -13,14 +13,11 @@ import os
 import threading
 from array import array
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from trustassay.backends import embedded
-
-if TYPE_CHECKING:
-    import pytest
 
 FOLDER = "TRUSTASSAY_TESTS_ENCODED"
 """The variable of the environment that names the folder of what is kept."""
@@ -61,21 +58,22 @@ def _kept(folder: str, width: int) -> Kept:
     return Kept(Path(folder, str(width)), width)
 
 
-def install(patch: pytest.MonkeyPatch | None = None) -> None:
-    """Have the encoders of the shipped weights look for what is kept."""
+def install() -> None:
+    """Have the encoders of the shipped weights look for what is kept, in this process."""
     shipped = embedded.weights_folder()
     start, read = embedded.Encoder.__init__, embedded.Encoder._one
 
     @functools.wraps(start)
     def started(self: Any, name: str, folder: Path, threads: int) -> None:
         start(self, name, folder, threads)
-        self.kept = folder == shipped and os.environ.get(FOLDER)
+        self.shipped = folder == shipped
 
     @functools.wraps(read)
     def once(self: Any, tokens: embedded.Tokens) -> embedded.Floats:
-        if not self.kept:
+        folder = os.environ.get(FOLDER)
+        if not (folder and self.shipped):
             return read(self, tokens)
-        kept = _kept(self.kept, self.width)
+        kept = _kept(folder, self.width)
         told = array("q", [*tokens.ids, -1, *tokens.kinds]).tobytes()
         key = hashlib.blake2b(told, digest_size=KEY).digest()
         row = kept.find(key)
@@ -85,6 +83,6 @@ def install(patch: pytest.MonkeyPatch | None = None) -> None:
             return made
         return np.frombuffer(row, dtype=np.float32)[None].copy()
 
-    change: Any = patch.setattr if patch else setattr
+    change: Any = setattr
     change(embedded.Encoder, "__init__", started)
     change(embedded.Encoder, "_one", once)

@@ -317,9 +317,9 @@ def test_an_interruption_stops_the_work_inside_a_notebook_too() -> None:
     assert process.stdout.readline() == "asked\n"
     process.send_signal(signal.SIGINT)
     started = time.monotonic()
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=60)
     assert out.splitlines()[-1] == "stopped"
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert "Traceback" not in err
 
 

@@ -311,7 +311,7 @@ def test_rankings_say_what_they_lack(tmp_path: Path, experiment: Experiment) -> 
     done = experiment("fewl-rank", alone, *options, *TRUE)
     assert done.exit_code == 2
     words = " ".join(done.stderr.split())
-    assert "answers of two models or more, told apart by the field `model`; found m" in words
+    assert "answers of two models or more, identified by the field `model`; found m" in words
     nobody = jsonl(tmp_path / "none.jsonl", [question(1, response="r")])
     assert "model: is missing" in experiment("fewl-rank", nobody, *options, *TRUE).stderr
     both = [{"question": "q", "response": "r", "model": model} for model in "ab"]

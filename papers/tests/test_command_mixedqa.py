@@ -204,7 +204,7 @@ def test_what_a_dry_run_says(
     assert said.status == 0
     assert said.err.count("answering") >= 2
     assert "20 samples" in said.err
-    assert "each dropped question brings another one, of 80" in said.err
+    assert "each dropped question is replaced by another one, of 80" in said.err
     assert server.stats()["received"] == 0
     assert not (tmp_path / "mixed").exists()
     assert mixed(cli, *arguments, "--out", "mixed").status == 0
@@ -219,7 +219,7 @@ def test_a_budget_stops_it_and_a_larger_one_goes_on(
     arguments = [*five(tmp_path), "--model", uri(server, concurrency=1), "--per-source", "4"]
     said = mixed(cli, *arguments, "--out", "mixed", "--budget", "2000")
     assert said.status == 1
-    assert "so nothing was written; the same command goes on" in said.err
+    assert "so nothing was written; run the command again" in said.err
     assert "budget" in said.err
     assert not (tmp_path / "mixed" / "samples.jsonl").exists()
     before = server.stats()["received"]
@@ -335,7 +335,7 @@ def test_bad_lines_are_named_and_nothing_is_asked(
     [
         ([], "name at least one file of questions"),
         (["--nq", "NQ-open.dev.jsonl"], "name who answers: --model URI, or --answers NAME=FILE"),
-        (["--nq", "mine.jsonl"], "the name does not tell which split it is; write test=mine.jsonl"),
+        (["--nq", "mine.jsonl"], "the name does not say which split it is; write test=mine.jsonl"),
         (["--nq", "NQ-open.train.jsonl"], "is a training split"),
         (["--nq", "dev=none.jsonl"], "none.jsonl: no such file"),
         (["--popqa", "NQ-open.dev.jsonl"], "PopQA has question and possible_answers"),

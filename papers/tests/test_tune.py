@@ -1,8 +1,10 @@
-"""A tiny model is tuned for some steps: it learns, can be resumed, loads and generates."""
+"""A tiny model is tuned for some steps: it learns, can be resumed, loads and generates.
+
+That nothing of it is reported to anybody is tested in ``tests/cli/test_quiet.py``.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.lazily import needed
-from tests.support import ROOT, fresh_command, jsonl, lines
+from tests.support import fresh_command, jsonl, lines
 
 from trustassay.backends.hf_chat import HuggingFaceChat
 from trustassay.capabilities import ChatRequest
@@ -119,31 +121,6 @@ def test_killed_it_goes_on_and_ends_with_the_same_weights(
     assert tune(data, str(model), tmp_path / "whole", options).resumed == 0
     for name in ("loss.jsonl", "model.safetensors"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-
-
-def test_from_the_command_line_nothing_is_reported_to_anybody(
-    model: Path, data: Path, tmp_path: Path
-) -> None:
-    """Python code opens no socket, while TRL would tell the hub of the training."""
-    asked = jsonl(tmp_path / "asked.jsonl", [{"question": "q", "own_prompt": "the cat"}])
-    arguments = [
-        ["papers", "tune", data, "--model", model, "--steps", "2", "--out", tmp_path / "tuned"],
-        ["generate", asked, "--model", f"hf:{tmp_path / 'tuned'}", "--out", tmp_path / "a.jsonl"],
-    ]
-    arguments[1] += ["--max-tokens", "20"]
-    written = json.dumps([[str(one) for one in each] for each in arguments])
-    (tmp_path / "commands.json").write_text(written)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.commands", tmp_path / "commands.json"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name != "CI"},
-        check=False,
-    )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert found == {"status": [0, 0], "network": []}, done.stderr
-    assert lines(tmp_path / "a.jsonl")[0]["response"]
 
 
 def test_what_cannot_be_tuned(model: Path, data: Path, tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_entailment_by_odds() -> None:
 
 def test_odds_are_asked_of_any_model_that_tells_them() -> None:
     entailer = load("entailer", "chat:python:builtins:repr?by=odds")
-    with pytest.raises(UnparsedError, match="tells no probabilities of its first token"):
+    with pytest.raises(UnparsedError, match="gives no probabilities of its first token"):
         entailer.scores([("a", "b")])
     with pytest.raises(UnknownNameError, match="value of by 'tokens'"):
         load("entailer", "chat:python:builtins:repr?by=tokens")

@@ -63,8 +63,8 @@ def test_a_time_out_names_the_address() -> None:
 
 
 def test_a_run_starts_as_fast_as_it_may() -> None:
-    """200 calls of half a second, 200 at a time."""
-    with LlmServer(latency_ms=500) as server:
+    """None of 200 calls, 200 at a time, is answered before 180 are waiting."""
+    with LlmServer(hold=180) as server:
         chat = trustassay.chat(uri(server, "concurrency=200"), cache=False)
         chat.ask(PROMPTS[:200])
         assert server.stats()["at_once"] >= 180

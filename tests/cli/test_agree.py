@@ -25,7 +25,7 @@ def test_agreement_as_tables_and_as_json(cli: Cli, tmp_path: Path) -> None:
     assert "24 items; ratings of each rater: ann 24, bob 24" in said.err
     for words in ("Fleiss's kappa", "alpha, ordinal", "ann – bob", "kappa, quadratic"):
         assert words in said.err
-    assert "raters part on" in said.err
+    assert "raters disagree on" in said.err
     assert "q0: ann 1, bob 5" in said.err
 
 

@@ -49,9 +49,7 @@ def test_a_fault_of_the_program_is_not_the_users(
     monkeypatch.setattr("trustassay.runs.execute.write_results", broken)
     code, output = score(tmp_path)
     assert code == 70
-    assert (
-        "internal error, no fault of the input: ValueError at tests/cli/test_internal.py:" in output
-    )
+    assert "error, not a fault of the input: ValueError at tests/cli/test_internal.py:" in output
     kept = tmp_path / "run" / "internal-error.txt"
     assert str(kept) in output
     assert SECRET not in output

@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.serving import one_server, questions, server, uri
 from tests.llm_server import LlmServer
+from tests.support import FULL
 
 __all__ = ["one_server", "server"]
 
@@ -49,7 +50,10 @@ def stored(folder: Path) -> int:
     return found
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0])
+MOMENTS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+
+
+@pytest.mark.parametrize("after_s", MOMENTS if FULL else MOMENTS[::2])
 def test_from_the_first_moment_on_it_is_a_sentence_and_130(
     server: LlmServer, tmp_path: Path, after_s: float
 ) -> None:
@@ -65,7 +69,7 @@ def test_from_the_first_moment_on_it_is_a_sentence_and_130(
     time.sleep(after_s)
     process.send_signal(signal.SIGINT)
     said = [line for line in process.stderr if not line.startswith("import time:")]
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     assert re.fullmatch(r"interrupted; .*\n", said[-1])
     assert not re.search("Traceback|KeyboardInterrupt|Abort|ignored", "".join(said))
 
@@ -75,27 +79,27 @@ def test_replies_that_are_under_way_have_a_second(tmp_path: Path) -> None:
     with LlmServer(latency_ms=400) as server:
         process = generating(server, tmp_path)
         interrupted = interrupt(process, server, after=40)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
         seconds = time.monotonic() - interrupted
         stats = server.stats()
     assert process.returncode == 130
     assert said.splitlines()[-1].startswith("interrupted; run the same command again")
     assert stored(tmp_path) == stats["answered"] == stats["received"] < 500
-    assert seconds < 10
+    assert seconds < 30
 
 
-@pytest.mark.parametrize(("twice", "at_least", "at_most"), [(False, 0.8, 8.0), (True, 0.0, 8.0)])
+@pytest.mark.parametrize(("twice", "at_least", "at_most"), [(False, 0.8, 50.0), (True, 0.0, 50.0)])
 def test_a_reply_that_does_not_come_holds_it_up_for_no_more_than_that(
     tmp_path: Path, twice: bool, at_least: float, at_most: float
 ) -> None:
     questions(tmp_path / "q.jsonl", 50)
-    with LlmServer(latency_ms=10_000) as server:
+    with LlmServer(latency_ms=60_000) as server:
         process = generating(server, tmp_path)
         interrupted = interrupt(process, server, after=20)
         if twice:
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=60)
         assert at_least < time.monotonic() - interrupted < at_most
     assert process.returncode == 130
     assert "Traceback" not in said

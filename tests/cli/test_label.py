@@ -101,7 +101,7 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
     low, high = found["figures"][0]["interval"]
     assert 0 < low < difference() < high
     assert found["needs"][1]["more"] == 0
-    assert "telling them apart" in last.err
+    assert "detecting a difference of" in last.err
     assert found["drawn"] == found["rated"] == 100
 
     refused = cli("study", run, "--ratings", "ratings.jsonl")

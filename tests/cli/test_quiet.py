@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import pytest
 
 from tests.cli.serving import one_server, server, uri
 from tests.llm_server import LlmServer
-from tests.support import ROOT, jsonl, record
+from tests.support import ROOT, jsonl, lines, record
 
 __all__ = ["one_server", "server"]
 
@@ -200,7 +201,7 @@ def test_each_command_reaches_the_named_endpoint_alone(server: LlmServer, tmp_pa
 
 
 @pytest.mark.torch
-def test_a_model_in_a_folder_is_loaded_without_a_look_at_the_hub(tmp_path: Path) -> None:
+def test_a_model_in_a_folder_is_loaded_and_tuned_without_a_look_at_the_hub(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     library = pytest.importorskip("sentence_transformers")
@@ -214,10 +215,20 @@ def test_a_model_in_a_folder_is_loaded_without_a_look_at_the_hub(tmp_path: Path)
     library.SentenceTransformer(str(tmp_path / "bert"), device="cpu").save(str(tmp_path / "st"))
     save_llama(tmp_path / "llama")
     work = [["models", "entailer=hf:nli?check=no", "embedder=hf:st", "chat=hf:llama"]]
+    if importlib.util.find_spec("trl"):  # it would tell the hub of each training
+        turns = [{"role": "user", "content": "the cat"}, {"role": "assistant", "content": "sat"}]
+        jsonl(tmp_path / "train.jsonl", [{"messages": turns}] * 4)
+        jsonl(tmp_path / "asked.jsonl", [{"question": "q", "own_prompt": "the cat"}])
+        tuned = "papers tune train.jsonl --model llama --steps 2 --out tuned"
+        asking = "generate asked.jsonl --model hf:tuned --max-tokens 20 --out a.jsonl"
+        work += [tuned.split(), asking.split()]
     (tmp_path / "commands.json").write_text(json.dumps(work))
     found = quietly(["-m", "tests.commands", "commands.json"], tmp_path)
-    assert json.loads(found.out.splitlines()[-1]) == {"status": [0], "network": []}, found.err
+    told = {"status": [0] * len(work), "network": []}
+    assert json.loads(found.out.splitlines()[-1]) == told, found.err
     assert found.home == []
+    if len(work) > 1:
+        assert lines(tmp_path / "a.jsonl")[0]["response"]
     if strace_missing():
         pytest.skip(strace_missing())
     assert found.addresses == set()

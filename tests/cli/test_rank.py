@@ -74,7 +74,7 @@ def test_models_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
     done = run_command("rank", source, *arguments, "--out", tmp_path / "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stderr.split())
-    assert "cannot be told apart" in words
+    assert "do not differ significantly" in words
     assert "true, %" not in words  # there are no labels
 
 
@@ -118,8 +118,8 @@ def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) ->
         assert done.returncode == 1, done.stderr
         words = " ".join(done.stderr.split())
         assert "failed: 1" in words
-        assert "No models can be told apart: too few questions" in words
-        assert "cannot be told apart" not in words
+        assert "No models can be distinguished: too few questions" in words
+        assert "do not differ significantly" not in words
         folders.add(words.rpartition("run: ")[2].split()[0])
     assert len(folders) == 3
 

@@ -358,7 +358,7 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     )
     os.close(read)
     os.close(write)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert "Traceback" not in err
     assert "BrokenPipe" not in err
     assert "Broken pipe" not in err

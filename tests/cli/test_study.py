@@ -50,7 +50,7 @@ def test_tables_page_file_and_json(cli: Cli, run: Path) -> None:
     assert "label labels.correct: 60 answers with a binary label, mean 0.500" in said.err
     assert "Highest AUROC: reference 0.900" in said.err
     assert "web: reference" in said.err
-    assert "no Brier, ECE: the score is no probability (length" in said.err
+    assert "no Brier, ECE: the score is not a probability (length" in said.err
     assert Path("s.html").read_text().startswith("<!doctype html>")
     with Path("s.csv").open(newline="") as file:
         assert {row["by"] for row in csv.DictReader(file)} == {"", "source"}

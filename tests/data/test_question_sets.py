@@ -227,8 +227,8 @@ def test_the_split_is_read_from_the_name_or_given(path: str, split: str) -> None
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("latest.jsonl", "does not tell which split it is; write test=latest.jsonl or dev="),
-        ("dev-test.jsonl", "does not tell which split"),
+        ("latest.jsonl", "does not say which split it is; write test=latest.jsonl or dev="),
+        ("dev-test.jsonl", "does not say which split"),
         ("NQ-open.train.jsonl", "is a training split; expected the test or dev split"),
     ],
 )

@@ -45,7 +45,7 @@ def slow(*arguments, **options):
     if calls == {after}:
         print("under way", flush=True)
     if calls >= {after}:
-        time.sleep(0.09)
+        time.sleep(0.5)
     return quick(*arguments, **options)
 
 setattr(owner, name, slow)
@@ -81,7 +81,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_interrupted_in_a_step_it_ends_at_once_and_goes_on_later(
     tmp_path: Path, unbroken: Path, module: str, owner: str, name: str, after: int
 ) -> None:
-    """Every slow step would take 15 s or more."""
+    """Every slow step would take 80 s or more."""
     jsonl(tmp_path / "in.jsonl", records(SAMPLES))
     program = PROGRAM.format(module=module, owner=owner, name=name, after=after)
     with subprocess.Popen(
@@ -95,12 +95,12 @@ def test_interrupted_in_a_step_it_ends_at_once_and_goes_on_later(
         assert process.stdout.readline() == "under way\n"
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=120)
         took = time.monotonic() - sent
     assert process.returncode == 130
     assert "interrupted; run the same command again" in said
     assert "Traceback" not in said
-    assert took < 9
+    assert took < 60
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert not [name for name in left if name.startswith(".")]
     assert "report.html" not in left

@@ -113,7 +113,7 @@ def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
         (["bad 0", "good 1"], "1 of 2 answers needs a look"),
         (["fail", "good 1"], "1 of 2 answers needs a look; 1 of these could not be scored"),
         (["fail"], "1 of 1 answer needs a look; 1 of these could not be scored"),
-        (["refused"], "The answer needs no look; 1 answer has no score: 1 refused"),
+        (["refused"], "No answer needs a look; 1 answer has no score: 1 refused"),
     ],
 )
 def test_the_sentence(responses: list[str], words: str) -> None:

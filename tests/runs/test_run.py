@@ -387,17 +387,23 @@ def test_a_yes_from_the_entailer_is_a_full_score() -> None:
 
 @dataclass
 class Counting:
-    """A chat model that counts the calls that are under way."""
+    """A chat model that replies once so many calls are under way, and counts them."""
 
+    expected: int
     name: str = "openai:m@http://h/v1"
     limits: EndpointLimits = field(default_factory=lambda: EndpointLimits(concurrency=400))
     under_way: int = 0
     most: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def reply(self, request: ChatRequest) -> Reply:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
-        await asyncio.sleep(0.1)
+        if self.most >= self.expected:
+            self.reached.set()
+        async with asyncio.timeout(60):
+            await self.reached.wait()
+        await asyncio.sleep(0.1)  # others would begin meanwhile
         self.under_way -= 1
         return Reply("1")
 
@@ -408,11 +414,18 @@ def test_the_window_lets_an_endpoint_have_as_many_calls_as_it_takes(
     async def asks(sample: Sample, models: Models) -> float:
         return float((await models.chat(sample.question)).text)
 
-    many = [{"id": f"{i}", "question": f"{i}", "response": "r"} for i in range(1500)]
-    model = Counting()
+    many = [{"id": f"{i}", "question": f"{i}", "response": "r"} for i in range(900)]
+    model = Counting(400)
     score(many, metrics=[Probe(asks)], model=model, cache=None)
     assert model.most == 400
-    model = Counting()
-    score(many, metrics=[Probe(asks)], model=model, cache=None, samples_at_once=50, progress=True)
+    model = Counting(50)
+    score(
+        many[:300],
+        metrics=[Probe(asks)],
+        model=model,
+        cache=None,
+        samples_at_once=50,
+        progress=True,
+    )
     assert model.most == 50
     assert "--samples-at-once 50 limits openai:m@http://h/v1 to less" in capsys.readouterr().err

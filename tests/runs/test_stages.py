@@ -148,6 +148,9 @@ def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
 
         stream = filled(samples(), models(gatherers), 8)
         task = asyncio.ensure_future(anext(stream))
+        async with asyncio.timeout(60):
+            while read < 8:
+                await asyncio.sleep(0.001)
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

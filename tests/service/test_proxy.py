@@ -7,7 +7,7 @@ import json
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.service.upstream import (
     says,
     sends,
     streams,
+    streams_from,
 )
 
 pytest.importorskip("prometheus_client")
@@ -388,19 +389,27 @@ def test_a_stream_whose_last_chunk_has_text_gets_another_one(
 
 
 def test_chunks_are_passed_on_as_they_come(passing: Serving, upstream: Upstream) -> None:
-    upstream.answer = streams(chunks(*(f"{word} " for word in GOOD.split())), wait_s=0.1)
+    came: list[bytes] = []
+    words = GOOD.split()
+
+    async def given() -> AsyncIterator[bytes]:
+        """Each chunk once the text before it has come."""
+        for number, part in enumerate(chunks(*(f"{word} " for word in words))):
+            yield part
+            while 0 < number <= len(words) and b"".join(came).count(b'"content"') <= number:
+                await asyncio.sleep(0.005)
+
+    upstream.answer = streams_from(given)
     body = json.dumps({"messages": MESSAGES, "documents": [PASSAGE], "stream": True}).encode()
     request = (
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
         b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
     )
-    came = []
-    with socket.create_connection(passing.address, timeout=20) as connection:
+    with socket.create_connection(passing.address, timeout=60) as connection:
         connection.sendall(request + body)
         while part := connection.recv(65536):
-            came.append((time.monotonic(), part))
-    assert sum(b"content" in part for _, part in came) > 5
-    assert came[-1][0] - next(at for at, part in came if b"stone" in part) > 0.3
+            came.append(part)
+    assert b"".join(came).count(b'"content"') > len(words)
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b"\n"])
@@ -464,7 +473,7 @@ def test_a_stream_that_never_ends_is_ended(passing: Serving, upstream: Upstream)
         upstream.answer = answer
         begun = time.monotonic()
         body = passing.chat(stream=True).body
-        assert time.monotonic() - begun < 15
+        assert time.monotonic() - begun < 60
         assert b"[DONE]" not in body
         told.append(json.loads(body.rpartition(b"data: ")[2])["error"]["message"])
     assert "in time" in told[0]
@@ -482,7 +491,7 @@ def test_an_error_in_a_stream_is_passed_on(passing: Serving, upstream: Upstream)
 
 def test_a_client_that_goes_away_ends_the_call(passing: Serving, upstream: Upstream) -> None:
     async def slowly(_asked: Asked, write: Write) -> None:
-        await asyncio.sleep(2.5)
+        await asyncio.sleep(3600)
 
     async def endlessly(_asked: Asked, write: Write) -> None:
         await write(head(content_type="text/event-stream"))
@@ -500,9 +509,7 @@ def test_a_client_that_goes_away_ends_the_call(passing: Serving, upstream: Upstr
             )
             connection.sendall(body)
             wait_for(lambda: upstream.open == 1)
-        begun = time.monotonic()
         wait_for(lambda: upstream.open == 0)
-        assert time.monotonic() - begun < 2
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -518,13 +525,13 @@ def test_an_answer_that_is_awaited_when_the_service_closes_gets_its_verdict(
         waiting = pool.submit(service.chat, stream=stream)
         wait_for(lambda: upstream.open == 1)
         service.running.process.send_signal(signal.SIGTERM)
-        found = waiting.result(20)
-        assert service.running.process.wait(20) == 0
+        found = waiting.result(60)
+        assert service.running.process.wait(60) == 0
     assert found.status == 200
     assert b'"faithfulness":{"score":1.0' in found.body
 
 
-def wait_for(condition: Callable[[], bool], wait_s: float = 10.0) -> None:
+def wait_for(condition: Callable[[], bool], wait_s: float = 60.0) -> None:
     until = time.monotonic() + wait_s
     while not condition():
         assert time.monotonic() < until

@@ -52,7 +52,7 @@ class Upstream:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)))
         self._thread.start()
-        assert ready.wait(20)
+        assert ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -69,7 +69,7 @@ def test_the_sentence_counts_what_needs_a_look_and_what_failed() -> None:
     ("found", "words"),
     [
         (looked(), "There are no answers."),
-        (looked((assessed(0.9), False)), "The answer needs no look"),
+        (looked((assessed(0.9), False)), "No answer needs a look"),
         (looked(*[(assessed(0.9), False)] * 3), "None of the 3 answers needs a look"),
         (looked((assessed(0.1), True)), "1 of 1 answer needs a look"),
         (looked((assessed(0.9), False), lines=False), "1 answer, the worst scores first"),

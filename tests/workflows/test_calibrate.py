@@ -214,7 +214,7 @@ def test_a_part_and_its_direction(tmp_path: Path) -> None:
         row["good"], row["other"] = 0.5, 1 - row["good"]
     path = run(tmp_path / "run", rows)
     wrong_way = calibrate(path, label="correct", metrics="good.other", resamples=100)
-    assert any("--lower good.other turns it round" in note for note in wrong_way.notes)
+    assert any("--lower good.other reverses it" in note for note in wrong_way.notes)
     assert np.ptp(wrong_way.calibrator.probabilities([[0.1], [0.9]])) < 0.05
     found = calibrate(
         path, label="correct", metrics="good.other", lower="good.other", resamples=100

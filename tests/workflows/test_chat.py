@@ -109,6 +109,8 @@ def test_what_was_replied_is_kept_also_where_others_fail_or_it_is_given_up(tmp_p
         model.stuck = asyncio.Event()
         task = asyncio.create_task(chat.aask(["b", "stuck"]))
         await model.stuck.wait()
+        while model.under_way > 1:
+            await asyncio.sleep(0.001)
         await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -362,7 +362,7 @@ def test_another_judge_is_refused(runs: Path, tmp_path: Path) -> None:
         ("faithfulness.supported=1", "this is 1 % and not 100 %"),
         ("faithfulness.mean=90", "lies between 0 and 1, .* or faithfulness.mean=90%"),
         ("faithfulness.mean=-1", "lies between 0 and 1"),
-        ("grounding.num_samples=5%", "the figure is no share"),
+        ("grounding.num_samples=5%", "the figure is not a share"),
     ],
 )
 def test_a_bound_in_another_unit_is_refused(runs: Path, bound: str, words: str) -> None:

@@ -41,7 +41,7 @@ def test_an_id_with_another_question_pairs_nothing() -> None:
     assert (found.only_first, found.only_second) == (1, 1)
     assert found.in_words() == (
         "1 pair of answers (1 by question); without a partner: 1 of the first run and 1 of the "
-        "second; 2 ids stand for different questions"
+        "second; 2 ids with different questions"
     )
 
 

@@ -104,11 +104,11 @@ def test_figures_of_every_score_and_baseline(one: Path) -> None:
     assert label.figures["bad"]["auroc"].value == pytest.approx(
         auroc([-row["bad"] for row in rows], truth)
     )
-    assert "bad: lower was better; turned round, so that higher is" in found.notes
+    assert "bad: lower was better; reversed, so that higher is better" in found.notes
     assert label.figures["good"]["brier"].value == pytest.approx(
         np.mean([(row["good"] - right) ** 2 for row, right in zip(rows, truth, strict=True)])
     )
-    assert label.figures["bad"]["brier"].without == "the score is no probability"
+    assert label.figures["bad"]["brier"].without == "the score is not a probability"
     assert label.figures["good"]["ece"].interval is None
     assert {"source", "chance"} <= set(label.figures)
     (length,) = (name for name in label.figures if name.startswith("length"))
@@ -369,7 +369,7 @@ def test_the_last_line_names_the_highest_of_the_table(one: Path, tmp_path: Path)
     (label,) = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES).labels
     words = headline(label)
     assert words.startswith("Highest AUROC: length (longer) 1.000 (")
-    assert ", which is no score; of the scores good 0.9" in words
+    assert ", which is not a score; of the scores good 0.9" in words
 
 
 def test_as_many_are_accepted_as_are_right() -> None:

@@ -211,7 +211,7 @@ class ChatEntailer:
         for contradicted in (False, True):
             reply = await ask(self.odds_request(pair, contradicted))
             if (chance := yes_by_odds(reply)) is None:
-                words = "the model tells no probabilities of its first token"
+                words = "the model gives no probabilities of its first token"
                 if reply.logprobs:
                     said = " ".join(reply.text.split())[:SHOWN]
                     words = f"neither yes nor no is a likely first token; it begins with {said!r}"

@@ -24,12 +24,12 @@ def agree(  # noqa: PLR0913 - one argument an option
     *,
     source: Path | None = argument(
         "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and maybe repeat "
-        "and model; or item, and a column of numbers for each rater. May be left out where --run "
-        "holds the votes of judges.",
+        "and model; or item, and a column of numbers for each rater. May be left out if --run has "
+        "votes of judges.",
         metavar="FILE",
     ),
     fields: Mapping[str, str] = flag(
-        "Where a column is called otherwise: item=question_id; if FILE has several rubrics, which "
+        "If a column has another name: item=question_id; if FILE has several rubrics, which "
         "one: rating=truthfulness. May be given again.",
         metavar="NAME=COLUMN",
         name="--field",
@@ -52,20 +52,20 @@ def agree(  # noqa: PLR0913 - one argument an option
         "judges, if it has any, are ratings like those of FILE."
     ),
     machine: list[str] = flag(
-        "A rater of FILE that is a judge and not a person: their variances are told apart. More "
-        "than once for all.",
+        "A rater of FILE that is a judge and not a person: the variance of judges is given "
+        "separately. May be given more than once.",
         metavar="RATER",
     ),
     page: Path | None = flag("Write a page with the variance drawn."),
-    top: int = flag("Items on which raters part that are listed.", default=10, least=0),
+    top: int = flag("Items listed on which raters disagree, at most.", default=10, least=0),
     as_json: common.Json,
 ) -> None:
-    """Say how far raters agree: each pair, all together, each with themselves, and where they part.
+    """Say how far raters agree: each pair, all together, each with themselves; and where not.
 
     Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
     percentages, and mean differences, with 95 % intervals over items. Raters are compared by the
     first rating of an item; a later one of the same rater is a repeat. Each judge is compared with
-    all people. The variance of the ratings is taken apart into what comes from answers, raters and
+    all people. The variance of the ratings is decomposed into what comes from answers, raters and
     repeats, of people and of judges.
 
     \b
@@ -155,8 +155,8 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
     else:
         say(
             one_line(
-                f"levels that occur: {_listed(found.levels)}; the whole scale is not known, and "
-                "weighted kappas and AC1 take these for it: --levels 1..5 states it"
+                f"levels that occur: {_listed(found.levels)}; the whole scale is not known, so "
+                "weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
             )
         )
     if found.overall:
@@ -173,7 +173,7 @@ def _show(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
             say(one_line(note))
         say(one_line(found.variance.in_words()))
     if disputes and top:
-        say(f"raters part on {len(disputes):,} of {found.items:,} items; the farthest apart:")
+        say(f"raters disagree on {len(disputes):,} of {found.items:,} items; the largest first:")
         for dispute in disputes[:top]:
             said = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
             name = f"{dispute.item} ({dispute.model})" if dispute.model else dispute.item

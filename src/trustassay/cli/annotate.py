@@ -35,10 +35,10 @@ def annotate(  # noqa: PLR0913 - one argument an option
         metavar="NAME|FILE",
     ),
     out: Path = flag(
-        "The file of ratings; the same command goes on with it.", default=Path("ratings.jsonl")
+        "The file of ratings; the same command continues it.", default=Path("ratings.jsonl")
     ),
     gold: bool | None = flag(
-        "Show the gold answers as a guide. Default: where the rubric is about them.",
+        "Show the gold answers as a guide. Default: if the rubric is about them.",
         name="--gold/--no-gold",
     ),
     together: bool = flag("Show all answers to a question on one page."),
@@ -84,8 +84,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Let people rate answers in the browser, each through a link of their own.
 
-    Raters see no model, no score and no id. Ratings are stored at once; the same command goes on
-    after an interruption, with the same links. `agree` reads the file.
+    Raters see no model, no score and no id. Ratings are stored at once. After an interruption run
+    the same command again: the links stay the same. `agree` reads the file.
 
     \b
     trustassay annotate answers.jsonl --rater anna --rater bela
@@ -170,7 +170,7 @@ def _serve(project: Project, out: Path, host: str, port: int) -> None:
         for rater, state in session.raters.items():
             done = f"{state.rated:,} of {len(state.steps):,} rated"
             say(f"{rater}: http://{shown}:{at.getsockname()[1]}/{links.tokens[rater]} ({done})")
-        say(f"ratings: {out}; Ctrl-C ends, and the same command goes on")
+        say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
         serve(application(session, links, say), at, session)
 
 

@@ -53,7 +53,7 @@ Metrics = Annotated[
     list[str],
     Flag(
         "A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
-        "May be given more than once. Default: what the samples bring decides.",
+        "May be given more than once. Default: chosen by what the samples have.",
         "--metric",
         "NAME[:OPTION=VALUE,...]",
     ),
@@ -61,7 +61,7 @@ Metrics = Annotated[
 RatingFields = Annotated[
     Mapping[str, str],
     Flag(
-        "Where a column of --ratings is called otherwise: item=question_id; if it has several "
+        "If a column of --ratings has another name: item=question_id; if it has several "
         "rubrics, which one: rating=truthfulness. May be given again.",
         "--field",
         "NAME=COLUMN",
@@ -269,6 +269,6 @@ def internal_error(error: Exception) -> NoReturn:
 
     kept = keep_internal_error(RunFolder.last_locked, error)
     where = f"; the traceback is in {kept}" if kept else "; its traceback could not be written"
-    told = f"internal error, no fault of the input: {type(error).__name__} at {place_of(error)}"
+    told = f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
     complain(one_line(f"trustassay: {told}{where}"))
     raise typer.Exit(INTERNAL)

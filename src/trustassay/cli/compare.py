@@ -185,7 +185,7 @@ def _show_comparison(found: Comparison) -> None:
 @with_options
 def rank(  # noqa: PLR0913 - one argument an option
     sources: list[Path] = argument(
-        "A run's folder, or answers of several models, told apart by the field model, or by their "
+        "A run's folder, or answers of several models, identified by the field model, or by their "
         "files.",
         metavar="INPUT...",
     ),
@@ -199,8 +199,8 @@ def rank(  # noqa: PLR0913 - one argument an option
     out: Path | None = flag("The folder of the run that scores answers."),
     page: Path | None = flag("Write a page with the ranking drawn."),
     tqa: bool = flag(
-        "Also hold the scores of single answers against the TQA metric: likeness to the right "
-        "answers of the input less that to its wrong ones, by --similarity.",
+        "Also compare the scores of single answers with the TQA metric: similarity to the right "
+        "answers of the input minus that to its wrong ones, by --similarity.",
     ),
     seed: Seed,
     records: Records,
@@ -208,7 +208,7 @@ def rank(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Rank models by their mean score over the same questions, and say how sure that is.
 
-    Where the answers have labels, the order is held against true accuracy.
+    If the answers have labels, the order is compared with true accuracy.
 
     \b
     trustassay rank runs/one

@@ -70,7 +70,7 @@ def label(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Choose the answers that people should rate next, and say what their ratings tell of all.
+    """Choose the answers that people should rate next, and estimate the result for all.
 
     Answers of which the scores are less certain are drawn more often, with known probabilities, so
     that the share of right answers is estimated without bias from few ratings. The plan is a file;

@@ -98,14 +98,14 @@ def entailers(
         metavar="URI",
     ),
     fields: Mapping[str, str] = flag(
-        "Where a column is called otherwise: premise=passage. May be given again.",
+        "If a column has another name: premise=passage. May be given again.",
         metavar="NAME=COLUMN",
         name="--field",
         kind=list[str],
         read=lambda given: pairs(given, "--field"),
     ),
     supported: str = flag(
-        "The label of what is supported, where it is another word; all others are not.",
+        "The label that means supported, if it is another word; all others mean the opposite.",
         default="",
         metavar="LABEL",
     ),
@@ -116,8 +116,8 @@ def entailers(
     """Measure entailers on your own labelled pairs, side by side.
 
     AUC, balanced accuracy at 0.5 and calibration error with 95 % intervals, the seconds
-    that each took, and by kind how many supported and how many other statements passed 0.5. Where
-    the labels tell contradicted from not stated, also how well these two are told apart.
+    that each took, and by kind how many supported and how many other statements passed 0.5. If
+    the labels separate contradicted from not stated, also how well these two are distinguished.
 
     \b
     trustassay entailers pairs.jsonl

@@ -163,7 +163,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     generator: str | None = flag(
         "The chat model of the source llm, a URI as of generate's --model.", metavar="URI"
     ),
-    pool: bool = flag("Use answers to other questions of the file, too."),
+    pool: bool = flag("Also use answers to other questions of the file."),
     most: int = flag("Distractors of an answer, at most.", default=40, least=1),
     out: Path | None = flag("Write all as JSON Lines instead of printing."),
     as_json: bool = flag("Print all as JSON Lines on standard output.", name="--json"),
@@ -173,8 +173,8 @@ def distractors(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Show wrong answers that look like the given ones: what a consistency check is made of.
 
-    One word or entity is replaced at a time, those that tell most first. Gold answers are kept out.
-    With --out a stopped command goes on where it was.
+    One word or entity is replaced at a time, the most informative first. Gold answers are kept out.
+    With --out, run a stopped command again to continue.
 
     \b
     trustassay probe distractors answers.jsonl --limit 5

@@ -42,8 +42,8 @@ class Following:
 
     follow: bool = flag(
         "Score one growing file, JSON Lines, as its answers arrive; needs --out and --threshold. "
-        "Metric: one, by default harmonicity:perturbations=3. The same command goes on after the "
-        "last record read.",
+        "Metric: one, by default harmonicity:perturbations=3. Run the same command again to "
+        "continue after the last record read.",
     )
     threshold: str | None = flag(
         "With --follow: scores beyond this, on the worse side, count; with a per cent sign, of the "

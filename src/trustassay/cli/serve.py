@@ -63,7 +63,7 @@ class Integrations:
     block_above: list[str] = flag(
         "The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"
     )
-    block_unscored: bool = flag("Withhold answers without a verdict, too.")
+    block_unscored: bool = flag("Also withhold answers without a verdict.")
     block_message: str | None = flag("What is said in place of an answer that is withheld.")
 
     def parts(
@@ -201,7 +201,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     if out is not None and finished:
         say(f"run:    {out}")
     if not finished:
-        later = "" if out is None else "; the same command scores what was accepted"
+        later = "" if out is None else "; run the same command again to score what was accepted"
         say(f"interrupted{later}")
         raise typer.Exit(INTERRUPTED)
 

@@ -36,7 +36,7 @@ def study(  # noqa: PLR0913 - one argument an option
         "or a table keyed by id, whose columns --label names."
     ),
     by: list[str] = flag(
-        "Tell all figures again for each value of a field: source, model, ... May be given again.",
+        "Give all figures also for each value of a field: source, model, ... May be given again.",
         metavar="FIELD",
     ),
     positive: list[str] = flag(
@@ -48,7 +48,7 @@ def study(  # noqa: PLR0913 - one argument an option
         "Words of an ordinal scale, the lowest first, with commas between them."
     ),
     machine: list[str] = flag(
-        "A rater of --ratings that is a judge: a score to be studied, and no label. May be given "
+        "A rater of --ratings that is a judge: a score to be studied, not a label. May be given "
         "again.",
         metavar="RATER",
     ),
@@ -59,7 +59,7 @@ def study(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Say which scores of a run to believe: each held against labels by people.
+    """Say which scores of a run to believe: each compared with labels by people.
 
     AUROC, AUPRC, PRR, Kendall's tau-b, Spearman, Pearson, and for probabilities Brier and
     calibration error, with 95 % intervals over questions; differences between scores
@@ -177,7 +177,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         metavar="NAME",
     ),
     lower: list[str] = flag(
-        "A part named by --metric of which lower is better, where its metric does not say so.",
+        "A part named by --metric of which lower is better, if its metric does not say so.",
         metavar="NAME",
     ),
     at_most: list[float] = flag(

@@ -319,7 +319,7 @@ class _Board:
         if times > retries:
             raise RunFolderError(
                 f"{shard.name}: its worker died {times} times without scoring more (memory?); "
-                "what was finished is kept, and the same command goes on"
+                "what was finished is kept; run the same command again to continue"
             )
         self.vain[shard] = (counted, times)
         self.waiting.insert(0, shard)
@@ -363,7 +363,7 @@ def _prepare(crew: Crew, retries: int) -> None:
             if deaths > retries:
                 raise RunFolderError(
                     f"workers died {deaths} times while they prepared what all samples need "
-                    "(memory?); the same command tries it again"
+                    "(memory?); run the same command again to retry"
                 )
             asked = crew.workers[deaths % len(crew.workers)].prepare.remote()
         crew.ray.wait([asked], timeout=LOOK_EVERY_S)

@@ -97,7 +97,7 @@ def _zstd(name: str) -> Callable[[BufferedReader], AbstractContextManager[Any]]:
         with suppress(ImportError):
             return cast("Callable[[BufferedReader], Any]", import_module(module).ZstdFile)
     raise InputError(
-        f"{name}: is compressed with zstd; install what reads it ({install('zstd')}), "
+        f"{name}: is compressed with zstd; install a package for it ({install('zstd')}), "
         "or decompress it first (zstd -d)"
     )
 

@@ -374,7 +374,7 @@ def workbook_records(path: Path, name: str, fields: Mapping[str, str]) -> Iterat
         import openpyxl
     except ImportError as error:
         raise InputError(
-            f"{name}: install what reads workbooks ({install('excel')}), or save it as CSV"
+            f"{name}: install a package for workbooks ({install('excel')}), or save it as CSV"
         ) from error
     _check_size(path, name)
     try:

@@ -83,7 +83,7 @@ class Finding:
 
     ``score`` is ``None`` where it could not be scored (``error`` says why), and where the metric
     has no score for such an answer, as for a refusal that nobody can judge: never 0 in its place.
-    ``passed`` is whether the answer needs no look by the metric's own line; ``None`` where it has
+    ``passed``: by the metric's own line the answer does not need a look; ``None`` where it has
     no score, or the metric draws no line. ``faulty`` tells that the record itself is at fault: a
     field is missing or wrong.
     """

@@ -387,8 +387,8 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         count = int(values.get("no_passages") or 0)
         if count > FEW_WITHOUT_PASSAGES * samples:
             found.append(
-                f"{metric}: {count:,} of {samples:,} answers brought no passages and count in no "
-                "figure; does the file hold them all?"
+                f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
+                "figure; does the file have all passages?"
             )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(used.get("cut", 0) for used in models.values()):

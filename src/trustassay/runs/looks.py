@@ -150,7 +150,7 @@ def reason_of(metric: Metric, assessment: Assessment) -> str:
     try:
         said = assessment.reason or metric.problem(assessment) or ""
     except Exception as error:  # of another package's metric: the verdict stands
-        said = f"the reason could not be told: {type(error).__name__}: {error}"
+        said = f"the reason is not available: {type(error).__name__}: {error}"
     return one_line(said)
 
 

@@ -359,8 +359,8 @@ def _preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None:
     found = Preparation(pool or Path(shard.run[POOL]), key)
     if not found.path.is_dir():
         raise RunFolderError(
-            f"{found.path}: not there, and the runs looked beyond their samples; name the file of "
-            "all samples (NAME.whole.jsonl), beside which it stands, with --pool"
+            f"{found.path}: is missing, and the runs compared samples with all others; give --pool "
+            "the file of all samples (NAME.whole.jsonl) beside it"
         )
     return found
 

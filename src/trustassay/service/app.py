@@ -213,8 +213,8 @@ def _told(
     if not many:
         return "the sample cannot be scored", None, problems_json(found[0])
     told = [{"index": i, **one} for i, problems in found.items() for one in problems_json(problems)]
-    count = f"{len(found):,} faulty" + (", the first are told" if len(told) > PROBLEMS_TOLD else "")
-    return f"nothing was accepted: {count}", None, told[:PROBLEMS_TOLD]
+    listed = ", the first are listed" if len(told) > PROBLEMS_TOLD else ""
+    return f"nothing was accepted: {len(found):,} faulty{listed}", None, told[:PROBLEMS_TOLD]
 
 
 async def _one(service: Service, request: Request, task: asyncio.Task[Assay]) -> Response:

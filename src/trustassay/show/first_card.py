@@ -67,9 +67,7 @@ class Looked:
             return f"{amount(n, 'answer')}, the worst scores first"
         verb = "needs" if flagged == 1 else "need"
         if not flagged:
-            return (
-                "The answer needs no look" if n == 1 else f"None of the {n:,} answers needs a look"
-            )
+            return "No answer needs a look" if n == 1 else f"None of the {n:,} answers needs a look"
         return f"{flagged:,} of {amount(n, 'answer')} {verb} a look"
 
     @property

@@ -333,8 +333,9 @@ class PooledPage:
         if not tied:
             return f"{over}; the best is {ends[0]}, the last {ends[1]}."
         return (
-            f"{over}; mean scores from {ends[0]} to {ends[1]}. A paired test does not tell "
-            f"{best or 'the first'} from {amount(len(tied), 'other model')}, so none is the best."
+            f"{over}; mean scores from {ends[0]} to {ends[1]}. In a paired test "
+            f"{best or 'the first'} does not differ significantly from "
+            f"{amount(len(tied), 'other model')}, so none is the best."
         )
 
 

@@ -341,7 +341,7 @@ def item_interval(
         return "not defined without one of the units: nearly all ratings are the same"
     values = np.repeat(np.array(without, dtype=float), list(alike.values()))
     result = jackknife_interval(value, values, "fisher")
-    return result or "raters agree on nearly all items, and how often not is not known"
+    return result or "raters agree on nearly all items; how often they disagree is not known"
 
 
 def _effective_units(ratings: Floats, units: NDArray[np.int64], scale: Scale) -> float:

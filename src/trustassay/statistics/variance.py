@@ -74,7 +74,7 @@ class Cells:
         result[told] = np.linalg.solve(matrix[told], squares[told][..., None])[..., 0]
         if weights is None and not told[0]:
             raise NotEstimableError(
-                "too few answers were rated by two raters to tell the rater from the answer"
+                "too few answers were rated by two raters to separate the effects of both"
             )
         return result
 

@@ -73,7 +73,7 @@ MOST_RATERS = 40
 
 @dataclass(frozen=True, slots=True)
 class Dispute(JsonForm):
-    """An item on which raters part: how far, and what each said."""
+    """An item on which raters disagree: how far, and what each said."""
 
     item: str
     model: str

@@ -100,11 +100,11 @@ def variance(found: Variances) -> document.Table:
 
 
 def variance_notes(found: Variances) -> list[str]:
-    """Say what the table does not: what could not be told, and what lies below 0."""
+    """Say what the table does not: what is not known, and what lies below 0."""
     notes = []
     for name, group in found.groups.items():
         if group.why:
-            notes.append(f"{name}: the variance cannot be taken apart: {group.why}")
+            notes.append(f"{name}: the variance cannot be decomposed: {group.why}")
         if group.without:
             notes.append(f"{name}: no intervals: {group.without}")
         if group.raters == 1 and group.components:

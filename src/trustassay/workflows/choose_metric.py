@@ -1,4 +1,4 @@
-"""Which metric to run where none is named: what the samples bring decides."""
+"""Which metric to run where none is named: what the samples have decides."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _chosen(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], s
     if 2 * golds > len(samples) and not retrieves and not any(one.documents for one in samples):
         why = f"{golds} of {len(samples)} records have gold answers, none has documents"
         return ["judge:by=entailer"], f"{why}; the other choice is --metric reference"
-    none = "no answer brings documents of its own" if samples else "no sample can be read"
+    none = "no answer has documents of its own" if samples else "no sample can be read"
     return ["grounding"], none
 
 

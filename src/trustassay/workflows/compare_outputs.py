@@ -37,7 +37,7 @@ def win_rate_headline(found: WinRate, first: Path, second: Path) -> str:
     if reason := summary.without_interval.get("win_rate"):
         return f"{words}; whether that is a real difference is unknown ({reason})."
     low, high = summary.intervals["win_rate"]
-    clear = "" if low > 50 or high < 50 else ", which is no clear difference"
+    clear = "" if low > 50 or high < 50 else ", which is not a clear difference"
     return f"{words}{clear} (95 % interval {low:.1f} to {high:.1f})."
 
 
@@ -50,7 +50,7 @@ def headline(found: Comparison) -> str:
     if change.interval is None:
         words += f"; whether that is a real change is unknown ({change.without})"
     elif low <= 0 <= high:
-        words += f"; that is no clear change (95 % interval {low:+.3f} to {high:+.3f})"
+        words += f"; that is not a clear change (95 % interval {low:+.3f} to {high:+.3f})"
     else:
         better = (change.value < 0) == found.metric.lower_is_better
         words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f}"

@@ -165,8 +165,8 @@ def _line(bound: Bound, one: Mapping[str, Any]) -> float:
             return value / 100 * float(whole)
         if bound.percent:
             raise UsageError(
-                f"{bound.option} {bound.name}={value:g}%: the figure is no share, so there is no "
-                f"percentage of it; write a number"
+                f"{bound.option} {bound.name}={value:g}%: the figure is not a share, so there is "
+                f"no percentage of it; write a number"
             )
         return value
     low, high = ends
@@ -215,7 +215,7 @@ class ComparedRuns:
         if not earlier.other_judge and (differ := other_judges(before, run, names)):
             raise UsageError(
                 f"{earlier.path} and {path} were judged in different ways: {'; '.join(differ)}. "
-                "A change of the judge is no change of the answers: score both runs in the same "
+                "A change of the judge is not a change of the answers: score both runs in the same "
                 "way, or accept it with --allow-other-judge"
             )
         pairing, scored = paired_runs((earlier.path, path), (before, run), names)

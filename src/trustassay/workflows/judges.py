@@ -127,12 +127,12 @@ class Variances:
         if judges is None or people is None:
             (only,) = self.groups.values()
             return (
-                f"{_again(only)} Whether judges vary more or less than people can be told only "
-                "from repeated ratings by both."
+                f"{_again(only)} Only repeated ratings by both show whether judges vary more or "
+                "less than people."
             )
         if self.difference is None:
             return (
-                f"{_again(judges)} {_again(people)} So it cannot be said whether judges vary "
+                f"{_again(judges)} {_again(people)} So it is not known whether judges vary "
                 "more or less than people."
             )
         one, other = (_spread(group) for group in (judges, people))
@@ -142,10 +142,10 @@ class Variances:
         )
         if self.difference_interval is None:
             reason = judges.without or people.without or "it is the same without any of the answers"
-            return f"{told}whether they differ cannot be said: {reason}."
+            return f"{told}whether they differ is not known: {reason}."
         low, high = self.difference_interval
         if low <= 0 <= high:
-            verdict = "no difference can be told"
+            verdict = "there is no significant difference"
         else:
             verdict = f"the judges vary {'more' if low > 0 else 'less'} than the people"
         return f"{told}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
@@ -161,7 +161,7 @@ def _again(group: Decomposition) -> str:
             f"differs from {own} is not known."
         )
     if group.component(REPEAT) is None:
-        return f"The variance of the {group.group} cannot be taken apart: {group.why}."
+        return f"The variance of the {group.group} cannot be decomposed: {group.why}."
     return (
         f"Asked again about the same answer, {who} differs from {own} by a standard deviation of "
         f"{_spread(group)}."
@@ -357,7 +357,7 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
     """
     raters = {one.rater for one in given.ratings}
     if both := sorted(raters & {one.rater for one in votes.ratings}):
-        raise UsageError(f"the ratings hold a rater {both[0][:60]!r}, too, as a judge is called")
+        raise UsageError(f"a rater and a judge have the same name {both[0][:60]!r}")
     if bool(given.categories) != bool(votes.categories):
         kinds = ("words", "numbers") if given.categories else ("numbers", "words")
         raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")

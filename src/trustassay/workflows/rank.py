@@ -36,7 +36,7 @@ from trustassay.workflows.two_runs import finished_run
 
 Floats = NDArray[np.float64]
 MOST = 20
-"""Pairs of models that cannot be told apart which are listed."""
+"""Pairs of models without a significant difference that are listed."""
 AT_ONCE = 256
 """Samples whose similarities are computed together."""
 
@@ -139,7 +139,7 @@ def rank(
     if len(answers.models) < 2 or not shared:
         raise RunFolderError(
             f"{path}: {len(answers.models)} models and {len(shared)} questions that all of them "
-            "answered; expected two models or more, told apart by the samples' field `model`"
+            "answered; expected two models or more, identified by the samples' field `model`"
         )
     scores = answers.table(answers.scores, shared)
     labels = answers.table(answers.labels, shared)
@@ -297,19 +297,19 @@ def _chunks(folder: RunFolder, answers: _Answers) -> Iterator[list[tuple[Place, 
 
 
 def statements(found: Ranking) -> list[str]:
-    """Say in sentences which models cannot be told apart, and how far the order is the true one."""
+    """Say which models do not differ significantly, and how far the order is the true one."""
     differences = found.found.differences
     unclear = [one for one in differences if not one.apart]
     corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
     if reason := too_few("questions that all models answered", found.questions, FEWEST):
-        lines = [f"No models can be told apart: {reason}."]
+        lines = [f"No models can be distinguished: {reason}."]
     elif not unclear:
         largest = _p(max(one.p for one in differences))
         lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
     else:
         lines = [_unclear(found, one, corrected) for one in unclear[:MOST]]
         if len(unclear) > MOST:
-            lines.append(f"Nor can {len(unclear) - MOST} more pairs; --json lists them.")
+            lines.append(f"Nor do {len(unclear) - MOST} more pairs; --json lists them.")
     if found.found.without:
         lines.append(f"No intervals: {found.found.without}.")
     for name, why in zip(found.models, found.unscored, strict=True):
@@ -334,8 +334,8 @@ def _unclear(found: Ranking, one: PairDifference, corrected: str) -> str:
         low, high = (f"{end:+.3f}".replace("-", "−") for end in one.interval)
         within = f" (95 % interval {low} to {high})"
     return (
-        f"{found.models[one.better]} and {found.models[one.worse]} cannot be told apart: they "
-        f"differ by {abs(one.value):.3f}{within}, p = {_p(one.p)}{corrected}."
+        f"{found.models[one.better]} and {found.models[one.worse]} do not differ "
+        f"significantly: difference {abs(one.value):.3f}{within}, p = {_p(one.p)}{corrected}."
     )
 
 
@@ -351,7 +351,7 @@ def _agreement(found: Ranking, agreement: Agreement) -> str:
     ]
     m = len(found.models)
     return (
-        f"With true accuracy: {', '.join(parts)}. {m} models stand in the true order by chance "
+        f"With true accuracy: {', '.join(parts)}. {m} models are in the true order by chance "
         f"once in {math.factorial(m):,} times."
     )
 

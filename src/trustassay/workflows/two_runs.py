@@ -87,7 +87,7 @@ class Pairing:
         words += f" ({', '.join(ways)})" if ways else ""
         if self.repeated:
             words += (
-                f"; {self.repeated:,} are of questions that stand in a run several times, paired "
+                f"; {self.repeated:,} are of questions that occur in a run several times, paired "
                 "by model and order"
             )
         if self.only_first or self.only_second:
@@ -96,7 +96,7 @@ class Pairing:
                 f"{self.only_second:,} of the second"
             )
         if self.other_question:
-            words += f"; {amount(self.other_question, 'id')} stand for different questions"
+            words += f"; {amount(self.other_question, 'id')} with different questions"
         return words
 
     def to_dict(self) -> dict[str, int]:

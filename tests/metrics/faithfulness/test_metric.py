@@ -178,7 +178,7 @@ def test_a_refusal_has_no_score() -> None:
 def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...]) -> None:
     found = assessed("The lamp is in the red house.", *documents)
     assert (found.verdict, found.score, found.error) == (None, None, None)
-    assert found.reason.startswith("brought no passages:")
+    assert found.reason.startswith("without passages:")
     rows = [
         {"question": f"{n}?", "response": "It is red.", "documents": ["It is red."] * (n % 2)}
         for n in range(24)
@@ -187,10 +187,10 @@ def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...])
     values = run.summary["faithfulness"]
     assert (values["mean"], values["supported"], values["no_passages"]) == (1, 100, 12)
     assert run.looks(0).sentence() == (
-        "None of the 24 answers needs a look; 12 answers have no score: 12 brought no passages"
+        "None of the 24 answers needs a look; 12 answers have no score: 12 without passages"
     )
     (remark,) = remarks(run.summary_file, 24)
-    assert remark.startswith("faithfulness: 12 of 24 answers brought no passages")
+    assert remark.startswith("faithfulness: 12 of 24 answers have no passages")
     assert not remarks(run.summary_file, 240)
 
 

@@ -551,7 +551,7 @@ def test_expertise_by_asking() -> None:
     rows = [row for row in run.assessments[0].evidence if "reference" in row]
     assert [row["expertise"] for row in rows] == [1.0, -1.0]
     given = first(Fewl(expertise="ask"))
-    assert given.error and "is no model of this run" in given.error
+    assert given.error and "is not a model of this run" in given.error
 
 
 @pytest.mark.parametrize("unread", ["Statement: c", "Statement: w", "Statement: "])

@@ -182,7 +182,7 @@ def test_options_reach_their_part(tmp_path: Path) -> None:
         ({"k": 0}, "of the fact check: k: expected 1 or more"),
         ({"fact_by": "m"}, "of the fact check: unknown value of by 'm'"),
         ({"splitter": "senx"}, "unknown sentence splitter 'senx'"),
-        ({"claims": True, "sources": "given"}, "sources: given are wrong answers"),
+        ({"claims": True, "sources": "given"}, "sources: given has wrong answers"),
     ],
 )
 def test_a_value_that_cannot_be_is_told(options: dict[str, Any], words: str) -> None:
@@ -233,8 +233,8 @@ def test_each_sentence_is_an_answer_of_its_own() -> None:
     assert len(offered) == 2 + 1 + 2
     hypotheses = [row["factcheck"]["evidence"][0]["hypothesis"] for row in found.evidence]
     assert hypotheses == [f"Where does lamp 0 stand? {text}" for text in texts]
-    problem = TrustScore(claims=True).problem(found)
-    assert problem == "weakest claim, 'They burn oil.': the model does not keep to it"
+    why = TrustScore(claims=True).problem(found)
+    assert why == "weakest claim, 'They burn oil.': the model does not choose its own answer again"
 
 
 def test_a_claim_that_is_not_assessable_enters_no_mean() -> None:
@@ -247,7 +247,7 @@ def test_a_claim_that_is_not_assessable_enters_no_mean() -> None:
     assert (found.parts["claims"], found.parts["claims_assessable"]) == (2, 1)
     none = assessed(record, TrustScore(checks=2, claims=True), distractors=Few())
     assert (none.score, none.error) == (None, None)
-    assert none.reason.startswith("not assessable: of 2 claims none is; consistency is not")
+    assert none.reason.startswith("not assessable: none of 2 claims is; consistency is not")
 
 
 class OnlyLamps(Source):

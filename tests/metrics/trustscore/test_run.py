@@ -100,7 +100,7 @@ def test_the_report_shows_both_parts_of_each_claim(tmp_path: Path) -> None:
     record = sample(response=LONG + " <script>alert(1)</script>")
     score([record], metrics=METRICS[1], out=tmp_path / "run", **who(model))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "taken apart into 4 claims (claims=yes)" in page
+    assert "divided into 4 claims (claims=yes)" in page
     assert "TrustScore by claim (mean Trust_OV)" in page
     assert page.count("<summary>Fact check (Trust_FC)</summary>") == 4
     assert page.count("<summary>Behavioural consistency (Trust_BC)</summary>") == 4
@@ -117,11 +117,12 @@ def test_the_report_of_a_whole_answer_names_no_claims(tmp_path: Path) -> None:
         [sample(verdict="contradict")], metrics=METRICS[0], out=tmp_path / "run", **who(model)
     )
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "taken apart" not in page
+    assert "divided into" not in page
     assert page.count("<summary>Fact check (Trust_FC)</summary>") == 1
     assert 'id="a1" data-problem>' in page
     metric, (found,) = METRICS[0], run.assessments
-    assert metric.problem(found) == "the facts contradict it; the model does not keep to it"
+    said = "the facts contradict it; the model does not choose its own answer again"
+    assert metric.problem(found) == said
 
 
 JSON = st.recursive(

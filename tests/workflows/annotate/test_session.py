@@ -313,7 +313,7 @@ def test_a_first_line_that_was_cut_short_is_written_again(tmp_path: Path) -> Non
         ("{START}{START}", "r.jsonl:2: a second first line"),
         ('{START}{"item": 4, "rater": "anna"}\n', "r.jsonl:2: expected an item and a rater"),
         ('{START}{"item": "x", "rater": "anna"}\n', "r.jsonl:2: a rating of what 'anna' was not"),
-        ("{LINE7}", "r.jsonl:2: rating: '7' is not on offer"),
+        ("{LINE7}", "r.jsonl:2: rating: '7' is not a level"),
     ],
 )
 def test_damaged_files_are_named_and_not_changed(tmp_path: Path, content: str, words: str) -> None:
@@ -387,7 +387,7 @@ def test_nothing_is_stored_where_nobody_finds_it(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=r"No such file.*r\.jsonl"):
             asyncio.run(found.rate("anna", 1, "3"))
         out.write_text("other")
-        with pytest.raises(OSError, match=r"another file stands in its place.*r\.jsonl"):
+        with pytest.raises(OSError, match=r"replaced by another file.*r\.jsonl"):
             asyncio.run(found.rate("anna", 1, "3"))
         assert out.read_text() == "other"
         moved.rename(out)

@@ -127,7 +127,7 @@ def test_all_faults_are_named_with_row_and_field_and_nothing_is_stored(tmp_path:
         "row 2: rating: expected one of 5, 4, 3, 2, 1, 0, got '9'",
         "row 3: note: has 3,000 characters, of 2,000",
         "row 5: key: ",
-        "is rated in an earlier row, too",
+        "is already rated in an earlier row",
         "row 6: key: 'mine' is not of this input with these options and raters",
         "row 7: rating: expected one of 5, 4, 3, 2, 1, 0, got 'good'",
     ):

@@ -32,7 +32,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         Flag("Folder of the set, of what was dropped, of the report and of all calls."),
     ],
     nq: Annotated[
-        list[str], _files("Natural Questions (open). SPLIT is test or dev, else the name tells it.")
+        list[str], _files("Natural Questions (open). SPLIT is test or dev. Default: by the name.")
     ],
     webq: Annotated[list[str], _files("WebQuestions.")],
     triviaqa: Annotated[list[str], _files("TriviaQA.")],
@@ -63,8 +63,8 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 
-    Test splits come before dev splits. A stopped command goes on where it was. Layouts and filters:
-    docs/papers.md.
+    Test splits come before dev splits. Run a stopped command again to continue. Layouts and
+    filters: docs/papers.md.
 
     \b
     trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\
@@ -92,7 +92,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     if dry_run:
         plan, beyond = mixing.plan_mix(files, model, out, answered, options)
         show_plan(plan, as_json=False)
-        say(f"each dropped question brings another one, of {beyond:,}")
+        say(f"each dropped question is replaced by another one, of {beyond:,}")
         return
     found = mixing.mix(files, model, out, answered, options)
     common.show_endpoints(found.endpoints)
@@ -120,7 +120,7 @@ def _show_unfinished(failed: Mapping[str, str]) -> None:
         say(one_line(f"  {name}: {error}"))
     if (more := len(failed) - common.FAILURES_SHOWN) > 0:
         say(f"  ... and {more:,} more")
-    say(f"failed: {len(failed):,} calls, so nothing was written; the same command goes on")
+    say(f"failed: {len(failed):,} calls, so nothing was written; run the command again")
 
 
 def _show(found: Mixed, out: Path) -> None:

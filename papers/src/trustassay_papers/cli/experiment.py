@@ -27,7 +27,7 @@ app = typer.Typer(no_args_is_help=True)
 def group() -> None:
     """Repeat an experiment of a paper on your data and with your models.
 
-    What is asked is asked once and stored; the same command goes on after an interruption.
+    Every reply is stored. Run the same command again to continue after an interruption.
 
     \b
     trustassay papers experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
@@ -44,7 +44,7 @@ def fewl_pairs(
     references: References,
     running: Running,
 ) -> None:
-    """Hold right answers against wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
+    """Compare right answers with wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
 
     \b
     trustassay papers experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
@@ -86,7 +86,7 @@ def fewl_rank(
 ) -> None:
     """Rank models by mean score, against true accuracy where there are labels: Table 4.
 
-    Models are told apart by the field `model`.
+    Models are identified by the field `model`.
 
     \b
     trustassay papers experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
@@ -128,7 +128,7 @@ def fewl_experts(
     references: References,
     running: Running,
 ) -> None:
-    """Tell how many of the pairs each reference tells apart, and how weights are spread.
+    """Say how many of the pairs each reference distinguishes, and how weights are spread.
 
     Figures 3 and 4 and appendix C.5; by the first --similarity. The input may hold
     `reference_ratings`, {name: number}, of each question.
@@ -267,7 +267,7 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     references: References,
     running: Running,
 ) -> None:
-    """Hold answers after examples that FEWL chooses against answers without: Table 6.
+    """Compare answers after examples that FEWL chooses with answers without: Table 6.
 
     \b
     trustassay papers experiment fewl-icl chale.json --reference openai:gpt-4o-mini \\
@@ -311,7 +311,7 @@ def fewl_sft(  # noqa: PLR0913
     references: References,
     running: Running,
 ) -> None:
-    """Hold a model tuned on answers that FEWL chooses against the model as it was: Table 7.
+    """Compare a model tuned on answers that FEWL chooses with the model as it was: Table 7.
 
     Needs pip install '.[papers]'.
 

@@ -65,7 +65,7 @@ def tune(  # noqa: PLR0913 - one argument an option
     )
     found = tuning.tune(data, model, out, options)
     if found.resumed:
-        say(f"went on from step {found.resumed:,}")
+        say(f"continued from step {found.resumed:,}")
     if found.too_long:
         say(f"left out: {found.too_long:,} conversations that are too long")
     say(

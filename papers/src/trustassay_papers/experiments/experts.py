@@ -165,7 +165,7 @@ async def experts(
         notes.append(f"{len(left_out):,} questions are left out; the first: {first}")
     return Result(
         "fewl-experts",
-        "Which pairs of wrong and corrected answers references tell apart, and their weights",
+        "Which pairs of wrong and corrected answers references distinguish, and their weights",
         COLUMNS,
         [_row(name, table) for name, table in tables.items()],
         notes,
@@ -249,7 +249,7 @@ def _notes(
 
     notes = [
         f"{n:,} questions; similarity {setup.similarities[0]}. Means, in brackets quartiles.",
-        "A pair is told apart where the corrected answer is nearer than the wrong one; a reference "
+        "Told apart: pairs of which the corrected answer is nearer than the wrong one. A reference "
         f"agrees from a similarity of {agrees:g}.",
         f"By expertise: {order('expertise')}.",
         f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
@@ -286,7 +286,7 @@ def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart
             ("0", f"{most:g}"),
         )
         for title, key in (
-            ("Pairs told apart", "told_apart"),
+            ("Pairs whose corrected answer is nearer", "told_apart"),
             ("Wrong answers that the reference agrees with", "agrees_with_wrong"),
             ("Corrected answers that the reference agrees with", "agrees_with_corrected"),
         )

@@ -42,7 +42,7 @@ MOST_PAIRS = 10
 async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Result:
     """Rank models by their mean score over the questions that all of them have a score for.
 
-    Where all answers have a label, the order is held against true accuracy, the share of labels
+    Where all answers have a label, the order is compared with true accuracy, the share of labels
     above 0.
 
     Raises:
@@ -161,7 +161,7 @@ def _of_models(read: Sequence[Sample], records: Records) -> list[Sample]:
     models = {one.model for one in found if one.model is not None}
     if len(models) < 2:
         raise InputError(
-            "expected answers of two models or more, told apart by the field `model`; found "
+            "expected answers of two models or more, identified by the field `model`; found "
             f"{', '.join(sorted(models)) or 'none'}"
         )
     return found
@@ -231,8 +231,8 @@ def _agreement_cells(found: RankedModels, models: Sequence[str]) -> list[Cell]:
     """Return the order and, where there is a truth, how far it is the true one."""
     order = [models[place] for place in found.order]
     unclear = sum(not one.apart for one in found.differences)
-    text = " > ".join(order) + (f" ({unclear} pairs not told apart)" if unclear else "")
-    cells = [Cell(text, {"order": order, "pairs_not_told_apart": unclear})]
+    note = f" ({unclear} pairs do not differ significantly)" if unclear else ""
+    cells = [Cell(" > ".join(order) + note, {"order": order, "pairs_not_told_apart": unclear})]
     for name in ("kendall", "spearman"):
         value: Any = getattr(found.agreement, name, None)
         cells.append(Cell("–" if value is None else f"{value:.2f}", {"value": value}))

@@ -125,7 +125,7 @@ def _split_of(path: Path, found: QuestionSet) -> Split:
     if found.only_split:
         return found.only_split
     raise InputError(
-        f"{path}: the name does not tell which split it is; write test={path} or dev={path}"
+        f"{path}: the name does not say which split it is; write test={path} or dev={path}"
     )
 
 

@@ -225,7 +225,7 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
     if run is None:
         raise RunFolderError(f"{path}: holds no run")
     if folder.read_summary() is None:
-        raise RunFolderError(f"{path}: the run is not finished (its command goes on with it)")
+        raise RunFolderError(f"{path}: the run is not finished; run its command again")
     name = _metric(path, list(run["metrics"]), metric)
     found = Answers(metric_infos(folder, run)[name])
     single = next((way for way in ways if way.partition(":")[0] == SINGLE), None)

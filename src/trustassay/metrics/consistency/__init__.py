@@ -1,4 +1,4 @@
-"""Behavioural consistency: does a model keep to its answer when it may choose among others?"""
+"""Behavioural consistency: does a model choose its own answer among others?"""
 
 from trustassay.metrics.consistency.metric import Consistency
 

@@ -102,7 +102,7 @@ class _Sums:
 
 @dataclass(frozen=True)
 class Consistency(ConsistencyOptions):
-    """Does the model keep to its answer when it may choose among others?
+    """Does the model choose its own answer again when it may choose among others?
 
     Up to ``checks`` times the model is asked its question again with five options: its answer,
     three distractors, and "none of the above". The score, Trust_BC, is 1 where it takes its answer
@@ -217,11 +217,11 @@ class Consistency(ConsistencyOptions):
         )
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where a model does not keep to its answer."""
+        """Say where a model does not choose its own answer again."""
         if assessment.verdict == "inconsistent":
             return "offered its own answer among others, the model does not take it"
         if assessment.error is None and assessment.score is None:
-            return "it could not be assessed whether the model keeps to its answer"
+            return "it could not be assessed whether the model chooses its own answer again"
         return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002

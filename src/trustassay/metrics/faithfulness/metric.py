@@ -19,7 +19,7 @@ from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork, amount
 from trustassay.views import View
 
-NO_PASSAGES = "brought no passages: there is nothing to judge the answer by"
+NO_PASSAGES = "without passages: there is nothing to judge the answer by"
 
 
 @dataclass(frozen=True)

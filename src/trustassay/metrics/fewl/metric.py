@@ -160,7 +160,7 @@ class Fewl(FewlOptions):
             asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
         )
         columns = list(zip(present, agreement, expertise, likeness, strict=True))
-        why = "said neither yes nor no of the answers it was asked"
+        why = "said neither yes nor no about the answers it was asked about"
         absent += [Absent(one.shown, why) for one, _, knows, _ in columns if knows is None]
         rows = [(one, near, knows, far) for one, near, knows, far in columns if knows is not None]
         if not rows:

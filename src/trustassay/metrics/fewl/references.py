@@ -111,7 +111,7 @@ async def says_same(
     """
     if reference.name not in models.names("references"):
         raise AssessmentError(
-            f"expertise=ask: {reference.name!r} is no model of this run; expected it as a "
+            f"expertise=ask: {reference.name!r} is not a model of this run; expected it as a "
             f"reference ({reference.name}=URI), or expertise=similarity"
         )
     prompt = shipped(__package__, "same-answer")

@@ -331,8 +331,8 @@ class Likelihoods:
         if len(names) == 1:
             return names[0]
         raise AssessmentError(
-            f"{self.family}: none of the judges ({', '.join(names)}) is called so; name them as in "
-            f"--judge {self.family}=hf:MODEL"
+            f"{self.family}: none of the judges ({', '.join(names)}) has this name; name them as "
+            f"in --judge {self.family}=hf:MODEL"
         )
 
     def _prompt(self, form: Form, text: str = "") -> str:

@@ -1,4 +1,4 @@
-"""TrustScore: does the model keep to its answer, and do the facts bear it out?"""
+"""TrustScore: does the model choose its own answer again, and do the facts support it?"""
 
 from trustassay.metrics.trustscore.metric import TrustScore
 

@@ -14,8 +14,8 @@ _MARKS = {
     "support": Mark("good", "✓", "the facts support it"),
     "neutral": Mark("none", "○", "the facts leave it open"),
     "contradict": Mark("bad", "✕", "the facts contradict it"),
-    "consistent": Mark("good", "✓", "the model keeps to it"),
-    "inconsistent": Mark("bad", "✕", "the model does not keep to it"),
+    "consistent": Mark("good", "✓", "the model chooses its own answer again"),
+    "inconsistent": Mark("bad", "✕", "the model does not choose its own answer again"),
 }
 _ABSENT = Mark("none", "○", "not assessed")
 

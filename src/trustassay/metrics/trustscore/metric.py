@@ -46,7 +46,7 @@ def _verdict(verdict: str, consistent: bool) -> str:
 
 @dataclass(frozen=True)
 class TrustScore(ConsistencyOptions):
-    """Does the model keep to its answer, and do the facts support it?
+    """Does the model choose its own answer again, and do the facts support it?
 
     Trust_OV of Zheng et al. 2024 (section 2.2 and Table 3), from the verdicts of ``consistency``
     and ``factcheck``, both of which are run once. Where one part is not assessable, neither is
@@ -76,8 +76,8 @@ class TrustScore(ConsistencyOptions):
     }
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     line: ClassVar[str] = (
-        "the facts contradict it, the model does not keep to it, or one of both could not be "
-        "assessed (Table 3 of the paper)"
+        "the facts contradict it, the model does not choose it again, or one of both could not "
+        "be assessed (Table 3 of the paper)"
     )
     verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in maths.TABLE)
 
@@ -101,7 +101,7 @@ class TrustScore(ConsistencyOptions):
             raise type(error)(f"of the fact check: {error}") from None
         if self.claims and self.takes("given"):
             raise UsageError(
-                "sources: given are wrong answers, and no distractors of single claims"
+                "sources: given has wrong answers, but no distractors of single claims"
             )
 
     @property
@@ -237,7 +237,7 @@ class TrustScore(ConsistencyOptions):
             "claims_assessable": float(len(known)),
             **_left_open(rows),
         }
-        verdict, reason = None, f"not assessable: of {len(rows)} claims none is; {rows[0].reason}"
+        verdict, reason = None, f"not assessable: none of {len(rows)} claims is; {rows[0].reason}"
         if place is not None:
             parts["weakest"], verdict = rows[place].score or 0.0, rows[place].verdict
             reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
@@ -260,7 +260,7 @@ class TrustScore(ConsistencyOptions):
             return assessment.reason
         verdict, _, kept = (assessment.verdict or "").partition(", ")
         held = ["the facts contradict it"] * (verdict == "contradict")
-        held += ["the model does not keep to it"] * (kept == "inconsistent")
+        held += ["the model does not choose its own answer again"] * (kept == "inconsistent")
         if not held:
             return None
         if not self.claims:

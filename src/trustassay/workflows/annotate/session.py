@@ -120,7 +120,7 @@ class RatingsFile:
         """Raise an :class:`OSError` unless the file stands under its name as it was written."""
         own = os.fstat(self._file)
         if not os.path.samestat(own, self.path.stat()):
-            raise OSError(errno.ESTALE, "another file stands in its place; put it back", self.path)
+            raise OSError(errno.ESTALE, "it was replaced by another file; restore it", self.path)
         if own.st_size != self._size:
             words = "something else changed it; end this process, look at it and run the same"
             raise OSError(errno.ESTALE, f"{words} command again", self.path)
@@ -290,7 +290,7 @@ class Session:
         step, scale = self._asked(rater, rating)
         choice = scale.choice_of(step, line.get("rating"))
         if choice is None:
-            raise InputError(f"{where}: rating: {str(line.get('rating'))[:40]!r} is not on offer")
+            raise InputError(f"{where}: rating: {str(line.get('rating'))[:40]!r} is not a level")
         return State(choice, note)
 
     def _asked(self, rater: str, rating: int) -> tuple[Step, Scale]:

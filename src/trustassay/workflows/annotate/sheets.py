@@ -120,7 +120,7 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
             )
             continue
         if key in seen:
-            faults.append(f"{where}: {KEY}: {key!r} is rated in an earlier row, too")
+            faults.append(f"{where}: {KEY}: {key!r} is already rated in an earlier row")
         seen.add(key)
         note = _plain(cells.get(NOTE, "").strip())
         if len(note) > LONGEST_NOTE:

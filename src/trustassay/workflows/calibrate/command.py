@@ -359,9 +359,9 @@ def _notes(
         there = ~np.isnan(rows.scores[:, place])
         tells = auroc(rows.scores[there, place], rows.right[there])
         if tells is not None and tells < 0.5 and len(inputs) == 1:
-            hint = f"; --lower {column.name} turns it round" if one.part and one.sign > 0 else ""
+            hint = f"; --lower {column.name} reverses it" if one.part and one.sign > 0 else ""
             result.append(
                 f"{column.name}: right answers score lower than wrong ones (AUROC {tells:.3f}), so "
-                f"that it tells nothing here{hint}"
+                f"that it does not help here{hint}"
             )
     return result

@@ -159,8 +159,8 @@ def _kept(promise: Promise, result: Threshold | None, why: str, needed: int | No
 
 def _why_none(n: int, fewest: int, needed: int | None) -> str:
     if n < fewest:
-        seen = f", and about {needed:,} by what was seen" if (needed or 0) > fewest else ""
+        seen = f", about {needed:,} at the error rate seen" if (needed or 0) > fewest else ""
         return f"{n:,} questions test it, at least {fewest:,} are needed{seen}"
     if needed:
-        return f"not sure enough with {n:,} questions; about {needed:,} would do by what was seen"
+        return f"too few: {n:,} questions; about {needed:,} are needed at the error rate seen"
     return "too many wrong answers, also among those with the best scores"

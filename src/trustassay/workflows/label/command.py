@@ -104,7 +104,7 @@ def label(  # noqa: PLR0913 - one argument an option
     beyond: bool = False,
     seed: int = 0,
 ) -> Labelling:
-    """Choose the answers of runs that people should rate next, and say what their ratings tell of
+    """Choose the answers of runs that people should rate next, and estimate the result for
     all answers.
 
     Args:
@@ -323,8 +323,8 @@ class _Work:
             )
         if waiting := int((~np.isnan(self.labels)).sum()) - used:
             notes.append(
-                f"{amount(waiting, 'label')} of answers that the plan has not drawn so far, or "
-                "behind the last whole unit: the next batch knows them"
+                f"{amount(waiting, 'label')} not used yet: the plan has not drawn their answers, "
+                "or an earlier unit is not complete; the next batch uses them"
             )
         return notes
 

@@ -103,7 +103,7 @@ def read_population(
 
     Raises:
         RunFolderError: a folder holds no finished run.
-        InputError: there is no answer, two cannot be told apart, or a model has none.
+        InputError: there is no answer, two cannot be distinguished, or a model has none.
     """
     answers = read_answers(runs, [source.field] if source.field else [])
     if not answers.rows:
@@ -125,7 +125,7 @@ def read_population(
         if count > 1:
             raise InputError(
                 f"two answers have the id {name[:40]!r} and the same model, so ratings cannot "
-                "tell them apart; give samples a `model`, or name one run"
+                "distinguish them; give samples a `model`, or name one run"
             )
     each = np.arange(len(answers.rows))
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
@@ -374,7 +374,7 @@ def told_apart(result: LabelFigure, labels: int, *, beyond: bool) -> Need:
     if it is the one that was seen. It is 0 where the interval leaves 0 out already.
     """
     assert result.estimate
-    goal = f"telling them apart (a difference of {abs(result.estimate.value):.3f}, power 80 %)"
+    goal = f"detecting a difference of {abs(result.estimate.value):.3f} (power 80 %)"
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
 
     def enough(one: Estimate, variance: float, _draws: float) -> bool:

@@ -331,7 +331,7 @@ def _notes(columns: Sequence[Column]) -> list[str]:
     result = []
     for column in columns:
         if column.turned:
-            result.append(f"{column.name}: lower was better; turned round, so that higher is")
+            result.append(f"{column.name}: lower was better; reversed, so that higher is better")
         if column.kind == "metric":
             result += [
                 f"{column.name}: {amount(count, 'answer')} {why}"

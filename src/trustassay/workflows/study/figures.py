@@ -183,7 +183,7 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
     reasons = {
         too_few("answers", len(x), FEWEST_ANSWERS): True,
         f"labels are {kind}, not of two classes": name in OF_CLASSES and kind != "binary",
-        "the score is no probability": name in OF_PROBABILITIES and not column.probability,
+        "the score is not a probability": name in OF_PROBABILITIES and not column.probability,
         f"it is infinite: {amount(sure, 'answer')} with the score 0 or 1, although the label is "
         "the other": sure > 0,
         f"all labels are the same ({y[0]:g})": (y == y[0]).all() and name not in OF_PROBABILITIES,

@@ -190,7 +190,7 @@ class _Table:
         if ratings.chosen and not self.options.weighted:
             raise InputError(
                 f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
-                "of them alone say nothing of the others; `trustassay label RUN --ratings "
+                "of them alone say nothing about the others; `trustassay label RUN --ratings "
                 f"{self.path}` weights them (`label --random` chooses answers for all uses)"
             )
         words = ratings.categories
@@ -208,7 +208,7 @@ class _Table:
             name: values for name, values in by_rater.items() if name not in self.options.machines
         }
         if not people:
-            raise InputError(f"{self.path}: all raters are judges; expected ratings by people, too")
+            raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
         judges = [
             Column(f"judge {name}", "judge", by_rater[name], _probable(by_rater[name]))
             for name in self.options.machines

@@ -115,7 +115,7 @@ def label_title(one: LabelStudy) -> str:
 
 
 def headline(one: LabelStudy) -> str:
-    """Say what is highest in the table, which score is, and what cannot be told from that."""
+    """Say what is highest in the table, which score is, and what does not follow from that."""
     name = FIGURES[one.headline]
     scores = {score for score, kind in one.kinds.items() if kind in ("metric", "part", "judge")}
     defined = [row for row in ranked(one) if one.figures[row][one.headline].value is not None]
@@ -131,12 +131,13 @@ def headline(one: LabelStudy) -> str:
 
     words = f"Highest {name}: "
     if rows[0] != best:
-        words += f"{named(rows[0])}, which is no score; of the scores "
+        words += f"{named(rows[0])}, which is not a score; of the scores "
     words += f"{named(best)}."
     tests = [test for test in one.tests if best in (test.first, test.second)]
-    others: dict[str, list[str]] = {"Higher than": [], "Not told apart at 5 %:": []}
+    higher, unclear = "Higher than", "No significant difference at 5 %:"
+    others: dict[str, list[str]] = {higher: [], unclear: []}
     for test in tests:
-        what = "Higher than" if (test.corrected or 0.0) < LEVEL else "Not told apart at 5 %:"
+        what = higher if (test.corrected or 0.0) < LEVEL else unclear
         what = "Not compared with" if test.corrected is None else what
         others.setdefault(what, []).append(_other(test, best))
     return words + "".join(f" {what} {', '.join(some)}." for what, some in others.items() if some)
@@ -251,7 +252,7 @@ def write_page(study: Study, path: Path) -> None:
             "questions": f"{study.questions:,}",
             "resamples": f"{study.resamples:,}, seed {study.seed}",
         },
-        "Which score tells right answers from wrong ones, and how surely.",
+        "Which score distinguishes right answers from wrong ones, and how reliably.",
         study.notes,
         sections,
     ).write(path)
