@@ -612,4 +612,4 @@ def test_the_bound_is_the_measured_one_of_the_shipped_embedder() -> None:
     assert f"{told['threshold']} (95 % interval {low} to {high}" in page
     for row in told["sets"]:
         (line,) = re.findall(rf"^\| {row['of_ten']} of 10 \|.*", page, re.MULTILINE)
-        assert f"| {row['unstable']:g} %, {row['unstable_at_paper']:g} % |" in line
+        assert f"| {row['unstable']} %, {row['unstable_at_paper']} % |" in line
