@@ -18,7 +18,7 @@ import pytest
 
 import trustassay
 from tests.llm_server import LlmServer
-from trustassay.calls import marks
+from trustassay.calls import batching, marks
 from trustassay.calls.cache_key import request_key
 from trustassay.calls.marks import Marks
 from trustassay.calls.store import StoredCall, open_cache
@@ -144,7 +144,8 @@ async def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TICK_S", "LOOK_EVERY_S", "RENEW_EVERY_S"):
+    monkeypatch.setattr(batching, "LOOK_EVERY_S", 0.02)
+    for name in ("TICK_S", "RENEW_EVERY_S"):
         monkeypatch.setattr(marks, name, 0.02)
 
 

@@ -326,6 +326,10 @@ def more_asked_than(count: int, folder: Path) -> bool:
     return asked(folder).total() > count
 
 
+def more_stored_than(count: int, out: Path) -> bool:
+    return len(stored(out)) > count
+
+
 def arguments(out: str) -> list[str]:
     return [
         *("score", "in.jsonl", "--entailer", "python:slow:judge"),
@@ -363,10 +367,11 @@ def test_killed_at_ten_random_moments_and_resumed(place: Path) -> None:
     rng = random.Random(20260101)
     for kill in range(10):
         known, before = stored(out), asked(place)
-        process = start(place, "broken", PAIR_S="0.01")
-        if kill % 3:  # the others end somewhere between import and the first question
-            so_far = before.total()
-            wait_for(partial(more_asked_than, so_far, place), process)
+        process = start(place, "broken", PAIR_S="0.05")
+        if kill == 8:
+            wait_for(partial(more_stored_than, len(known), out), process)
+        elif kill % 3:  # the others end somewhere between import and the first question
+            wait_for(partial(more_asked_than, before.total(), place), process)
         time.sleep(rng.uniform(0, 0.25))
         process.kill()
         process.communicate()
