@@ -3,8 +3,8 @@
     python -m benchmarks.local_models
     python -m benchmarks.local_judges --n 150            # goes on where it was stopped
 
-Each entailer judges the same pairs: all of the probes (training/probes, 300 minimal pairs by kind),
-and a seeded sample of test files of docs/models/embedded.md, half supported and half not where
+Each entailer judges the same pairs: a seeded sample of the probes (training/probes, 300 minimal
+pairs by kind) and of test files of docs/models/embedded.md, half supported and half not where
 there are enough. A premise is read whole, without windows. Told are the AUC with its interval over
 premises, the balanced accuracy at 0.5, and seconds a pair. Writes ``results/local-judges.json``,
 after each of them; what is there for the same ``--n`` is not measured again.
@@ -41,9 +41,11 @@ NAME = "local-judges"
 
 
 def pairs_of(name: str, n: int) -> list[LabelledPair]:
-    """Return the pairs of a set: all probes, or ``n`` of a test file, seeded."""
+    """Return ``n`` pairs of a set, seeded; of the probes both of each minimal pair."""
     if name == PROBES:
-        return read_pairs(Path("training/probes/pairs.jsonl"))
+        probes = read_pairs(Path("training/probes/pairs.jsonl"))
+        order = generator(0, "local judges", name).permutation(len(probes) // 2)[: n // 2]
+        return [probes[2 * place + side] for place in sorted(order) for side in (0, 1)]
     with gzip.open(SHARED / f"{SETS[name]}.jsonl.gz", "rt") as file:
         rows = [json.loads(line) for line in file]
     order = generator(0, "local judges", name).permutation(len(rows))
@@ -64,7 +66,7 @@ def main() -> None:
     figures: list[dict[str, Any]] = []
     if (FOLDER / f"{NAME}.json").exists():
         found = json.loads((FOLDER / f"{NAME}.json").read_text("utf-8"))["figures"]
-        figures = [row for row in found if row["asked_for"] in (options.n, PROBES)]
+        figures = [row for row in found if row["asked_for"] == options.n]
     done = {(row["set"], row["entailer"]) for row in figures}
     for model in options.models:
         uri = model if model not in MODELS else f"gguf:{path_of(model)}?context=4096"
@@ -90,7 +92,7 @@ def row(name: str, model: str, n: int, measured: Mapping[str, Any]) -> dict[str,
     return {
         "set": name,
         "entailer": model,
-        "asked_for": PROBES if name == PROBES else n,
+        "asked_for": n,
         "n": count,
         "failed": measured["failed"],
         "auc": measured["auc"],
