@@ -16,7 +16,6 @@ from tests.support import Recorder, records
 from trustassay import (
     UnknownNameError,
     UsageError,
-    WatchOptions,
     ascore,
     plan,
     rescore,
@@ -133,16 +132,6 @@ def test_a_door_stays_a_coroutine() -> None:
     with pytest.raises(UsageError, match="limit") as error:
         asyncio.run(ascore(records(1), limit="5"))  # type: ignore[arg-type]
     assert Path(error.traceback[-1].path).name == "errors.py"
-
-
-def test_earlier_names_of_keywords_warn(tmp_path: Path) -> None:
-    with pytest.warns(FutureWarning, match="concurrency is now called samples_at_once") as told:
-        score(records(1), metrics="grounding", entailer=Recorder(), concurrency=1)  # type: ignore[call-arg]
-    assert Path(told[0].filename).name == "test_keywords.py"
-    with pytest.warns(FutureWarning, match="concurrency is now called calls_at_once"):
-        chat(lambda prompt: "Yes.", cache=False, concurrency=1)  # type: ignore[call-arg]
-    with pytest.warns(FutureWarning, match="concurrency is now called samples_at_once"):
-        assert WatchOptions(0.5, concurrency=3).samples_at_once == 3  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from types import MappingProxyType
 from typing import Any, Literal, TypeVar, cast, get_args
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -103,43 +101,26 @@ class AssessmentError(Portable, RuntimeError):
         self.kind = kind
 
 
-def door(renamed: Mapping[str, str] = MappingProxyType({})) -> Callable[[F], F]:
-    """Make a function one that users call: bad input is raised without the frames below it.
+def door(function: F) -> F:
+    """Make a function one that users call: bad input is raised without the frames below it."""
+    if inspect.iscoroutinefunction(function):
 
-    ``renamed`` are earlier names of keywords, which warn, by their new ones. A class is given
-    such an ``__init__``.
-    """
+        @wraps(function)
+        async def opened(*args: Any, **options: Any) -> Any:
+            try:
+                return await function(*args, **options)
+            except UsageError as error:
+                raise error.with_traceback(None) from None
+    else:
 
-    def named(options: dict[str, Any]) -> dict[str, Any]:
-        for old in options.keys() & renamed.keys():
-            words = f"{old} is now called {renamed[old]}; the old name will be removed"
-            warnings.warn(words, FutureWarning, stacklevel=3)
-        return {renamed.get(name, name): value for name, value in options.items()}
+        @wraps(function)
+        def opened(*args: Any, **options: Any) -> Any:
+            try:
+                return function(*args, **options)
+            except UsageError as error:
+                raise error.with_traceback(None) from None
 
-    def making(function: F) -> F:
-        if inspect.isclass(function):
-            setattr(function, "__init__", making(function.__init__))  # noqa: B010
-            return function
-        if inspect.iscoroutinefunction(function):
-
-            @wraps(function)
-            async def opened(*args: Any, **options: Any) -> Any:
-                try:
-                    return await function(*args, **named(options))
-                except UsageError as error:
-                    raise error.with_traceback(None) from None
-        else:
-
-            @wraps(function)
-            def opened(*args: Any, **options: Any) -> Any:
-                try:
-                    return function(*args, **named(options))
-                except UsageError as error:
-                    raise error.with_traceback(None) from None
-
-        return cast(F, opened)
-
-    return making
+    return cast(F, opened)
 
 
 def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:

@@ -12,8 +12,6 @@ from trustassay.metric import Metric
 from trustassay.options import declared
 
 F = TypeVar("F", bound=Callable[..., Any])
-RENAMED: Mapping[str, str] = {"concurrency": "samples_at_once", "at_once": "calls_at_once"}
-"""Earlier names of keywords."""
 KINDS: Mapping[Any, tuple[Any, str]] = {
     bool: (bool, "True or False"),
     int: (Integral, "a whole number"),
@@ -74,11 +72,11 @@ def _other_kind(value: Any, hint: Any) -> str | None:
     return None if fits else " or ".join(KINDS[kind][1] for kind in kinds)
 
 
-def shows_keywords(known: type, renamed: Mapping[str, str] = RENAMED) -> Callable[[F], F]:
+def shows_keywords(known: type) -> Callable[[F], F]:
     """Make a function with ``**options`` a :func:`door`; its signature lists those of ``known``."""
 
     def listing(inner: F) -> F:
-        function = door(renamed)(inner)
+        function = door(inner)
         own = inspect.signature(inner)
         listed = {k: v for k, v in own.parameters.items() if v.kind is not v.VAR_KEYWORD}
         for name, hint in known.__annotations__.items():

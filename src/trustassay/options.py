@@ -59,8 +59,8 @@ class Flag:
     help: without it, it is an option in Python alone. name: the flag, if it is not that of the
     option. kind: what the command line reads, if not the option's type. default: as ``--help``
     shows it. least, most: bounds; the lower one holds in Python as well. read: from what the
-    command line read to the option's value; with ``several`` to a mapping of options. old: an
-    earlier name of the option. positional: an argument, and no option.
+    command line read to the option's value; with ``several`` to a mapping of options.
+    positional: an argument, and no option.
     """
 
     help: str = ""
@@ -72,8 +72,6 @@ class Flag:
     most: float | None = None
     read: Callable[[Any], Any] | None = None
     several: bool = False
-    old: str = ""
-    hidden: bool = False
     positional: bool = False
 
 
@@ -170,7 +168,7 @@ Fields = Annotated[
 Seed = Annotated[int, _flag("seed")]
 Unit = Annotated[str | None, _flag("unit")]
 Pool = Annotated[Path_ | None, _flag("pool", Path | None)]
-SamplesAtOnce = Annotated[int | None, _flag("samples_at_once", old="concurrency")]
+SamplesAtOnce = Annotated[int | None, _flag("samples_at_once")]
 LongestAnswer = Annotated[int, _flag("longest_answer", default=LONGEST_ANSWER)]
 MaxTokens = Annotated[int, _flag("max_tokens")]
 CalibratorFile = Annotated[Path_ | None, _flag("calibrator", Path | None)]

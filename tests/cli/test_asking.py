@@ -108,7 +108,7 @@ def test_the_cache_may_lie_anywhere_and_may_be_damaged(
     (tmp_path / "later.sqlite").rename(tmp_path / "later" / "calls.sqlite")
     said = cli(*asking, "later")
     assert said.status == 2
-    assert "made by a later version of trustassay" in said.err
+    assert "made by another version of trustassay" in said.err
     assert server.stats()["received"] == 0
     assert cli(*asking, "a/new/one").status == 0
     assert (tmp_path / "a" / "new" / "one" / "calls.sqlite").exists()

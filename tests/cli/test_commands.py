@@ -1,4 +1,4 @@
-"""Which commands there are: those of installed packages, and earlier names."""
+"""Which commands there are, and those of installed packages."""
 
 from importlib.metadata import EntryPoint
 
@@ -12,17 +12,6 @@ from trustassay.cli.main import COMMANDS
 @pytest.fixture
 def without_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "_added", dict)
-
-
-@pytest.mark.parametrize(("earlier", "new"), commands.RENAMED.items())
-def test_earlier_names_work_and_say_the_new_one(cli: Cli, earlier: str, new: str) -> None:
-    said = cli(earlier, "--help")
-    assert said.status == 0
-    assert said.err.splitlines() == [
-        f"trustassay: {earlier} is now called {new}; the old name will go in the next version"
-    ]
-    assert said.out.startswith(f"Usage: trustassay {new.partition(' --')[0]} ")
-    assert f"  {earlier} " not in cli("--help").out
 
 
 def test_help_shows_every_command_in_a_group(cli: Cli) -> None:
@@ -62,7 +51,6 @@ def test_without_the_package_one_line_says_how_to_install_it(
     assert (said.status, said.out) == (2, "")
     assert said.err.count("\n") == 1
     assert "pip install ./papers" in said.err
-    assert "pip install ./papers" in cli("experiment", "fewl-pairs", "x.json").err
 
 
 def test_a_package_adds_a_command_by_an_entry_point(

@@ -16,9 +16,6 @@ other runs use. Schema, version 3 (``PRAGMA user_version``):
     under_way(key       BLOB PRIMARY KEY  -- in the shared file: a call that a process is making
               owner     TEXT              -- host, process and run
               expires   REAL)             -- seconds since 1970; see marks.py
-
-Version 1 lacked the last three columns of ``calls``, version 2 the table ``under_way``; such a
-file gets them when it is opened.
 """
 
 from __future__ import annotations
@@ -36,14 +33,7 @@ from trustassay.errors import BackendError
 from trustassay.files import DiskFullError, has_no_room
 
 VERSION = 3
-UNDER_WAY = """
-CREATE TABLE under_way (
-    key BLOB PRIMARY KEY,
-    owner TEXT NOT NULL,
-    expires REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-"""
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE calls (
     key BLOB PRIMARY KEY,
     capability TEXT NOT NULL,
@@ -55,21 +45,12 @@ CREATE TABLE calls (
     reply_tokens INTEGER,
     cached INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-{UNDER_WAY}
+CREATE TABLE under_way (
+    key BLOB PRIMARY KEY,
+    owner TEXT NOT NULL,
+    expires REAL NOT NULL
+) STRICT, WITHOUT ROWID;
 """
-MIGRATIONS = {
-    0: SCHEMA,
-    1: f"""
-    ALTER TABLE calls ADD COLUMN prompt_tokens INTEGER;
-    ALTER TABLE calls ADD COLUMN reply_tokens INTEGER;
-    ALTER TABLE calls ADD COLUMN cached INTEGER NOT NULL DEFAULT 0;
-    {UNDER_WAY}
-    """,
-    2: UNDER_WAY,
-}
-"""What leads from a version to the present one."""
-WITH_CACHED = 2
-"""The version from which on calls say whether they were taken from elsewhere."""
 
 LOOKUP = 500
 """Keys in one SELECT; SQLite's oldest default limit of parameters is 999."""
@@ -164,7 +145,7 @@ class CallStore:
     """One file of calls; safe to use from several threads, and from several processes.
 
     Raises:
-        OSError: the file is not a call store, or one of a later version.
+        OSError: the file is not a call store, or one of another version.
         CallStoreError: by all methods, when the file cannot be used any more; DiskFullError.
     """
 
@@ -194,15 +175,15 @@ class CallStore:
 
     def _open(self, path: Path) -> None:
         version = self._version()
-        if version not in {*MIGRATIONS, VERSION}:
-            raise OSError(f"{path}: made by a later version of trustassay (schema {version})")
+        if version not in (0, VERSION):  # 0: a file that SQLite has just made
+            raise OSError(f"{path}: made by another version of trustassay (schema {version})")
         # A killed process loses nothing that was committed, even without syncing to the disk.
         self._begin_journal()
         self._connection.execute("PRAGMA synchronous = OFF")
         if version != VERSION:
             self._connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
-            if (version := self._version()) != VERSION:
-                for statement in filter(str.strip, MIGRATIONS[version].split(";")):
+            if self._version() != VERSION:
+                for statement in filter(str.strip, SCHEMA.split(";")):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {VERSION}")
             self._connection.commit()
@@ -397,9 +378,8 @@ def copy_calls(source: Path, target: Path) -> None:
         with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(part)) as write:
             read.backup(write)
             write.execute("PRAGMA journal_mode = DELETE")
-            if write.execute("PRAGMA user_version").fetchone()[0] >= WITH_CACHED:
-                write.execute("UPDATE calls SET cached = 1")
-                write.commit()
+            write.execute("UPDATE calls SET cached = 1")
+            write.commit()
     except sqlite3.Error as error:
         for left in part.parent.glob(f"{part.name}*"):  # the copy and its journal
             left.unlink()

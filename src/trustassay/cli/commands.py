@@ -1,5 +1,4 @@
-"""Which commands there are: the project's own, those of other packages, and earlier names; help and
-completion."""
+"""Which commands there are: the project's own and those of other packages; help and completion."""
 
 from __future__ import annotations
 
@@ -23,17 +22,6 @@ ENTRY_POINTS = "trustassay.commands"
 PAPERS = "papers"
 OTHERS = "More"
 """The group of commands that name none."""
-RENAMED = {
-    "attack": "probe attack",
-    "distractors": "probe distractors",
-    "isotropy": "probe isotropy",
-    "watch": "score --follow",
-    "dataset": "papers dataset",
-    "experiment": "papers experiment",
-    "select": "papers select",
-    "tune": "papers tune",
-}
-"""Earlier names of commands, which still work in this version."""
 
 
 class Commands(TyperGroup):
@@ -65,17 +53,6 @@ class Commands(TyperGroup):
         if cmd_name in _added():
             return _loaded(cmd_name)
         return _missing_papers() if cmd_name == PAPERS else None
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that arguments name, by an earlier name, too."""
-        if args and (new := RENAMED.get(args[0])):
-            if not ctx.resilient_parsing:  # a shell completes the line
-                complain(
-                    f"trustassay: {args[0]} is now called {new}; the old name will go in the next "
-                    "version"
-                )
-            args = [*new.split(), *args[1:]]
-        return super().resolve_command(ctx, args)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import OldConcurrency, Only, flag, renamed, with_options
+from trustassay.cli.options import Only, flag, with_options
 from trustassay.options import AnswerOptions, Records, Spending
 from trustassay.show.terminal import complain, one_line, say
 
@@ -22,7 +22,6 @@ def generate(  # noqa: PLR0913 - one argument an option
     answers: AnswerOptions,
     repeats: int = flag("Answers per question.", default=1, least=1),
     again: bool = flag("Also answer questions that already have an answer."),
-    concurrency: OldConcurrency = None,
     records: Records,
     spending: Spending,
 ) -> None:
@@ -40,9 +39,6 @@ def generate(  # noqa: PLR0913 - one argument an option
     from trustassay.calls.client import CallOptions
     from trustassay.workflows import generate as generating
 
-    if concurrency:
-        renamed("concurrency", "--calls-at-once")
-        spending["calls_at_once"] = concurrency
     answering = common.answering(answers)
     options = generating.GenerateOptions(
         answering=answering,

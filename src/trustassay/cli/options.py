@@ -19,7 +19,7 @@ import typer
 from trustassay.cli.common import errors_for_people
 from trustassay.options import UNSET, Flag, declared, flag_of
 from trustassay.progress import quieted
-from trustassay.show.terminal import complain, only_last_line
+from trustassay.show.terminal import only_last_line
 
 
 def flag(text: str, **how: Any) -> Any:
@@ -42,13 +42,6 @@ class Only:
 Quiet = Annotated[
     bool, Flag("Print faults and the last line alone, which names the result.", "--quiet -q")
 ]
-OldConcurrency = Annotated[int | None, Flag(" ", "--concurrency", hidden=True, least=1)]
-"""The earlier name of --samples-at-once, and in generate of --calls-at-once."""
-
-
-def renamed(old: str, new: str) -> None:
-    """Say how an option is called now."""
-    complain(f"--{old} is now called {new}; the old name will be removed")
 
 
 def given(*groups: Any, **others: Any) -> list[str]:
@@ -77,11 +70,11 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         hint = hints[parameter.name]
         if _is_group(hint):
             groups[parameter.name] = hint
-            parameters += [one for each in _options(hint) for one in each.parameters()]
+            parameters += [one.parameter() for one in _options(hint)]
         else:
             single = _Option.of(parameter.name, hint, parameter.default)
             singles[parameter.name] = single
-            parameters += single.parameters()
+            parameters.append(single.parameter())
 
     @wraps(command)
     def with_groups(**values: Any) -> Any:
@@ -96,7 +89,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with the option ``--quiet``."""
     parameters = [*inspect.signature(command).parameters.values()]
-    parameters += _Option.of("quiet", Quiet, False).parameters()
+    parameters.append(_Option.of("quiet", Quiet, False).parameter())
 
     @wraps(command)
     def with_quiet(*, quiet: bool, **values: Any) -> Any:
@@ -144,8 +137,8 @@ class _Option:
     def name(self) -> str:
         return self.flag.name.split()[0] if self.flag.name else f"--{self.key.replace('_', '-')}"
 
-    def parameters(self) -> list[inspect.Parameter]:
-        """Return what typer reads: this option, and its earlier name."""
+    def parameter(self) -> inspect.Parameter:
+        """Return what typer reads."""
         flag, names = self.flag, self.flag.name.split()
         if flag.positional:
             shown = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
@@ -156,30 +149,18 @@ class _Option:
                 metavar=flag.metavar,
                 min=flag.least,
                 max=flag.most,
-                hidden=flag.hidden,
                 show_default=self.default not in (UNSET, None, "", []),
             )
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        found = [
-            inspect.Parameter(
-                self.key, keyword, default=self.default, annotation=Annotated[self.kind, shown]
-            )
-        ]
-        if flag.old:
-            old = typer.Option(f"--{flag.old}", hidden=True, min=flag.least)
-            found.append(
-                inspect.Parameter(
-                    flag.old, keyword, default=None, annotation=Annotated[self.kind, old]
-                )
-            )
-        return found
+        return inspect.Parameter(
+            self.key,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=self.default,
+            annotation=Annotated[self.kind, shown],
+        )
 
     def value(self, values: dict[str, Any]) -> Any:
         """Take the option's value out of what typer read."""
         value = values.pop(self.key)
-        if self.flag.old and (old := values.pop(self.flag.old)):
-            renamed(self.flag.old, self.name)
-            value = old
         return self.flag.read(value) if self.flag.read else value
 
 
@@ -207,7 +188,7 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
     if is_typeddict(group):
         found: dict[str, Any] = {}
         for one in _options(hint):
-            if values[one.key] == one.default and not one.flag.old:
+            if values[one.key] == one.default:
                 del values[one.key]
             elif (value := one.value(values)) != one.default:
                 found |= value if one.flag.several else {one.key: value}

@@ -198,7 +198,7 @@ def cache_folder(cache: Cache) -> Path | None:
     return Path(cache) if cache else None
 
 
-@door({"concurrency": "calls_at_once"})
+@door
 def chat(
     model: resolve.ChatChoice,
     *,

@@ -21,7 +21,7 @@ from trustassay.calls.endpoints import samples_at_once
 from trustassay.data.reading import Located
 from trustassay.data.records import Fault, InputError
 from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
-from trustassay.errors import UsageError, door
+from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.registry import read_score
 from trustassay.runs.assess import assessed
@@ -181,7 +181,6 @@ FIRST = 100
 """Records by which ``auto`` options are settled."""
 
 
-@door({"concurrency": "samples_at_once"})
 @dataclass(frozen=True)
 class WatchOptions:
     """When to report an answer, and when to end.

@@ -87,7 +87,7 @@ class Calibration:
         return fields_as_json(self, "runs", "figures", "notes", "seed", "calibrator")
 
 
-@door()
+@door
 def calibrate(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

@@ -84,7 +84,7 @@ def default_plan(run: Path) -> Path:
     return run.parent / f"{run.name}.label.jsonl"
 
 
-@door()
+@door
 def label(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,

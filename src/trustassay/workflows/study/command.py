@@ -198,7 +198,7 @@ class Study:
         return fields_as_json(self, *names)
 
 
-@door()
+@door
 def study(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
