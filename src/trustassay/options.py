@@ -5,7 +5,6 @@ function, :mod:`trustassay.keywords` checks them. The :class:`Flag` of an option
 command line takes it (:mod:`trustassay.cli.options`); a command gets the group with the options
 that an option ends in (:class:`~trustassay.runs.intake.RunOptions` and its parts). What people read
 of an option is in ``options.csv``, with its bounds and the default that ``--help`` shows.
-that an option ends in (:class:`~trustassay.runs.intake.RunOptions` and its parts).
 """
 
 import csv
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
     )
 
 Path_ = str | os.PathLike[str]
-MOST = 1_000_000_000
-"""The largest number that options which count something take."""
 UNSET: Any = inspect.Parameter.empty
 
 
@@ -114,22 +111,30 @@ def _read_rows() -> dict[str, dict[str, Any]]:
     """Return the fields of :class:`Flag` by option; default and bounds are written as JSON."""
     text = files("trustassay").joinpath("options.csv").read_text(encoding="utf-8")
     read = dict.fromkeys(("default", "least", "most"), json.loads)
-    return {
-        row.pop("option"): {name: read.get(name, str)(cell) for name, cell in row.items() if cell}
-        for row in csv.DictReader(io.StringIO(text))
-    }
+    found = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        option, name = row.pop("option"), row["name"]
+        if name and not name.startswith("-"):
+            row |= {"name": "", "metavar": name}
+        found[option] = {key: read.get(key, str)(cell) for key, cell in row.items() if cell}
+        found[option]["positional"] = row["name"] != name
+    return found
 
 
-_ROWS = _read_rows()
+ROWS = _read_rows()
+"""What ``options.csv`` says of each option: fields of :class:`Flag`. Options of one command have
+its name before theirs; what has a name without dashes is an argument, shown by this name.
+"""
 
 
-def _flag(option: str, kind: Any = None, **others: Any) -> Flag:
-    return Flag(kind=kind, **_ROWS[option] | others)
+def row(option: str, kind: Any = None, **others: Any) -> Flag:
+    """Return the flag of an option in ``options.csv``, with what the table does not say."""
+    return Flag(kind=kind, **ROWS[option] | others)
 
 
 def _uri(option: str, known: str = "") -> Flag:
     """Return the flag of a backend; ``known`` are the forms of its URIs."""
-    return _flag(option, str | None, help=_ROWS[option]["help"].replace("FORMS", known))
+    return row(option, str | None, help=ROWS[option]["help"].replace("FORMS", known))
 
 
 class BackendChoices(TypedDict, total=False):
@@ -142,10 +147,10 @@ class BackendChoices(TypedDict, total=False):
     model: Annotated["Models", _uri("model", forms("chat model"))]
     judge: Annotated[
         "Models",
-        _flag("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
+        row("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
     ]
     generator: Annotated["Models", _uri("generator")]
-    references: Annotated["Models", _flag("references", list[str])]
+    references: Annotated["Models", row("references", list[str])]
     entailer: Annotated[
         "EntailerChoice | None", _uri("entailer", forms("entailer", DEFAULT_ENTAILER, "chat"))
     ]
@@ -160,18 +165,16 @@ class BackendChoices(TypedDict, total=False):
     backends: Mapping[str, Any]
 
 
-Limit = Annotated[int | None, _flag("limit", most=MOST)]
-SkipBad = Annotated[bool, _flag("skip_bad")]
-Fields = Annotated[
-    Mapping[str, str], _flag("fields", list[str], read=lambda given: pairs(given, "--field"))
-]
-Seed = Annotated[int, _flag("seed")]
-Unit = Annotated[str | None, _flag("unit")]
-Pool = Annotated[Path_ | None, _flag("pool", Path | None)]
-SamplesAtOnce = Annotated[int | None, _flag("samples_at_once")]
-LongestAnswer = Annotated[int, _flag("longest_answer", default=LONGEST_ANSWER)]
-MaxTokens = Annotated[int, _flag("max_tokens")]
-CalibratorFile = Annotated[Path_ | None, _flag("calibrator", Path | None)]
+Limit = Annotated[int | None, row("limit")]
+SkipBad = Annotated[bool, row("skip_bad")]
+Fields = Annotated[Mapping[str, str], row("fields")]
+Seed = Annotated[int, row("seed")]
+Unit = Annotated[str | None, row("unit")]
+Pool = Annotated[Path_ | None, row("pool", Path | None)]
+SamplesAtOnce = Annotated[int | None, row("samples_at_once")]
+LongestAnswer = Annotated[int, row("longest_answer", default=LONGEST_ANSWER)]
+MaxTokens = Annotated[int, row("max_tokens")]
+CalibratorFile = Annotated[Path_ | None, row("calibrator", Path | None)]
 
 
 class Records(TypedDict, total=False):
@@ -188,10 +191,10 @@ class Spending(TypedDict, total=False):
     policy: the optimisations in use (:class:`~trustassay.calls.batching.Policy`).
     """
 
-    cache: Annotated[Path_ | None, _flag("cache", str, default="", read=_cache)]
-    prices: Annotated["Prices | Path_ | None", _flag("prices", Path | None)]
-    budget: Annotated["Budget | str | None", _flag("budget", str | None)]
-    calls_at_once: Annotated[int | None, _flag("calls_at_once")]
+    cache: Annotated[Path_ | None, row("cache", str, default="", read=_cache)]
+    prices: Annotated["Prices | Path_ | None", row("prices", Path | None)]
+    budget: Annotated["Budget | str | None", row("budget", str | None)]
+    calls_at_once: Annotated[int | None, row("calls_at_once")]
     policy: "Policy"
 
 
@@ -243,19 +246,19 @@ class ScoreOptions(RescoreOptions, total=False):
     calls_from: Path | None
 
 
-Engine = Annotated[str, _flag("engine")]
+Engine = Annotated[str, row("engine")]
 """Where samples are scored: by this process, or by workers on a cluster."""
 
 
 class Cluster(TypedDict, total=False):
     """What the workers on a cluster are, and where they keep their shards."""
 
-    workers: Annotated[int | None, _flag("workers")]
-    cpus: Annotated[float, _flag("cpus", list[str], read=_per_worker, several=True)]
+    workers: Annotated[int | None, row("workers")]
+    cpus: Annotated[float, row("cpus", list[str], read=_per_worker, several=True)]
     gpus: Annotated[float, Flag(least=0)]
-    shards: Annotated[int | None, _flag("shards")]
-    store: Annotated[str | None, _flag("store")]
-    scratch: Annotated[str | None, _flag("scratch")]
+    shards: Annotated[int | None, row("shards")]
+    store: Annotated[str | None, row("store")]
+    scratch: Annotated[str | None, row("scratch")]
 
 
 class EngineOptions(ScoreOptions, Cluster, total=False):
@@ -265,10 +268,10 @@ class EngineOptions(ScoreOptions, Cluster, total=False):
 class AnswerOptions(TypedDict, total=False):
     """How models are asked for answers: fields of :class:`~trustassay.answering.Answering`."""
 
-    style: Annotated[str, _flag("style")]
-    prompt: Annotated[Path_ | None, _flag("prompt", Path | None)]
-    examples: Annotated[Path_ | None, _flag("examples", Path | None)]
-    temperature: Annotated[float, _flag("temperature")]
+    style: Annotated[str, row("style")]
+    prompt: Annotated[Path_ | None, row("prompt", Path | None)]
+    examples: Annotated[Path_ | None, row("examples", Path | None)]
+    temperature: Annotated[float, row("temperature")]
     max_tokens: MaxTokens
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trustassay.cli import common
-from trustassay.cli.options import argument, flag, with_options
-from trustassay.options import pairs
+from trustassay.cli.options import with_options
 from trustassay.show.terminal import one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
@@ -22,42 +21,14 @@ MOST_LISTED = 12
 @with_options
 def agree(  # noqa: PLR0913 - one argument an option
     *,
-    source: Path | None = argument(
-        "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and maybe repeat "
-        "and model; or item, and a column of numbers for each rater. May be left out if --run has "
-        "votes of judges.",
-        metavar="FILE",
-    ),
-    fields: Mapping[str, str] = flag(
-        "If a column has another name: item=question_id; if FILE has several rubrics, which "
-        "one: rating=truthfulness. May be given again.",
-        metavar="NAME=COLUMN",
-        name="--field",
-        kind=list[str],
-        read=lambda given: pairs(given, "--field"),
-    ),
-    rater: list[str] = flag(
-        "Read the ratings of FILE by this rater alone; of a wide table the column that holds them. "
-        "May be given again.",
-        metavar="NAME",
-    ),
-    levels: str | None = flag(
-        "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas between "
-        "them. Needed for weights where the ratings do not use all levels. Other words are "
-        "categories without an order.",
-        metavar="LEVELS",
-    ),
-    run: Path | None = flag(
-        "Folder of the run that was rated: disputes link to its report, and the votes of its "
-        "judges, if it has any, are ratings like those of FILE."
-    ),
-    machine: list[str] = flag(
-        "A rater of FILE that is a judge and not a person: the variance of judges is given "
-        "separately. May be given more than once.",
-        metavar="RATER",
-    ),
-    page: Path | None = flag("Write a page with the variance drawn."),
-    top: int = flag("Items listed on which raters disagree, at most.", default=10, least=0),
+    source: Path | None,
+    fields: Mapping[str, str],
+    rater: list[str],
+    levels: str | None,
+    run: Path | None,
+    machine: list[str],
+    page: Path | None,
+    top: int,
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves; and where not.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import argument, flag, with_options
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Fields, Limit, Seed, SkipBad
 from trustassay.show.terminal import say, show_table
@@ -19,68 +19,30 @@ if TYPE_CHECKING:
     from trustassay.workflows.annotate.project import Project
     from trustassay.workflows.annotate.session import Session
 
-PORT = 8765
-
 
 @with_options
 def annotate(  # noqa: PLR0913 - one argument an option
     *,
-    source: Path | None = argument(
-        "Answers: a file as of `score`, or a run's folder.", metavar="INPUT"
-    ),
-    rater: list[str] = flag("A person who rates; once for each.", metavar="NAME"),
-    rubric: list[str] = flag(
-        "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a YAML "
-        "file. Once for each that is rated. Default: answer; of pairs none.",
-        metavar="NAME|FILE",
-    ),
-    out: Path = flag(
-        "The file of ratings; the same command continues it.", default=Path("ratings.jsonl")
-    ),
-    gold: bool | None = flag(
-        "Show the gold answers as a guide. Default: if the rubric is about them.",
-        name="--gold/--no-gold",
-    ),
-    together: bool = flag("Show all answers to a question on one page."),
-    pairs: tuple[Path, Path] | None = flag(
-        "Two files or runs with answers to the same questions, side by side: which is better? In "
-        "place of INPUT.",
-        metavar="A B",
-    ),
-    double: float = flag(
-        "Share of the answers that all raters rate; the others are divided among them.",
-        default=1.0,
-        least=0,
-        most=1,
-    ),
-    again: float = flag(
-        "Share that a rater is shown a second time, later.", default=0.0, least=0, most=1
-    ),
-    per_group: int | None = flag(
-        "Draw this many answers of each model and domain (of questions of each domain, with "
-        "--together and --pairs).",
-        least=1,
-    ),
-    plan: Path | None = flag(
-        "Rate the answers of a plan of `label` alone, in its order. The plan may grow."
-    ),
+    source: Path | None,
+    rater: list[str],
+    rubric: list[str],
+    out: Path,
+    gold: bool | None,
+    together: bool,
+    pairs: tuple[Path, Path] | None,
+    double: float,
+    again: float,
+    per_group: int | None,
+    plan: Path | None,
     domain: common.Domain,
     fields: Fields,
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
-    host: str = flag(
-        "The address to listen at; other machines reach it at 0.0.0.0.", default="127.0.0.1"
-    ),
-    port: int = flag(
-        "The port to listen at; 0 takes a free one.", default=PORT, least=0, most=65535
-    ),
-    export: Path | None = flag("Write the answers as a CSV for each rater, and end."),
-    sheets: list[Path] = flag(
-        "Store the ratings of a filled CSV of --export, and end. Once for each.",
-        name="--import",
-        metavar="SHEET",
-    ),
+    host: str,
+    port: int,
+    export: Path | None,
+    sheets: list[Path],
 ) -> None:
     """Let people rate answers in the browser, each through a link of their own.
 
@@ -197,7 +159,7 @@ def group() -> None:
 @with_options
 def check(
     *,
-    file: str = argument("A rubric's file, or the name of one that ships.", metavar="FILE"),
+    file: str,
 ) -> None:
     """Name all faults of a rubric's file, or show its levels and the prompt that it makes.
 

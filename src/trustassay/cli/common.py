@@ -18,7 +18,7 @@ from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.errors import UsageError
-from trustassay.options import FLAGS, MOST, AnswerOptions, Argument, Flag, pairs
+from trustassay.options import FLAGS, AnswerOptions, Flag, row
 from trustassay.show.terminal import INTERNAL, complain, one_line, say
 from trustassay.tracebacks import keep_internal_error, place_of
 
@@ -43,64 +43,17 @@ Entailer = Annotated[
 ]
 Embedder = Annotated[
     str,
-    Flag(
-        f"The embedding model: {forms('embedder')}.",
-        metavar="URI",
-        default=DEFAULT_EMBEDDER,
-    ),
+    Flag(f"The embedding model: {forms('embedder')}.", metavar="URI", default=DEFAULT_EMBEDDER),
 ]
-Metrics = Annotated[
-    list[str],
-    Flag(
-        "A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
-        "May be given more than once. Default: chosen by what the samples have.",
-        "--metric",
-        "NAME[:OPTION=VALUE,...]",
-    ),
-]
-RatingFields = Annotated[
-    Mapping[str, str],
-    Flag(
-        "If a column of --ratings has another name: item=question_id; if it has several "
-        "rubrics, which one: rating=truthfulness. May be given again.",
-        "--field",
-        "NAME=COLUMN",
-        kind=list[str],
-        default=[],
-        read=lambda given: pairs(given, "--field"),
-    ),
-]
-Domain = Annotated[
-    str,
-    Flag("The field that holds a sample's domain; dots descend into objects.", default="domain"),
-]
-OpenReport = Annotated[bool, Flag("Open the report in a browser.", name="--open", default=False)]
-Length = Annotated[
-    int,
-    Flag(
-        "Maximum number of characters that a perturbation adds or mistypes, or of words that it "
-        "changes.",
-        default=3,
-        least=1,
-        most=MOST,
-    ),
-]
-LastCode = Annotated[
-    int,
-    Flag(
-        "The highest code point that the perturbation codes draws.", "--range", default=31, least=0
-    ),
-]
-ANSWERS = (
-    "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder saved by datasets, or - for "
-    "standard input."
-)
-POOLED = f"{ANSWERS} Several files are pooled, as those of several models."
-Source = Annotated[Path, Argument(ANSWERS, "INPUT")]
-Sources = Annotated[list[Path], Argument(POOLED, "INPUT...")]
-Json = Annotated[
-    bool, Flag("Print the summary as JSON on standard output.", "--json", default=False)
-]
+Metrics = Annotated[list[str], row("metric", name="--metric")]
+RatingFields = Annotated[Mapping[str, str], row("rating_fields")]
+Domain = Annotated[str, row("domain")]
+OpenReport = Annotated[bool, row("open_report")]
+Length = Annotated[int, row("length")]
+LastCode = Annotated[int, row("last")]
+Source = Annotated[Path, row("source")]
+Sources = Annotated[list[Path], row("sources")]
+Json = Annotated[bool, row("as_json")]
 
 
 @contextmanager

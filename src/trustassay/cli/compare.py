@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from trustassay.cli.common import Json, source_of
-from trustassay.cli.options import argument, flag, given, with_options
+from trustassay.cli.options import given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.options import BackendChoices, Records, Seed, Spending
@@ -95,38 +95,19 @@ def _left_out(found: WinRate, asked: Judged) -> list[str]:
 
 @with_options
 def compare(  # noqa: PLR0913 - one argument an option
-    first: Path = argument(
-        "The earlier run's folder; with --judge answers of any kind: a file, or a run.",
-        metavar="RUN",
-    ),
-    second: Path = argument(
-        "The later run's folder; with --judge the answers to compare with.", metavar="RUN"
-    ),
+    first: Path,
+    second: Path,
     *,
-    metric: str | None = flag("The metric to compare, if the runs share several.", metavar="NAME"),
+    metric: str | None,
     seed: Seed,
     as_json: Json,
-    out: Path | None = flag(
-        "Write a page: changed answers and both distributions, or all pairs.",
-        name="--page --out",
-        metavar="FILE",
-    ),
-    judge: str | None = flag(
-        "A judge that says whose answer is better, a URI as for --model of score: the win rate is "
-        "reported, and no scores are compared.",
-        metavar="URI",
-    ),
-    prompt: Path | None = flag(
-        "With --judge: your own template; filled with question, first, second and fence."
-    ),
-    run: Path | None = flag(
-        "With --judge: the folder of the calls and verdicts. Run the same command again to "
-        "continue. Default: one in trustassay-runs.",
-        name="--run",
-    ),
+    out: Path | None,
+    judge: str | None,
+    prompt: Path | None,
+    run: Path | None,
     records: Records,
     spending: Spending,
-    dry_run: bool = flag("With --judge: show the calls that would be made."),
+    dry_run: bool,
 ) -> None:
     """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
     judge.
@@ -184,24 +165,13 @@ def _show_comparison(found: Comparison) -> None:
 
 @with_options
 def rank(  # noqa: PLR0913 - one argument an option
-    sources: list[Path] = argument(
-        "A run's folder, or answers of several models, identified by the field model, or by their "
-        "files.",
-        metavar="INPUT...",
-    ),
+    sources: list[Path],
     *,
-    metric: str | None = flag(
-        "The metric, where the run has several; for answers what to score them with, as for score. "
-        "Default: fewl:form=agreement.",
-        metavar="NAME[:OPTION=VALUE,...]",
-    ),
+    metric: str | None,
     backends: BackendChoices,
-    out: Path | None = flag("The folder of the run that scores answers."),
-    page: Path | None = flag("Write a page with the ranking drawn."),
-    tqa: bool = flag(
-        "Also compare the scores of single answers with the TQA metric: similarity to the right "
-        "answers of the input minus that to its wrong ones, by --similarity.",
-    ),
+    out: Path | None,
+    page: Path | None,
+    tqa: bool,
     seed: Seed,
     records: Records,
     as_json: Json,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from trustassay.cli.common import Json
-from trustassay.cli.options import argument, flag, with_options
+from trustassay.cli.options import with_options
 from trustassay.cli.results import show_worse
 from trustassay.errors import UsageError
 from trustassay.files import write_whole
@@ -24,57 +24,18 @@ STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDEC
 
 @with_options
 def gate(  # noqa: PLR0913 - one argument an option
-    run: Path = argument("The run's folder (score --out).", metavar="RUN"),
+    run: Path,
     *,
-    at_least: list[str] = flag(
-        "A figure of summary.json and the least value that it may have, in the figure's unit or "
-        "with a per cent sign: grounding.trust_score=60, faithfulness.mean=90%. May be given more "
-        "than once.",
-        name="--min",
-        metavar="FIGURE=NUMBER[%]",
-    ),
-    at_most: list[str] = flag(
-        "The same with the largest value: faithfulness.contradicted=5.",
-        name="--max",
-        metavar="FIGURE=NUMBER[%]",
-    ),
-    no_worse_than: Path | None = flag(
-        "An earlier run of the same questions. Questions are paired; the interval of the paired "
-        "difference decides.",
-        metavar="RUN",
-    ),
-    figure: list[str] = flag(
-        "With --no-worse-than: the figure to compare. May be given more than once. Default: the "
-        "first headline figure of each metric that both runs have.",
-        metavar="METRIC.FIGURE",
-    ),
-    margin: float = flag(
-        "With --no-worse-than: how much worse is tolerated, in percent of the figure's range: 5 is "
-        "5 points of a percentage, 0.05 of a score from 0 to 1. Shares of answers without a score "
-        "may rise by as much.",
-        default=0.0,
-        least=0,
-        most=100,
-    ),
-    allow_missing: str = flag(
-        "With --no-worse-than: how many answers of the earlier run may have no partner in this "
-        "one, as a number or a percentage.",
-        default="0",
-        metavar="N|P%",
-    ),
-    allow_other_judge: bool = flag(
-        "With --no-worse-than: compare although a metric's options, or the models that judge, "
-        "differ between the runs.",
-    ),
-    undecided: Literal["pass", "fail", "undecided"] = flag(
-        "What an undecided rule counts as, in the exit status and in JUnit. An untestable one "
-        "never passes.",
-        default="undecided",
-    ),
-    markdown: Path | None = flag(
-        "Write the result as Markdown, for a pull request.", metavar="FILE"
-    ),
-    junit: Path | None = flag("Write the result as JUnit XML.", metavar="FILE"),
+    at_least: list[str],
+    at_most: list[str],
+    no_worse_than: Path | None,
+    figure: list[str],
+    margin: float,
+    allow_missing: str,
+    allow_other_judge: bool,
+    undecided: Literal["pass", "fail", "undecided"],
+    markdown: Path | None,
+    junit: Path | None,
     seed: Seed,
     as_json: Json,
 ) -> None:

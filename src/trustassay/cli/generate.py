@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, flag, with_options
+from trustassay.cli.options import Only, with_options
 from trustassay.options import AnswerOptions, Records, Spending
 from trustassay.show.terminal import complain, one_line, say
 
@@ -18,10 +18,10 @@ def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
     model: common.NeededModel,
-    out: Path = flag("The answered questions to write, JSON Lines."),
+    out: Path,
     answers: AnswerOptions,
-    repeats: int = flag("Answers per question.", default=1, least=1),
-    again: bool = flag("Also answer questions that already have an answer."),
+    repeats: int,
+    again: bool,
     records: Records,
     spending: Spending,
 ) -> None:
@@ -73,15 +73,12 @@ def generate(  # noqa: PLR0913 - one argument an option
 def cite(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    out: Path = flag("The cited answers, JSON Lines."),
-    by: str = flag("How support is judged: entailment, embedding, bm25.", default="entailment"),
+    out: Path,
+    by: str,
     entailer: common.Entailer,
-    embedder: str = flag("The embedder for --by embedding.", default="embedded", metavar="URI"),
-    threshold: float | None = flag(
-        "Cite a document if its support is at least this, and above 0. Default: 0.5 for entailment "
-        "and embedding, 0 for bm25."
-    ),
-    only_uncited: bool = flag("Leave answers that already cite something unchanged."),
+    embedder: str,
+    threshold: float | None,
+    only_uncited: bool,
     records: Records,
     spending: Annotated[Spending, Only("cache")],
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trustassay.cli import common
-from trustassay.cli.options import argument, flag, with_options
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
@@ -21,51 +21,20 @@ if TYPE_CHECKING:
 @with_options
 def label(  # noqa: PLR0913 - one argument an option
     *,
-    runs: list[Path] = argument("Folders of finished runs.", metavar="RUN..."),
-    number: int | None = flag(
-        "Add about this many answers to the plan. Default: 50 where there is no plan yet, else "
-        "none.",
-        least=1,
-    ),
-    plan: Path | None = flag(
-        "The file of the plan. Default: RUN.label.jsonl beside the first run."
-    ),
-    ratings: list[Path] = flag(
-        "Ratings as `annotate` writes them or `agree` reads them. May be given again."
-    ),
-    label: str = flag(
-        "A field of the samples that says whether an answer is right, in place of --ratings or "
-        "beside them.",
-        default="",
-        metavar="FIELD",
-    ),
-    at_least: float | None = flag(
-        "Labels are right from this number on, where they are neither 0 nor 1."
-    ),
-    positive: list[str] = flag(
-        "A word that means right; all others then mean wrong. May be given again.", metavar="WORD"
-    ),
-    compare: tuple[str, str] | None = flag(
-        "Two models, whose shares of right answers to the same questions are compared, or two "
-        "scores, whose AUROCs are.",
-        metavar="A B",
-    ),
-    auroc: str = flag("Choose answers for the AUROC of this score.", default="", metavar="SCORE"),
-    score: list[str] = flag(
-        "What predicts the labels; fixed with the plan. Default: all metrics of the runs. May be "
-        "given again."
-    ),
-    unit: str = flag(
-        "What is drawn: question (with all its answers), or answer (each by itself); fixed with "
-        "the plan.",
-        default="question",
-        metavar="question|answer",
-    ),
-    random: bool = flag("Draw with equal probabilities: `study` can read the ratings then."),
-    width: float = flag("The width of the interval that is wanted, as a share.", default=0.05),
-    beyond: bool = flag(
-        "Count questions like these for the goals, not the answers of the runs alone.",
-    ),
+    runs: list[Path],
+    number: int | None,
+    plan: Path | None,
+    ratings: list[Path],
+    label: str,
+    at_least: float | None,
+    positive: list[str],
+    compare: tuple[str, str] | None,
+    auroc: str,
+    score: list[str],
+    unit: str,
+    random: bool,
+    width: float,
+    beyond: bool,
     fields: common.RatingFields,
     seed: Seed,
     as_json: common.Json,

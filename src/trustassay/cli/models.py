@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, argument, flag, with_options
-from trustassay.options import Seed, Spending, pairs
+from trustassay.cli.options import Only, with_options
+from trustassay.options import Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -21,18 +21,9 @@ if TYPE_CHECKING:
 @with_options
 def models(
     *,
-    uris: list[str] | None = argument(
-        "Send each of these a small request and show how long it took: openai:MODEL, "
-        "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to choose what "
-        "it is tried as.",
-        metavar="[URI]...",
-    ),
-    check: bool = flag(
-        "Load each backend that needs no name, run its self-test, measure its speed.",
-    ),
-    plugins: bool = flag(
-        "List what installed packages add: schemes of backends, metrics, commands.",
-    ),
+    uris: list[str] | None,
+    check: bool,
+    plugins: bool,
 ) -> None:
     """List the backends that work here and the keys that are set; try the backends given.
 
@@ -86,29 +77,10 @@ def _show_plugins() -> None:
 @with_options
 def entailers(
     *,
-    source: Path = argument(
-        "Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and label "
-        "(entailment, neutral, contradiction; supported, not_supported; 1, 0), and maybe kind.",
-        metavar="FILE",
-    ),
-    entailer: list[str] = flag(
-        "An entailment model to measure: embedded, lexical, hf:ID-or-path, python:MODULE:FUNCTION, "
-        "or a chat model (openai:MODEL, chat:hf:ID, ...). More than once for several. Default: "
-        "embedded and lexical.",
-        metavar="URI",
-    ),
-    fields: Mapping[str, str] = flag(
-        "If a column has another name: premise=passage. May be given again.",
-        metavar="NAME=COLUMN",
-        name="--field",
-        kind=list[str],
-        read=lambda given: pairs(given, "--field"),
-    ),
-    supported: str = flag(
-        "The label that means supported, if it is another word; all others mean the opposite.",
-        default="",
-        metavar="LABEL",
-    ),
+    source: Path,
+    entailer: list[str],
+    fields: Mapping[str, str],
+    supported: str,
     spending: Annotated[Spending, Only("cache", "prices", "budget")],
     seed: Seed,
     as_json: common.Json,

@@ -1,8 +1,9 @@
 """From commands with typed options to what typer reads, and back.
 
-A parameter of a command is an option with a :class:`~trustassay.options.Flag` as its default or in
-its annotation, or a group of options. Of a group that is a typed dictionary the command gets those
-that were given, as keywords for Python; of one that is a dataclass, all of them.
+A parameter of a command is an option, with a :class:`~trustassay.options.Flag` in its annotation or
+in ``options.csv`` under ``COMMAND.PARAMETER``; or a group of options. Of a group that is a typed
+dictionary the command gets those that were given, as keywords for Python; of a dataclass all of
+them, which ``options.csv`` has under its name in small letters.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.options import UNSET, Flag, declared, flag_of
+from trustassay.options import UNSET, Flag, declared, flag_of, pairs, row
 from trustassay.progress import quieted
 from trustassay.show.terminal import only_last_line
 
@@ -27,21 +28,11 @@ def flag(text: str, **how: Any) -> Any:
     return Flag(text, **how)
 
 
-def argument(text: str, **how: Any) -> Any:
-    """Return the :class:`Flag` of an argument, in the place of its default."""
-    return Flag(text, positional=True, **how)
-
-
 class Only:
     """In the annotation of a group: the command takes these options of it alone."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
-
-
-Quiet = Annotated[
-    bool, Flag("Print faults and the last line alone, which names the result.", "--quiet -q")
-]
 
 
 def given(*groups: Any, **others: Any) -> list[str]:
@@ -72,7 +63,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             groups[parameter.name] = hint
             parameters += [one.parameter() for one in _options(hint)]
         else:
-            single = _Option.of(parameter.name, hint, parameter.default)
+            single = _Option.of(parameter.name, hint, parameter.default, command.__name__)
             singles[parameter.name] = single
             parameters.append(single.parameter())
 
@@ -89,7 +80,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with the option ``--quiet``."""
     parameters = [*inspect.signature(command).parameters.values()]
-    parameters.append(_Option.of("quiet", Quiet, False).parameter())
+    parameters.append(_Option.of("quiet", Annotated[bool, row("quiet")]).parameter())
 
     @wraps(command)
     def with_quiet(*, quiet: bool, **values: Any) -> Any:
@@ -118,12 +109,17 @@ class _Option:
     default: Any
 
     @classmethod
-    def of(cls, key: str, hint: Any, default: Any = UNSET) -> _Option:
+    def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> _Option:
         kind, flag = declared(hint)
         if isinstance(default, Flag):
             flag, default = default, UNSET
+        elif owner and flag == Flag():
+            flag = row(f"{owner}.{key}")
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
+        if get_origin(kind) is Mapping:
+            kind, name = list[str], flag.name
+            flag = replace(flag, read=lambda given: pairs(given, name))
         if default is UNSET:  # what may be left out, unless it is required
             if type(None) in get_args(kind):
                 default = None
@@ -175,7 +171,7 @@ def _options(hint: Any) -> list[_Option]:
     if not is_typeddict(group):
         found: list[_Option] = []
         for name, own, default in _fields(group):
-            found += _options(own) if _is_group(own) else [_Option.of(name, own, default)]
+            found += _options(own) if _is_group(own) else [_of_field(group, name, own, default)]
         return found
     only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
@@ -196,10 +192,14 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
     own = {
         name: _filled(each, values)
         if _is_group(each)
-        else _Option.of(name, each, default).value(values)
+        else _of_field(group, name, each, default).value(values)
         for name, each, default in _fields(group)
     }
     return group(**own)
+
+
+def _of_field(group: type, name: str, hint: Any, default: Any) -> _Option:
+    return _Option.of(name, hint, default, group.__name__.lower())
 
 
 def _fields(group: Any) -> Iterator[tuple[str, Any, Any]]:

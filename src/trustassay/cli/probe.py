@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, argument, flag, quietable, with_options
+from trustassay.cli.options import Only, quietable, with_options
 from trustassay.errors import UsageError
 from trustassay.options import Fields, Limit, MaxTokens, Records, Seed, SkipBad, Spending
 from trustassay.show.terminal import (
@@ -32,39 +32,25 @@ ANSWER_SHOWN = 60
 
 @with_options
 def attack(  # noqa: PLR0913 - one argument an option
-    prompt: str = argument("The prompt that the search starts from.", metavar="PROMPT"),
+    prompt: str,
     *,
-    model: str = flag("The model to test, a URI as for score.", metavar="URI"),
-    out: Path = flag("Folder for the page, the trace and all calls."),
+    model: str,
+    out: Path,
     embedder: common.Embedder,
-    steps: int = flag("Number of rounds.", default=5, least=1),
-    candidates: int = flag("Candidates per round.", default=8, least=1),
-    perturbations: int = flag("Perturbed prompts per gamma.", default=10, least=1),
-    perturbation: str = flag(
-        "How they are made: unicode, codes, control, whitespace, typo, synonym.", default="unicode"
-    ),
-    candidate: str = flag(
-        "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes the "
-        "perturbed prompts of the current prompt's gamma.",
-        default="unicode",
-    ),
-    step_rule: str = flag(
-        "uphill moves only to a better candidate, extremum always to a round's best.",
-        default="uphill",
-        metavar="uphill|extremum",
-    ),
+    steps: int,
+    candidates: int,
+    perturbations: int,
+    perturbation: str,
+    candidate: str,
+    step_rule: str,
     length: common.Length,
     last: common.LastCode,
-    descend: bool = flag("Search for prompts with stable answers."),
-    calls: int | None = flag(
-        "Maximum number of requests to the model. Failed tries count; replies from the cache do "
-        "not.",
-        least=2,
-    ),
+    descend: bool,
+    calls: int | None,
     max_tokens: MaxTokens = 512,
     seed: Seed,
     spending: Spending,
-    as_json: bool = flag("Print the points as JSON on standard output.", name="--json"),
+    as_json: bool,
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
@@ -147,26 +133,13 @@ SHOWN = 8
 def distractors(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    sources: str = flag(
-        "Where substitutes come from, with commas: embedding[:FILE] (nearest words), pos (the same "
-        "part of speech), dbpedia[:URL] (entities of the same types; needs --linker), llm (needs "
-        "--generator), python:MODULE:OBJECT. In this order, but embedding and pos last.",
-        default="embedding,pos",
-        name="--source",
-        metavar="NAME,...",
-    ),
-    linker: str | None = flag(
-        "Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. Without: runs "
-        "of capital letters and known names.",
-        metavar="URI",
-    ),
-    generator: str | None = flag(
-        "The chat model of the source llm, a URI as of generate's --model.", metavar="URI"
-    ),
-    pool: bool = flag("Also use answers to other questions of the file."),
-    most: int = flag("Distractors of an answer, at most.", default=40, least=1),
-    out: Path | None = flag("Write all as JSON Lines instead of printing."),
-    as_json: bool = flag("Print all as JSON Lines on standard output.", name="--json"),
+    sources: str,
+    linker: str | None,
+    generator: str | None,
+    pool: bool,
+    most: int,
+    out: Path | None,
+    as_json: bool,
     seed: Seed,
     records: Records,
     spending: Annotated[Spending, Only("cache", "prices", "budget")],
@@ -242,23 +215,18 @@ def _readable(record: dict[str, Any]) -> str:
 def isotropy(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
-    perturbation: list[str] = flag(
-        "control (the paper's), codes (with a space before, the authors' program), unicode, "
-        "whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than once. Default: "
-        "all but functions.",
-        metavar="NAME",
-    ),
+    perturbation: list[str],
     embedder: common.Embedder,
-    perturbations: int = flag("Perturbed versions per question.", default=10, least=1),
+    perturbations: int,
     length: common.Length,
     last: common.LastCode,
-    draw: int = flag("Questions to draw at random.", default=100, least=1),
+    draw: int,
     limit: Limit,
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
     spending: Annotated[Spending, Only("cache")],
-    out: Path | None = flag("Write a page with charts."),
+    out: Path | None,
     as_json: common.Json,
 ) -> None:
     """Check that a perturbation moves the vectors of questions equally in all directions.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, argument, flag, with_options
+from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show, show_calibrated
 from trustassay.errors import UsageError
 from trustassay.options import CalibratorFile, Records, Spending
@@ -18,20 +18,12 @@ from trustassay.show.terminal import one_line, say
 @with_options
 def report(
     *,
-    runs: list[Path] = argument(
-        "A run's folder; several are shown together, by model and domain.", metavar="RUN..."
-    ),
+    runs: list[Path],
     domain: common.Domain,
-    ratings: Path | None = flag(
-        "Ratings of the answers by people, as agree reads them: shown with each answer, and drawn "
-        "against the scores.",
-        metavar="FILE",
-    ),
+    ratings: Path | None,
     fields: common.RatingFields,
     calibrator: CalibratorFile,
-    out: Path | None = flag(
-        "The page of several runs. Default: pooled.html beside the first one.", metavar="FILE"
-    ),
+    out: Path | None,
     open_report: common.OpenReport,
 ) -> None:
     """Write the report page of a finished run again, or one page of several runs.
@@ -102,13 +94,10 @@ def _pool(runs: list[Path], page: Path, domain: str) -> None:
 def shard(
     source: common.Source,
     *,
-    into: int = flag("The number of shards, up to 400.", least=1),
-    out: Path | None = flag("The new folder. Default: INPUT.shards."),
+    into: int,
+    out: Path | None,
     records: Records,
-    whole: bool = flag(
-        "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare a sample "
-        "with all others.",
-    ),
+    whole: bool,
 ) -> None:
     """Divide an input into shards, to be scored on several machines and merged.
 
@@ -139,11 +128,9 @@ def shard(
 @with_options
 def merge(
     *,
-    runs: list[Path] = argument("The runs of all shards.", metavar="RUN..."),
-    out: Path = flag("The folder of the whole run."),
-    pool: Path | None = flag(
-        "The file of all samples that the runs were given as --pool, if it was moved."
-    ),
+    runs: list[Path],
+    out: Path,
+    pool: Path | None,
     spending: Annotated[Spending, Only("prices")],
     as_json: common.Json,
 ) -> None:

@@ -12,11 +12,10 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import Entailer, Json, Metrics
-from trustassay.cli.options import Only, argument, flag, given, with_options
+from trustassay.cli.options import Only, flag, given, with_options
 from trustassay.cli.results import show, show_plan
 from trustassay.errors import UsageError
 from trustassay.options import (
-    MOST,
     AnswerOptions,
     BackendChoices,
     CalibratorFile,
@@ -40,33 +39,14 @@ ALARM = 3
 class Following:
     """How a growing file is scored; all but the first need ``--follow``."""
 
-    follow: bool = flag(
-        "Score one growing file, JSON Lines, as its answers arrive; needs --out and --threshold. "
-        "Metric: one, by default harmonicity:perturbations=3. Run the same command again to "
-        "continue after the last record read.",
-    )
-    threshold: str | None = flag(
-        "With --follow: scores beyond this, on the worse side, count; with a per cent sign, of the "
-        "range of the metric's scores.",
-        metavar="SCORE[%]",
-    )
-    share: float = flag(
-        "With --follow: end with status 3 if more than this share of the last answers count.",
-        default=0.2,
-    )
-    window: int = flag(
-        "With --follow: number of last answers to look at.", default=50, least=1, most=MOST
-    )
-    idle: float | None = flag("With --follow: end after this many seconds without a new record.")
-    once: bool = flag("With --follow: end after the records that are in the file now.")
-    opentelemetry: bool = flag(
-        "With --follow: send each score as an event to OpenTelemetry, as it is configured by "
-        "opentelemetry-instrument (see docs/live/tools.md).",
-    )
-    explanations: bool = flag(
-        "As --opentelemetry, with the reason of each score, which may quote the answer.",
-        name="--opentelemetry-explanations",
-    )
+    follow: bool
+    threshold: str | None
+    share: float
+    window: int
+    idle: float | None
+    once: bool
+    opentelemetry: bool
+    explanations: bool
 
     def watch(
         self,
@@ -124,10 +104,7 @@ def score(  # noqa: PLR0913 - one argument an option
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Path | None = flag(
-        "The run's folder. Run the same command again with the same folder to continue a stopped "
-        "run. Default: one in trustassay-runs, named after the input and the settings."
-    ),
+    out: Path | None,
     seed: Seed,
     unit: Unit,
     records: Records,
@@ -140,7 +117,7 @@ def score(  # noqa: PLR0913 - one argument an option
     engine: Engine,
     cluster: Cluster,
     following: Following,
-    dry_run: bool = flag("Show the calls that would be made; make none (see plan)."),
+    dry_run: bool,
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:
@@ -243,7 +220,7 @@ def plan(  # noqa: PLR0913
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Path | None = flag("The folder of the run, if it was already started."),
+    out: Path | None,
     records: Records,
     pool: Pool,
     answers: AnswerOptions,
@@ -279,12 +256,12 @@ def plan(  # noqa: PLR0913
 
 @with_options
 def rescore(  # noqa: PLR0913 - one argument an option
-    run: Path = argument("A run's folder.", metavar="RUN"),
+    run: Path,
     *,
-    out: Path = flag("The new run's folder."),
+    out: Path,
     metric: Metrics,
     backends: BackendChoices,
-    seed: int | None = flag("A seed other than the run's.", least=0),
+    seed: int | None,
     unit: Unit,
     samples_at_once: SamplesAtOnce,
     longest_answer: LongestAnswer,

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import flag, with_options
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import (
     BackendChoices,
     Fields,
-    Flag,
     LongestAnswer,
     SamplesAtOnce,
     Seed,
     Spending,
     pairs,
+    row,
 )
 from trustassay.show.terminal import say
 
@@ -28,43 +28,21 @@ if TYPE_CHECKING:
     from trustassay.service import Part, Service
     from trustassay.service.verdicts import Blocking
 
-PORT = 8770
-
 
 @dataclass(frozen=True)
 class Integrations:
     """What is served besides ``/v1/score``, and which answers are withheld there."""
 
-    upstream: str | None = flag(
-        "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: POST "
-        "/v1/chat/completions.",
-        metavar="URL",
-    )
-    upstream_key: str = flag(
-        "The environment variable with the key for --upstream. Default: the key that the client "
-        "sends.",
-        default="",
-        metavar="NAME",
-    )
-    upstream_timeout: float = flag(
-        "Seconds that --upstream has for an answer.", default=600.0, least=0.1
-    )
-    guardrail: bool = flag("Answer LiteLLM's generic guardrail API.")
-    mcp: bool = flag("Serve the tool check_answer to MCP clients at /mcp.")
-    documents_in: list[str] = flag(
-        "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
-        "given more than once.",
-        default=["tool"],
-        metavar="ROLE",
-    )
-    block_below: list[str] = flag(
-        "Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"
-    )
-    block_above: list[str] = flag(
-        "The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"
-    )
-    block_unscored: bool = flag("Also withhold answers without a verdict.")
-    block_message: str | None = flag("What is said in place of an answer that is withheld.")
+    upstream: str | None
+    upstream_key: str
+    upstream_timeout: float
+    guardrail: bool
+    mcp: bool
+    documents_in: list[str]
+    block_below: list[str]
+    block_above: list[str]
+    block_unscored: bool
+    block_message: str | None
 
     def parts(
         self, metrics: Sequence[str], tokens: Sequence[str]
@@ -117,14 +95,7 @@ class Integrations:
         return Blocking(thresholds, self.block_unscored, **said)
 
 
-Metrics = Annotated[
-    list[str],
-    Flag(
-        "A metric and its options. May be given more than once.",
-        metavar="NAME[:OPTION=VALUE,...]",
-        default=["faithfulness"],
-    ),
-]
+Metrics = Annotated[list[str], row("served_metric", name="--metric")]
 
 
 @with_options
@@ -132,20 +103,14 @@ def serve(  # noqa: PLR0913 - one argument an option
     *,
     metric: Metrics,
     backends: BackendChoices,
-    out: Path | None = flag("A run's folder to which all samples and results are added."),
-    host: str = flag(
-        "The address to listen at; other than this machine needs a token.", default="127.0.0.1"
-    ),
-    port: int = flag(
-        "The port to listen at; 0 takes a free one.", default=PORT, least=0, most=65535
-    ),
-    capacity: int = flag("Samples accepted and not finished, at once.", default=1024, least=1),
-    per_minute: int = flag("Requests of one token or address in a minute.", default=6000, least=1),
-    largest_body: int = flag("Bytes of a request's body.", default=4 * 1024**2, least=1),
-    connections: int = flag("Connections that are open at once.", default=2048, least=1),
-    slow: float = flag(
-        "Seconds in which a client must have sent a request.", default=10.0, least=0.1
-    ),
+    out: Path | None,
+    host: str,
+    port: int,
+    capacity: int,
+    per_minute: int,
+    largest_body: int,
+    connections: int,
+    slow: float,
     integrations: Integrations,
     seed: Seed,
     samples_at_once: SamplesAtOnce,

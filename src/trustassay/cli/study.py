@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trustassay.cli import common
-from trustassay.cli.options import argument, flag, with_options
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
@@ -22,40 +22,17 @@ PARTING = 8
 @with_options
 def study(  # noqa: PLR0913 - one argument an option
     *,
-    runs: list[Path] = argument(
-        "Folders of finished runs: of the same answers, or of others.", metavar="RUN..."
-    ),
-    label: list[str] = flag(
-        "The field of the samples that says how good an answer is: 0 and 1, a level, a number, or "
-        "words such as yes and no; dots descend into objects. Or a column of --ratings. May be "
-        "given again.",
-        metavar="FIELD",
-    ),
-    ratings: Path | None = flag(
-        "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one label; "
-        "or a table keyed by id, whose columns --label names."
-    ),
-    by: list[str] = flag(
-        "Give all figures also for each value of a field: source, model, ... May be given again.",
-        metavar="FIELD",
-    ),
-    positive: list[str] = flag(
-        "A word of a label that means right; all others of that label then mean wrong. May be "
-        "given again.",
-        metavar="WORD",
-    ),
-    levels: str | None = flag(
-        "Words of an ordinal scale, the lowest first, with commas between them."
-    ),
-    machine: list[str] = flag(
-        "A rater of --ratings that is a judge: a score to be studied, not a label. May be given "
-        "again.",
-        metavar="RATER",
-    ),
+    runs: list[Path],
+    label: list[str],
+    ratings: Path | None,
+    by: list[str],
+    positive: list[str],
+    levels: str | None,
+    machine: list[str],
     fields: common.RatingFields,
-    page: Path | None = flag("Write a page with curves and tables."),
-    table: Path | None = flag("Write all figures: .csv, .tsv or .md."),
-    resamples: int = flag("How often questions are drawn anew.", default=2000, least=100),
+    page: Path | None,
+    table: Path | None,
+    resamples: int,
     seed: Seed,
     as_json: common.Json,
 ) -> None:
@@ -162,49 +139,20 @@ def _show_parting(one: LabelStudy) -> None:
 @with_options
 def calibrate(  # noqa: PLR0913 - one argument an option
     *,
-    runs: list[Path] = argument(
-        "Folders of finished runs with labelled answers.", metavar="RUN..."
-    ),
-    label: str = flag(
-        "The field of the samples that says whether an answer is right: two classes, as study "
-        "reads them. Or a column of --ratings.",
-        default="",
-        metavar="FIELD",
-    ),
-    metric: list[str] = flag(
-        "A score of the runs: a metric, or a part of one (faithfulness.support). Given again, they "
-        "are combined. Not needed where the runs have one metric.",
-        metavar="NAME",
-    ),
-    lower: list[str] = flag(
-        "A part named by --metric of which lower is better, if its metric does not say so.",
-        metavar="NAME",
-    ),
-    at_most: list[float] = flag(
-        "Find a threshold above which at most this share is wrong. May be given again; the report "
-        "shows the first. Default: 0.05, 0.1 and 0.2.",
-        metavar="SHARE",
-    ),
-    confidence: float = flag("How surely a promise about accepted answers holds.", default=0.95),
-    method: str = flag(
-        "isotonic, logistic, or auto: the one with the lower log loss out of fold.", default="auto"
-    ),
-    ratings: Path | None = flag(
-        "Ratings by people, pooled to one label; or a table keyed by id, whose column --label "
-        "names. As of study."
-    ),
-    positive: list[str] = flag(
-        "A word of the label that means right; all others then mean wrong. May be given again.",
-        metavar="WORD",
-    ),
-    machine: list[str] = flag(
-        "A rater of --ratings that is a judge, and does not count. May be given again.",
-        metavar="RATER",
-    ),
+    runs: list[Path],
+    label: str,
+    metric: list[str],
+    lower: list[str],
+    at_most: list[float],
+    confidence: float,
+    method: str,
+    ratings: Path | None,
+    positive: list[str],
+    machine: list[str],
     fields: common.RatingFields,
-    out: Path = flag("The file to write.", default=Path("calibrator.json"), metavar="FILE"),
-    page: Path | None = flag("Write a page with curves and tables."),
-    resamples: int = flag("How often questions are drawn anew.", default=2000, least=100),
+    out: Path,
+    page: Path | None,
+    resamples: int,
     seed: Seed,
     as_json: common.Json,
 ) -> None:
