@@ -38,11 +38,17 @@ CONTEXT = 4096
 MAX_TOKENS = 512
 SHORT_REPLY = 16
 """Tokens; with so short a reply nearly all of the time goes into reading the prompt."""
+READS_FASTER = 3
+"""How many tokens are read while one is written, at least."""
+CHARACTERS_PER_TOKEN = 4
 IDENTIFIED = 1 << 20
 """Bytes at the head and at the tail of a file that its identity is made of, with its size."""
 OVERHEAD = 256 << 20
 """Bytes that llama.cpp takes beside the sequences, and 1.25 times the weights, some of which it
 arranges anew; measured: 0.7 GB in all for 0.5 GB of weights, 2.1 GB for 1.1 GB."""
+SPINS = 2000
+"""Turns of a thread that waits for the others; measured: alone as fast as without a bound, and two
+processes at once twice as fast."""
 LONGEST_ARRAY = 4096
 """Numbers of an array that is kept; longer ones are the vocabulary's."""
 _FORMS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
@@ -61,10 +67,15 @@ class Job(NamedTuple):
     body: dict[str, Any]
     least: int
 
-    @property
-    def is_short(self) -> bool:
-        """Whether nearly all of its time goes into reading the prompt."""
-        return bool(self.body["max_tokens"] <= SHORT_REPLY)
+    def follows(self, other: Job) -> bool:
+        """Whether it is best done after another one in its sequence: they share half of their texts,
+        and it takes longer to read that than to write the reply.
+        """
+        half = min(len(self.text), len(other.text)) // 2
+        if self.text[:half] != other.text[:half]:
+            return False
+        read = half / CHARACTERS_PER_TOKEN
+        return bool(self.body["max_tokens"] <= max(SHORT_REPLY, read / READS_FASTER))
 
 
 @dataclass(frozen=True)
@@ -194,6 +205,8 @@ class GgufChat:
 
     tells_first_token = True
     """The probabilities of a reply's first token are at hand: entailment is read from them."""
+    shared = True
+    """Its name tells the file by its content, so that other runs may take its replies."""
 
     def __init__(
         self,
@@ -389,6 +402,9 @@ def _told_by(path: str) -> Iterator[None]:
 
 def _server(path: Path, context: int, parallel: int, threads: int | None) -> Any:
     """Load a model; raises :class:`BackendError`."""
+    # How long threads wait at work before they sleep. Without a bound two processes, or one on a
+    # machine that does other work, hold each other up; libgomp reads it once, when it is loaded.
+    os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
     try:
         import xllamacpp
     except ImportError:
@@ -421,23 +437,17 @@ def _short_folder() -> str | None:
 def _runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
     """Yield the places of jobs that are done one after another in one sequence.
 
-    These are jobs with short replies that share half of their texts with the one before them; the
-    shared part is read once. All others are done each by itself, as many at a time as there are
+    What they share is read once. All others are done each by itself, as many at a time as there are
     sequences.
     """
     run: list[int] = []
     for place in sorted(range(len(jobs)), key=lambda place: jobs[place].text):
-        if run and not (jobs[place].is_short and _share_half(jobs[run[-1]].text, jobs[place].text)):
+        if run and not jobs[place].follows(jobs[run[-1]]):
             yield run
             run = []
         run.append(place)
     if run:
         yield run
-
-
-def _share_half(one: str, other: str) -> bool:
-    half = min(len(one), len(other)) // 2
-    return one[:half] == other[:half]
 
 
 def _joined(request: ChatRequest, made: Sequence[Reply | BackendError]) -> Reply | BackendError:

@@ -170,9 +170,11 @@ class Client:
 
     def calls_of(self, backend: Any) -> Calls:
         """Return where the calls of a backend are kept."""
-        if self._shared and self._marks and _is_shared(backend):
-            return MarkedCalls(self._own, self._shared, self._marks)
-        return Calls(self._own)
+        if not (self._shared and self._marks and _is_shared(backend)):
+            return Calls(self._own)
+        if not is_remote(backend):  # nobody pays twice, so that nobody waits for another process
+            return Calls(self._own, self._shared)
+        return MarkedCalls(self._own, self._shared, self._marks)
 
     async def close(self) -> None:
         """Stop all, and close the connections.
@@ -275,7 +277,7 @@ async def open_calls(
         if own is not None:
             store = CallStore(own)
             stack.callback(store.close)
-        if options.cache is not None and any(map(_is_shared, backends.endpoints())):
+        if options.cache is not None and any(_is_shared(one) for _, one in backends.asked()):
             shared = options.open_shared(options.cache)
             stack.callback(shared.close, alone=False)
         counter = count(store) if count and store else None
@@ -405,8 +407,11 @@ class SampleModels:
 
 
 def _is_shared(backend: Any) -> bool:
-    """Whether other runs may take a backend's replies: an endpoint's, but not a function's."""
-    return is_remote(backend) and getattr(backend, "shared", True)
+    """Whether other runs may take a backend's replies.
+
+    As it says of itself by ``shared``; if it says nothing, those of endpoints.
+    """
+    return bool(getattr(backend, "shared", is_remote(backend)))
 
 
 def _paid_names(backends: Backends) -> list[str]:

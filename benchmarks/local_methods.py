@@ -1,0 +1,268 @@
+"""Every method that asks a model, on answers of models that can be asked: are doubtful ones wrong?
+
+    python -m benchmarks.local_models
+    python -m benchmarks.local_methods --out FOLDER --n 3 --plan     # calls and tokens, asks nothing
+    python -m benchmarks.local_methods --out FOLDER --n 3            # 21 questions
+    python -m benchmarks.local_methods --out FOLDER --n 20           # goes on: asks for the rest
+
+``--n`` questions each of TruthfulQA, of TrustScore's five sets and of HaluEval's QA (of the shared
+data, found by TRUSTASSAY_SHARED) are answered by a local model at temperature 0. Truth is what the
+gold answers say: half of their words (``reference``), or, for TruthfulQA, entailment; how well
+people agree with that is told beside it. Then each method asks the model that answered. Every reply
+is in ``FOLDER/cache``, so that a start with the same or a larger ``--n`` repeats no call.
+
+Writes ``results/local-methods-MODEL.json``: AUROC and PRR with intervals over questions, and what
+each method cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.local_models import MODELS, path_of
+from benchmarks.results import write_result
+from benchmarks.which_metric.sets import shared
+from trustassay import plan, score, study
+from trustassay.answering import Answering
+from trustassay.calls.client import CallOptions
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics.resampling import generator
+from trustassay.workflows.generate import GenerateOptions, generate
+
+Record = dict[str, Any]
+PROMPT = Path(__file__).with_suffix(".jinja")
+LONGEST = 48
+"""Tokens of an answer."""
+SAMPLES = 5
+WORDS_RIGHT, SAYS_SAME = 2 / 3, 0.6
+"""From which score on an answer counts as right, by words of a gold answer and by entailment. Best on
+the answers of other models that people rated: balanced accuracy .86 on TrustScore's questions, .74
+on TruthfulQA's."""
+
+
+class Way(NamedTuple):
+    """How a column is scored.
+
+    needs: fields that its questions must have. repeats: whether it reads answers drawn at 1.0.
+    """
+
+    metrics: Sequence[str]
+    backends: Sequence[str] = ()
+    needs: Sequence[str] = ()
+    repeats: bool = False
+
+
+ASKED = f"perturbations={SAMPLES},prompt={PROMPT},max_tokens={LONGEST},original=response"
+WAYS: Mapping[str, Way] = {
+    "consistency": Way(["consistency:checks=5,stop=no"], ["model"]),
+    "harmonicity": Way([f"harmonicity:{ASKED}", f"semantic_harmonicity:{ASKED}"], ["model"]),
+    "samples": Way(["semantic_harmonicity"], repeats=True),
+    "fewl": Way(["fewl:form=agreement"]),
+    "judge": Way(["judge"], ["judge"]),
+    "trustscore": Way(["trustscore:checks=5,stop=no"], ["model"], needs=["documents"]),
+    "faithfulness": Way(["faithfulness"], needs=["documents"]),
+}
+
+
+def truthfulqa() -> Iterator[Record]:
+    path = shared() / "truthfulqa" / "TruthfulQA_817_original.csv"
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        for row in csv.DictReader(file):
+            golds = [text.strip() for text in row["Correct Answers"].split(";") if text.strip()]
+            yield {"question": row["Question"], "answers": [golds]}
+
+
+def trustscore(source: str) -> Callable[[], Iterator[Record]]:
+    def rows() -> Iterator[Record]:
+        path = shared() / "trustscore" / "qa_human_check.json"
+        for row in json.loads(path.read_text("utf-8")):
+            if row["source"] == source:
+                yield {"question": row["question"], "answers": [row["answers"]]}
+
+    return rows
+
+
+def halueval() -> Iterator[Record]:
+    path = shared() / "halueval" / "qa_data_first1000.json"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        golds, passages = [[row["right_answer"]]], [row["knowledge"]]
+        yield {"question": row["question"], "answers": golds, "documents": passages}
+
+
+OF_TRUSTSCORE = ("NaturalQuestions", "WebQuestions", "TriviaQA", "HotpotQA", "PopQA")
+SETS: Mapping[str, Callable[[], Iterator[Record]]] = {
+    "TruthfulQA": truthfulqa,
+    **{name: trustscore(name) for name in OF_TRUSTSCORE},
+    "HaluEval": halueval,
+}
+
+
+def questions(n: int) -> list[Record]:
+    """Return ``n`` questions of each set, in seeded order: those of a smaller ``n`` are among them."""
+    found = []
+    for name, rows in SETS.items():
+        every = list(rows())
+        order = generator(0, "local methods", name).permutation(len(every))[:n]
+        found += [{"id": f"{name}-{place}", "set": name, **every[place]} for place in order]
+    return found
+
+
+def answered(asked: Sequence[Record], name: str, out: Path, **how: Any) -> list[Record]:
+    """Return the questions with a model's answers, which are in the cache after the first time."""
+    repeats = how.pop("repeats", 1)
+    options = GenerateOptions(
+        answering=Answering(style="closed-book", prompt=PROMPT, max_tokens=LONGEST, **how),
+        calls=CallOptions(cache=out / "cache"),
+        repeats=repeats,
+        progress=True,
+    )
+    bare = [{k: v for k, v in one.items() if k != "documents"} for one in asked]
+    path = out / f"answers-{name}-{len(asked)}-{repeats}.jsonl"
+    generate(bare, uri(name), path, options)
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def labelled(samples: Sequence[Record], out: Path) -> list[Record]:
+    """Return the samples with ``label``: 1 if the gold answers say that the answer is right."""
+    run = score(samples, metrics=["reference", "judge:by=entailer"], report=False, out=out)
+    scores: dict[str, dict[str, float]] = {}
+    for one in run.assessments:
+        scores.setdefault(one.metric, {})[one.id] = one.score or 0.0
+    for sample in samples:
+        by, bound = ("judge", SAYS_SAME), ("reference", WORDS_RIGHT)
+        metric, least = by if sample["set"] == "TruthfulQA" else bound
+        sample["label"] = int(scores[metric].get(sample["id"], 0.0) >= least)
+    return list(samples)
+
+
+def prepared(name: str, n: int, out: Path) -> list[Record]:
+    """Return the samples of an experiment: a model's answers, labelled, with all that ways need."""
+    asked = questions(n)
+    by_id = {one["id"]: one for one in asked}
+    own = answered(asked, name, out)
+    others = {
+        other: {one["id"]: one["response"] for one in answered(asked, other, out)}
+        for other in MODELS
+        if other != name
+    }
+    drawn: dict[str, list[str]] = {}
+    for one in answered(asked, name, out, repeats=SAMPLES, temperature=1.0):
+        drawn.setdefault(one["id"].rpartition("#")[0], []).append(one["response"])
+    samples = [
+        {
+            **by_id[one["id"]],
+            "response": one["response"],
+            "model": name,
+            "references": {model: said.get(one["id"], "") for model, said in others.items()},
+            "resamples": drawn.get(one["id"], []),
+        }
+        for one in own
+    ]
+    return labelled(samples, out / name / str(n) / "labels")
+
+
+def uri(name: str) -> str:
+    return f"gguf:{path_of(name)}?context=2048&parallel=8"
+
+
+def scored(samples: Sequence[Record], name: str, folder: Path, cache: Path) -> list[Path]:
+    """Score every column; a run that is there goes on where it was stopped."""
+    folders = []
+    for column, way in WAYS.items():
+        chosen = chosen_of(samples, way)
+        backends: dict[str, Any] = dict.fromkeys(way.backends, uri(name))
+        print(f"{column}: {len(chosen)} answers", flush=True)
+        out = folder / column
+        score(
+            chosen, metrics=way.metrics, out=out, report=False, cache=cache, progress=True, **backends
+        )
+        folders.append(out)
+    return folders
+
+
+def chosen_of(samples: Sequence[Record], way: Way) -> list[Record]:
+    """Return the samples that a way can score, with the fields that it is to see."""
+    hidden = set() if way.repeats else {"resamples"}
+    return [
+        {field: value for field, value in one.items() if field not in hidden}
+        for one in samples
+        if all(one.get(field) for field in way.needs)
+    ]
+
+
+def cost(folder: Path) -> dict[str, float]:
+    """Return what a run's replies of models took, on the average over its answers."""
+    answers = sum(1 for _ in RunFolder(folder).samples())
+    query = (
+        "SELECT COUNT(*), COALESCE(SUM(prompt_tokens), 0), COALESCE(SUM(reply_tokens), 0), "
+        "COALESCE(SUM(seconds), 0) FROM calls WHERE capability = 'chat'"
+    )
+    with sqlite3.connect(RunFolder(folder).calls_path) as calls:
+        row = calls.execute(query).fetchone()
+    names = ("calls", "prompt_tokens", "reply_tokens", "seconds")
+    return {key: round(value / answers, 2) for key, value in zip(names, row, strict=True)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
+    parser.add_argument("--n", type=int, default=200, help="questions of each set")
+    parser.add_argument("--model", choices=[*MODELS], default="1.5b", help="the one that answers")
+    parser.add_argument("--plan", action="store_true", help="say what it takes, and ask nothing")
+    given = parser.parse_args()
+    if given.plan:
+        told(given.n, given.model)
+        return
+    samples = prepared(given.model, given.n, given.out)
+    folder = given.out / given.model / str(given.n)
+    folders = scored(samples, given.model, folder, given.out / "cache")
+    command = f"python -m benchmarks.local_methods --n {given.n} --model {given.model}"
+    sets = f"{given.n} questions each of {', '.join(SETS)}"
+    write_result(f"local-methods-{given.model}", command, sets, figures(samples, folders))
+
+
+def told(n: int, name: str) -> None:
+    """Print what each column asks, for answers that are not there yet."""
+    samples = [
+        {**one, "response": one["answers"][0][0], "resamples": ["?"], "references": {"other": "?"}}
+        for one in questions(n)
+    ]
+    for column, way in WAYS.items():
+        backends: dict[str, Any] = dict.fromkeys(way.backends, uri(name))
+        print(f"## {column}\n{plan(chosen_of(samples, way), metrics=way.metrics, **backends)}")
+
+
+def figures(samples: Sequence[Record], folders: Sequence[Path]) -> dict[str, Any]:
+    """Return the share of right answers, and the figures of every score and of every part."""
+    found = study(list(folders), labels="label")
+    rows = {}
+    for column, measured in found.labels[0].figures.items():
+        rows[column] = {
+            measure: {"value": one.value, "interval": one.interval, "n": one.n}
+            for measure, one in measured.items()
+            if measure in ("auroc", "prr")
+        }
+    by_set: dict[str, list[int]] = {}
+    for one in samples:
+        by_set.setdefault(one["set"], []).append(one["label"])
+    return {
+        "answers": len(samples),
+        "right": {name: float(np.mean(labels)) for name, labels in by_set.items()},
+        "scores": rows,
+        "cost": {folder.name: cost(folder) for folder in folders},
+        "load_after": round(os.getloadavg()[0], 1),
+    }
+
+
+if __name__ == "__main__":
+    main()
