@@ -184,7 +184,13 @@ def scored(samples: Sequence[Record], name: str, folder: Path, cache: Path) -> l
         print(f"{column}: {len(chosen)} answers", flush=True)
         out = folder / column
         score(
-            chosen, metrics=way.metrics, out=out, report=False, cache=cache, progress=True, **backends
+            chosen,
+            metrics=way.metrics,
+            out=out,
+            report=False,
+            cache=cache,
+            progress=True,
+            **backends,
         )
         folders.append(out)
     return folders

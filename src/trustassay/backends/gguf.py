@@ -68,8 +68,9 @@ class Job(NamedTuple):
     least: int
 
     def follows(self, other: Job) -> bool:
-        """Whether it is best done after another one in its sequence: they share half of their texts,
-        and it takes longer to read that than to write the reply.
+        """Whether it is best done after another one in its sequence.
+
+        They share half of their texts, and to read that takes longer than to write the reply.
         """
         half = min(len(self.text), len(other.text)) // 2
         if self.text[:half] != other.text[:half]:

@@ -5,8 +5,9 @@ The file is a run's ``calls.sqlite`` (or the run's folder), or JSON Lines, one r
     {"prompt": "Who?", "reply": "She."}
     {"messages": [{"role": "user", "content": "Who?"}], "reply": {"text": "He."}, "repeat": 1}
 
-``prompt`` is a chat of one user message; ``repeat`` is 0 where it is left out; a reply is a text
-or an object with fields of :class:`~trustassay.capabilities.Reply`. The file is read whole.
+``prompt`` is a chat of one user message; ``repeat`` is 0 where it is left out; ``model`` may name
+who replied; a reply is a text or an object with fields of :class:`~trustassay.capabilities.Reply`.
+The file is read whole; one that ends in ``.gz`` is unpacked.
 
 Of a run's file the columns ``capability``, ``backend``, ``request`` and ``reply`` of the table
 ``calls`` are read, as docs/runs.md describes them.
@@ -14,9 +15,11 @@ Of a run's file the columns ``capability``, ``backend``, ``request`` and ``reply
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -29,13 +32,13 @@ from trustassay.errors import BackendError, did_you_mean
 
 _HEADER = b"SQLite format 3\0"
 _PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
-_LINE = ("prompt", "messages", "reply", "repeat")
+_LINE = ("prompt", "messages", "reply", "repeat", "model")
 
 Messages = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class Stored:
     """One reply; of a run, with the model that gave it and the parameters it was asked with."""
 
     where: str
@@ -61,26 +64,28 @@ class ReplayChat:
         path = Path(file).expanduser()
         path = path / "calls.sqlite" if path.is_dir() else path
         self._file = file
-        self._found: dict[tuple[Messages, int], list[_Stored]] = {}
+        self._found: dict[tuple[Messages, int], list[Stored]] = {}
         digest = hashlib.blake2b(digest_size=6)
         try:
             with path.open("rb") as stream:
-                of_a_run = stream.read(len(_HEADER)) == _HEADER
-            for stored in _of_a_run(path) if of_a_run else _of_lines(path):
+                is_a_run = stream.read(len(_HEADER)) == _HEADER
+            for stored in of_a_run(path) if is_a_run else _of_lines(path):
                 if model is None or stored.model == model:
                     digest.update(repr((stored.messages, stored.repeat, stored.reply)).encode())
                     self._add(stored)
-        except OSError as error:
-            raise BackendError(f"replay:{file}: {error.strerror or error}") from None
+        except (OSError, EOFError, zlib.error) as error:
+            words = getattr(error, "strerror", None) or error
+            raise BackendError(f"replay:{file}: {words}") from None
         if not self._found:
             of = f" of {model}" if model else ""
             raise BackendError(f"replay:{file}: contains no replies{of}")
         self.name = f"replay:{file}#{digest.hexdigest()}"
 
-    def _add(self, stored: _Stored) -> None:
+    def _add(self, stored: Stored) -> None:
         known = self._found.setdefault((stored.messages, stored.repeat), [])
         for other in known:
-            if stored.parameters is None and other.reply != stored.reply:
+            known_as = stored.parameters is None and other.model == stored.model
+            if known_as and other.reply != stored.reply:
                 raise BackendError(
                     f"{stored.where}: reply: differs from the reply to the same prompt in "
                     f"{other.where}; number them with repeat"
@@ -116,9 +121,9 @@ class ReplayChat:
         return BackendError(f"replay:{self._file}: {words} {prompt!r}")
 
 
-def _of_lines(path: Path) -> Iterator[_Stored]:
+def _of_lines(path: Path) -> Iterator[Stored]:
     """Yield the replies of a file of JSON Lines."""
-    with path.open("rb") as lines:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -138,10 +143,11 @@ def _of_lines(path: Path) -> Iterator[_Stored]:
             if type(repeat) is not int or repeat < 0:
                 raise _fault(f"{where}: repeat", "a number of 0 or more", repeat)
             reply = _reply(record.get("reply"), f"{where}: reply")
-            yield _Stored(where, messages, repeat, reply)
+            model = _text(record.get("model", ""), f"{where}: model")
+            yield Stored(where, messages, repeat, reply, model)
 
 
-def _of_a_run(path: Path) -> Iterator[_Stored]:
+def of_a_run(path: Path) -> Iterator[Stored]:
     """Yield the replies of chat models in a run's file of calls."""
     query = "SELECT key, backend, request, reply FROM calls WHERE capability = 'chat' ORDER BY key"
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
@@ -153,7 +159,7 @@ def _of_a_run(path: Path) -> Iterator[_Stored]:
             messages = _messages(asked.get("messages"), f"{where}: request: messages")
             told = _reply(_json(reply, f"{where}: reply"), f"{where}: reply")
             repeat = int(asked.get("repeat", 0))
-            yield _Stored(where, messages, repeat, told, model, _parameters(asked))
+            yield Stored(where, messages, repeat, told, model, _parameters(asked))
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
         raise BackendError(f"{path}: is not a run's file of calls ({error})") from None
     finally:

@@ -337,11 +337,16 @@ def demo(
         name="--files",
         metavar="DIR",
     ),
+    every: bool = flag(
+        "Score 60 recorded answers of a real model, by every method that asks a model too.",
+        name="--all",
+    ),
 ) -> None:
     """Score the bundled example: 32 cited answers, good ones and bad ones.
 
     \b
     trustassay demo --open
+    trustassay demo --all --open
     trustassay demo --files .
     """
     if example_files is not None:
@@ -350,6 +355,18 @@ def demo(
     from trustassay import api
     from trustassay.runs.intake import default_folder
 
+    if every:
+        from trustassay.workflows.demo import FOLDER, MODEL, OTHER, score_recorded
+
+        say(f"scoring 60 answers of {MODEL} from its recorded replies; references: {OTHER}")
+        say("the replies are text of models under Apache-2.0; right or wrong was read by eye")
+        folder = out or default_folder(FOLDER, metrics=["all"], entailer=entailer)
+        runs = score_recorded(folder, entailer)
+        for run in runs:
+            if open_report:
+                typer.launch(str(run.path / "report.html"))
+            show(run, as_json=as_json)
+        return
     with as_file(files("trustassay.data") / "demo.jsonl") as source:
         say(f"scoring the bundled answers with the entailer {entailer}")
         folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
