@@ -31,22 +31,7 @@ def agree(  # noqa: PLR0913 - one argument an option
     top: int,
     as_json: common.Json,
 ) -> None:
-    """Say how far raters agree: each pair, all together, each with themselves; and where not.
-
-    Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
-    percentages, and mean differences, with 95 % intervals over items. Raters are compared by the
-    first rating of an item; a later one of the same rater is a repeat. Each judge is compared with
-    all people. The variance of the ratings is decomposed into what comes from answers, raters and
-    repeats, of people and of judges.
-
-    \b
-    trustassay agree ratings.csv
-    trustassay agree wide.csv --field item=question --rater anna --rater bela \\
-        --rater judge
-    trustassay agree ratings.csv --levels 1..5
-    trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
-    trustassay agree --run runs/judged --page variance.html
-    """
+    """Say how far raters agree: each pair, all together, each with themselves; and where not."""
     from trustassay.workflows.agree import agreement, links_into, units_of_items
     from trustassay.workflows.agree_outputs import document_of
 

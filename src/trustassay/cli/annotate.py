@@ -44,20 +44,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     export: Path | None,
     sheets: list[Path],
 ) -> None:
-    """Let people rate answers in the browser, each through a link of their own.
-
-    Raters see no model, no score and no id. Ratings are stored at once. After an interruption run
-    the same command again: the links stay the same. `agree` reads the file.
-
-    \b
-    trustassay annotate answers.jsonl --rater anna --rater bela
-    trustassay annotate runs/one --rater anna --rubric truthfulness \\
-        --rubric informativeness --again 0.1
-    trustassay annotate --pairs runs/a runs/b --rater anna --rater bela \\
-        --out pairs.jsonl
-    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna
-    trustassay annotate answers.jsonl --rater anna --export sheet.csv
-    """
+    """Let people rate answers in the browser, each through a link of their own."""
     from trustassay.metrics.judge import read_rubric
     from trustassay.workflows.annotate.items import Reading
     from trustassay.workflows.annotate.project import AnnotateOptions, open_project
@@ -161,12 +148,7 @@ def check(
     *,
     file: str,
 ) -> None:
-    """Name all faults of a rubric's file, or show its levels and the prompt that it makes.
-
-    \b
-    trustassay rubric check mine.yaml
-    trustassay rubric check truthfulness
-    """
+    """Name all faults of a rubric's file, or show its levels and the prompt that it makes."""
     from trustassay.metrics.judge import read_rubric
     from trustassay.metrics.judge.replies import read_reply
     from trustassay.metrics.judge.votes import filled_prompt

@@ -110,19 +110,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     dry_run: bool,
 ) -> None:
     """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
-    judge.
-
-    Answers are paired by id and question, else by question. The answers that got worse come first.
-    With --judge the answers to the same questions are compared in both orders, and the win rate of
-    the first input is reported.
-
-    \b
-    trustassay compare runs/monday runs/tuesday
-    trustassay compare runs/monday runs/tuesday --metric harmonicity \\
-        --page change.html
-    trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini \\
-        --budget 2usd
-    """
+    judge."""
     if judge is not None:
         if metric is not None:
             raise UsageError("--metric: a judge compares answers, not scores")
@@ -176,15 +164,7 @@ def rank(  # noqa: PLR0913 - one argument an option
     records: Records,
     as_json: Json,
 ) -> None:
-    """Rank models by their mean score over the same questions, and say how sure that is.
-
-    If the answers have labels, the order is compared with true accuracy.
-
-    \b
-    trustassay rank runs/one
-    trustassay rank small-model.jsonl large-model.jsonl --metric faithfulness
-    trustassay rank answers.jsonl --metric fewl:form=agreement --page ranking.html
-    """
+    """Rank models by their mean score over the same questions, and say how sure that is."""
     from trustassay.backends import DEFAULT_SIMILARITY, resolve
     from trustassay.workflows import rank as ranking
 

@@ -39,24 +39,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: Json,
 ) -> None:
-    """Pass or fail a run, for continuous integration: by bounds, or against an earlier run.
-
-    A rule passes if the whole 95 % interval of its figure is on the right side of the line, fails
-    if it is on the wrong one, and is undecided if it reaches both sides (--undecided). With too few
-    questions for an interval of a change the verdicts are tested exactly; a rule that nothing could
-    decide is untestable. Counts, which have no interval, are compared as they are.
-
-    Against an earlier run only answers that are scored in both are compared. The gate also fails if
-    more answers than before are refused, not assessable or failed, beyond chance, or if answers of
-    the earlier run have no partner (--allow-missing).
-
-    Exit status: 0 pass; 1 fail; 2 bad arguments, nothing was decided; 4 undecided or untestable.
-
-    \b
-    trustassay gate runs/new --min grounding.trust_score=60 --max grounding.failed=0
-    trustassay gate runs/new --no-worse-than runs/main --margin 5 --markdown gate.md
-    trustassay gate runs/new --no-worse-than runs/main --junit gate.xml --undecided pass
-    """
+    """Pass or fail a run, for continuous integration: by bounds, or against an earlier run."""
     from trustassay.workflows import gate as gating
     from trustassay.workflows import rules
 

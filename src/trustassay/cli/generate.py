@@ -25,17 +25,7 @@ def generate(  # noqa: PLR0913 - one argument an option
     records: Records,
     spending: Spending,
 ) -> None:
-    """Answer a file of questions. Run a stopped command again to continue: replies are cached.
-
-    \b
-    trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
-        --out answers.jsonl
-    trustassay generate asqa.json --model hf:MODEL --style rag-refusal \\
-        --out answers.jsonl
-    trustassay generate questions.csv \\
-        --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
-        --examples chosen.jsonl --out answers.jsonl
-    """
+    """Answer a file of questions. Run a stopped command again to continue: replies are cached."""
     from trustassay.calls.client import CallOptions
     from trustassay.workflows import generate as generating
 
@@ -82,17 +72,7 @@ def cite(  # noqa: PLR0913 - one argument an option
     records: Records,
     spending: Annotated[Spending, Only("cache")],
 ) -> None:
-    """Put citations into answers that have documents but do not cite them.
-
-    Each sentence without a citation gets the number of the document that supports it most, before
-    its final punctuation. A sentence that no document supports gets none. Refusals are left
-    unchanged. Run a stopped command again to continue.
-
-    \b
-    trustassay cite answers.jsonl --by entailment --entailer embedded \\
-        --out cited.jsonl
-    trustassay cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
-    """
+    """Put citations into answers that have documents but do not cite them."""
     from trustassay.backends import resolve
     from trustassay.calls.backends import Backends
     from trustassay.calls.client import CallOptions

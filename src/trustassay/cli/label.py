@@ -39,19 +39,7 @@ def label(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Choose the answers that people should rate next, and estimate the result for all.
-
-    Answers of which the scores are less certain are drawn more often, with known probabilities, so
-    that the share of right answers is estimated without bias from few ratings. The plan is a file;
-    `annotate --plan` shows its answers in order.
-
-    \b
-    trustassay label runs/one                                    # proposes 50 answers
-    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna --rubric verdict
-    trustassay label runs/one --ratings ratings.jsonl --width 0.1
-    trustassay label runs/one --ratings ratings.jsonl --number 100
-    trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
-    """
+    """Choose the answers that people should rate next, and estimate the result for all."""
     from trustassay.workflows.label.command import label as find
 
     if unit not in ("question", "answer"):

@@ -25,12 +25,7 @@ def models(
     check: bool,
     plugins: bool,
 ) -> None:
-    """List the backends that work here and the keys that are set; try the backends given.
-
-    \b
-    trustassay models --check
-    trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
-    """
+    """List the backends that work here and the keys that are set; try the backends given."""
     if plugins:
         _show_plugins()
         return
@@ -85,17 +80,7 @@ def entailers(
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Measure entailers on your own labelled pairs, side by side.
-
-    AUC, balanced accuracy at 0.5 and calibration error with 95 % intervals, the seconds
-    that each took, and by kind how many supported and how many other statements passed 0.5. If
-    the labels separate contradicted from not stated, also how well these two are distinguished.
-
-    \b
-    trustassay entailers pairs.jsonl
-    trustassay entailers pairs.csv --entailer embedded --entailer hf:MODEL \\
-        --field premise=passage
-    """
+    """Measure entailers on your own labelled pairs, side by side."""
     from trustassay.backends import resolve
     from trustassay.calls.client import CallOptions
     from trustassay.data.labels import read_pairs

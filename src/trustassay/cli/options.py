@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import cache, wraps
+from importlib.resources import files
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import typer
@@ -74,7 +76,21 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             own |= {name: _filled(group, values) for name, group in groups.items()}
             return command(**own)
 
+    with_groups.__doc__ = _help(command)
     return _as_typer_reads(with_groups, parameters)
+
+
+def _help(command: Callable[..., Any]) -> str:
+    """Return what ``--help`` says: the command's docstring, and what ``help.toml`` adds to it."""
+    text = inspect.getdoc(command) or ""
+    more = _read_help().get(command.__name__, {})
+    examples = f"\b\n{more['examples']}" if more else ""
+    return "\n\n".join(filter(None, (text, more.get("text"), examples)))
+
+
+@cache
+def _read_help() -> dict[str, dict[str, str]]:
+    return tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
 
 
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,24 +52,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     spending: Spending,
     as_json: bool,
 ) -> None:
-    """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
-
-    Use it to test your own systems: see docs/methods/harmonicity.md. Run the same command again to
-    continue a stopped search. The defaults are not the paper's. The third command runs the paper's
-    search as its authors' program does, with the characters of the paper's Table 12; each step
-    needs 110 answers, 10 of which are already known.
-
-    \b
-    trustassay probe attack "Who sailed around Africa first?" \\
-        --model openai:gpt-4o-mini --out attacks/one
-    trustassay probe attack "Answer politely: ..." --model hf:MODEL --descend \\
-        --out attacks/calm
-    trustassay probe attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
-        --step-rule extremum --candidate ball --candidates 10 \\
-        --perturbation codes --range 4095
-    trustassay probe attack "Who built it?" --model hf:MODEL --candidate words \\
-        --length 1 --out attacks/w
-    """
+    """Search for prompts that make a model's answer unstable: stochastic ascent in gamma."""
     from trustassay.calls.client import CallOptions
     from trustassay.errors import AssessmentError
     from trustassay.metrics.harmonicity.ascent import Ascent
@@ -144,18 +127,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     records: Records,
     spending: Annotated[Spending, Only("cache", "prices", "budget")],
 ) -> None:
-    """Show wrong answers that look like the given ones: what a consistency check is made of.
-
-    One word or entity is replaced at a time, the most informative first. Gold answers are kept out.
-    With --out, run a stopped command again to continue.
-
-    \b
-    trustassay probe distractors answers.jsonl --limit 5
-    trustassay probe distractors answers.jsonl --out distractors.jsonl --pool
-    trustassay probe distractors answers.jsonl --source embedding:vectors.bin,pos --json
-    trustassay probe distractors answers.jsonl --source dbpedia,embedding,pos \\
-        --linker spotlight
-    """
+    """Show wrong answers that look like the given ones: what a consistency check is made of."""
     from trustassay.calls.client import CallOptions
     from trustassay.show.text import amount
     from trustassay.workflows import probe as finding
@@ -229,22 +201,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     out: Path | None,
     as_json: common.Json,
 ) -> None:
-    """Check that a perturbation moves the vectors of questions equally in all directions.
-
-    Harmonic robustness assumes it: see docs/monitoring.md. By default all perturbations are tried,
-    with one row each that says how far the embedder sees the change; a single one is shown in
-    full. The last command is the paper's check.
-
-    \b
-    trustassay probe isotropy questions.jsonl
-    trustassay probe isotropy questions.jsonl --perturbation typo --length 1 \\
-        --draw 300 --out even.html
-    trustassay probe isotropy questions.jsonl --perturbation codes --range 4095 \\
-        --embedder hf:MODEL
-    trustassay probe isotropy TruthfulQA.csv --field question=Question \\
-        --perturbation control \\
-        --perturbations 10 --draw 100 --embedder openai:text-embedding-ada-002
-    """
+    """Check that a perturbation moves the vectors of questions equally in all directions."""
     from trustassay.backends import resolve
     from trustassay.calls.backends import Backends
     from trustassay.calls.client import CallOptions

@@ -26,15 +26,7 @@ def report(
     out: Path | None,
     open_report: common.OpenReport,
 ) -> None:
-    """Write the report page of a finished run again, or one page of several runs.
-
-    \b
-    trustassay report trustassay-runs/answers-1a2b3c4d --open
-    trustassay report runs/one --domain topic
-    trustassay report runs/one --ratings ratings.csv
-    trustassay report runs/one --calibrator calibrator.json
-    trustassay report runs/gpt-4o runs/llama runs/mistral --out models.html
-    """
+    """Write the report page of a finished run again, or one page of several runs."""
     if fields and ratings is None:
         raise UsageError("--field: is about the file of --ratings: name it")
     if len(runs) > 1:
@@ -99,18 +91,7 @@ def shard(
     records: Records,
     whole: bool,
 ) -> None:
-    """Divide an input into shards, to be scored on several machines and merged.
-
-    A sample's shard follows from its id. Score each shard into a folder of its own with the same
-    options, then give these folders to merge. Metrics that compare a sample with all others
-    (fewl) need the file that --whole writes: give it to score as --pool.
-
-    \b
-    trustassay shard answers.jsonl --into 8
-    trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl --out runs/0
-    trustassay merge runs/* --out whole
-    trustassay shard answers.jsonl --into 8 --whole
-    """
+    """Divide an input into shards, to be scored on several machines and merged."""
     from trustassay import api
 
     target = out or source.with_name(f"{source.name}.shards")
@@ -134,15 +115,7 @@ def merge(
     spending: Annotated[Spending, Only("prices")],
     as_json: common.Json,
 ) -> None:
-    """Put the runs of all shards of an input together: summary, table and report as of one run.
-
-    Unfinished and missing shards are named with the command that finishes them. If it is
-    interrupted, run the same command again.
-
-    \b
-    trustassay merge runs/* --out whole
-    trustassay merge runs/0 runs/1 --out whole --json > summary.json
-    """
+    """Put the runs of all shards of an input together: summary, table and report as of one run."""
     from trustassay import api
     from trustassay.calls.client import CallOptions
 

@@ -121,38 +121,7 @@ def score(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:
-    """Score files of answers; the report and all results go into the run's folder.
-
-    With --follow a growing file is scored as its answers arrive. It ends with status 3 when more
-    than --share of the last --window answers are beyond --threshold, with 0 by --once or --idle.
-
-    Without --metric: grounding where most answers cite their documents; else faithfulness, and
-    grounding of those that cite; for gold answers without documents judge:by=entailer. Questions
-    without an answer are first sent to --model.
-
-    \b
-    trustassay score answers.jsonl
-    trustassay score small-model.jsonl large-model.jsonl
-    trustassay score answers.json --metric grounding:profile=paper \\
-        --entailer hf:MODEL
-    trustassay score ragas.parquet --out runs/one --json > summary.json
-    trustassay score mine.csv --field response=answer --field documents=contexts
-    trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd \\
-        --prices prices.json
-    trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 \\
-        --dry-run
-    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
-        --retriever bm25:passages.tsv
-    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
-        --metric harmonicity
-    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
-    trustassay score answers.jsonl --engine ray --workers 4 \\
-        --store /mnt/shared/store
-    trustassay score log.jsonl --follow --metric grounding --threshold 0.5 \\
-        --share 0.1 --out runs/live
-    opentelemetry-instrument -- trustassay score log.jsonl --follow \\
-        --threshold 0.3 --out runs/live --opentelemetry
-    """
+    """Score files of answers; the report and all results go into the run's folder."""
     if following.follow:
         others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
         others |= {"engine": engine != "local", "dry_run": dry_run, "limit": records.get("limit")}
@@ -227,15 +196,7 @@ def plan(  # noqa: PLR0913
     spending: Annotated[Spending, Only("cache", "prices")],
     as_json: common.Json,
 ) -> None:
-    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
-
-    Calls that are already stored count with their stored replies, and cost nothing.
-
-    \b
-    trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
-    trustassay plan questions.jsonl --metric harmonicity \\
-        --model openai:gpt-4o-mini
-    """
+    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model."""
     from trustassay import api
 
     source = common.source_of(sources)
@@ -268,15 +229,7 @@ def rescore(  # noqa: PLR0913 - one argument an option
     calibrator: CalibratorFile,
     as_json: Json,
 ) -> None:
-    """Score the samples of a run with other settings; stored replies are not requested again.
-
-    A metric or a backend that is not given is the run's own.
-
-    \b
-    trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
-    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL \\
-        --out runs/other
-    """
+    """Score the samples of a run with other settings; stored replies are not requested again."""
     from trustassay import api
 
     again = api.rescore(

@@ -118,22 +118,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     fields: Fields,
     spending: Spending,
 ) -> None:
-    """Score answers over HTTP: POST /v1/score takes one sample or many.
-
-    Also /health, /metrics for Prometheus, and /openapi.json. With --upstream, --guardrail and --mcp
-    answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
-    request needs the token (several, with commas); --host other than this machine needs it set.
-    SIGTERM or Ctrl-C ends when everything accepted is answered. With --out, what was accepted and
-    not scored when the process was killed is scored at the next start.
-
-    \b
-    trustassay serve
-    trustassay serve --metric faithfulness --metric grounding --out runs/live
-    trustassay serve --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
-    trustassay serve --upstream https://api.openai.com/v1 \\
-        --block-below faithfulness=0.5
-    TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
-    """
+    """Score answers over HTTP: POST /v1/score takes one sample or many."""
     import os
 
     from trustassay import api
@@ -181,16 +166,7 @@ def mcp(
     longest_answer: LongestAnswer,
     spending: Spending,
 ) -> None:
-    """Serve the tool check_answer to an MCP client, which starts this command itself.
-
-    The client and the server talk over standard input and output (the transport "stdio"). Needs
-    pip install '.[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
-
-    \b
-    trustassay mcp
-    trustassay mcp --metric faithfulness --metric grounding
-    trustassay mcp --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
-    """
+    """Serve the tool check_answer to an MCP client, which starts this command itself."""
     from trustassay import api
     from trustassay.service.mcp_server import serve_stdio
 

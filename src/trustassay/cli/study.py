@@ -36,19 +36,7 @@ def study(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Say which scores of a run to believe: each compared with labels by people.
-
-    AUROC, AUPRC, PRR, Kendall's tau-b, Spearman, Pearson, and for probabilities Brier and
-    calibration error, with 95 % intervals over questions; differences between scores
-    with p-values corrected for their number; baselines (length, source, chance), what people
-    reach, what each score takes, and which is right where another is wrong.
-
-    \b
-    trustassay study runs/one --label label
-    trustassay study runs/one runs/two --label labels.correct --by source --by model
-    trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
-    trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
-    """
+    """Say which scores of a run to believe: each compared with labels by people."""
     from trustassay.workflows.study import outputs
     from trustassay.workflows.study.command import study as hold
 
@@ -156,21 +144,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Make scores into probabilities of being right, from labelled answers.
-
-    The file that is written holds the curve, thresholds with a guarantee (above this one, at most
-    5 % of what is accepted is wrong), and what the scores looked like. score, rescore and report
-    apply it with --calibrator, refuse it for another metric or other options, and warn if the new
-    scores look unlike those that it was made from. Too few labels are refused, with the number
-    that would do. No model is asked.
-
-    \b
-    trustassay calibrate runs/labelled --label label
-    trustassay calibrate runs/labelled --label correct --metric faithfulness.support --at-most 0.05
-    trustassay calibrate runs/one runs/two --label label --metric faithfulness --metric reference
-    trustassay calibrate runs/one --ratings ratings.jsonl --out good.json --page good.html
-    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
-    """
+    """Make scores into probabilities of being right, from labelled answers."""
     from trustassay.workflows.calibrate import outputs
     from trustassay.workflows.calibrate.command import calibrate as make
 
