@@ -264,7 +264,7 @@ def _labelled(seed: int) -> list[str]:
         f"compare runs/earlier runs/one --metric faithfulness {tail}",
         f"compare ones.jsonl twos.jsonl --judge {PY}judge --run runs/pairs {tail}",
         f"rank runs/one --metric judge {tail}",
-        f"rank answers.jsonl {tail} --tqa --out runs/ranked",
+        f"rank answers.jsonl {tail} --out runs/ranked",
     ]
 
 

@@ -159,22 +159,17 @@ def rank(  # noqa: PLR0913 - one argument an option
     backends: BackendChoices,
     out: Path | None,
     page: Path | None,
-    tqa: bool,
     seed: Seed,
     records: Records,
     as_json: Json,
 ) -> None:
     """Rank models by their mean score over the same questions, and say how sure that is."""
-    from trustassay.backends import DEFAULT_SIMILARITY, resolve
     from trustassay.workflows import rank as ranking
 
     folder, name, failed = scored_run(
         source_of(sources), metric, backends, records, out=out, seed=seed
     )
-    similarity = None
-    if tqa:
-        similarity = resolve.similarity(backends.get("similarity") or DEFAULT_SIMILARITY)
-    found = ranking.rank(folder, metric=name, seed=seed, similarity=similarity)
+    found = ranking.rank(folder, metric=name, seed=seed)
     _show_ranking(found)
     if page:
         ranking.document_of(found, sources).write(page)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from trustassay.capabilities import QuestionSimilarity, Similarity
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
-from trustassay.sample import Sample
 from trustassay.show import document
 from trustassay.show.text import number
 from trustassay.statistics.intervals import FEWEST, too_few
@@ -28,7 +26,6 @@ from trustassay.statistics.ranking import (
     RankedModels,
     ordered_alike,
     rank_models,
-    truth_of,
 )
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
@@ -37,8 +34,6 @@ from trustassay.workflows.two_runs import finished_run
 Floats = NDArray[np.float64]
 MOST = 20
 """Pairs of models without a significant difference that are listed."""
-AT_ONCE = 256
-"""Samples whose similarities are computed together."""
 
 
 @dataclass(frozen=True)
@@ -109,27 +104,16 @@ class Ranking:
         return content
 
 
-def rank(
-    path: Path,
-    *,
-    metric: str | None = None,
-    seed: int = 0,
-    similarity: Similarity | QuestionSimilarity | None = None,
-) -> Ranking:
+def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
     """Rank the models of a finished run.
 
     A model's answers to one question that it answered several times count by their mean. The
     accuracy is the share of answers with a label above 0, where all ranked answers have one.
 
-    Args:
-        similarity: where given, answers are also compared with the samples' right and wrong
-            answers (``answers``, ``incorrect_answers``), as TruthfulQA does.
-
     Raises:
         RunFolderError: no finished run, or not the metric, or fewer than two models share a
             question.
-        ValueError: the run has several metrics, and none is named; a similarity is given, and no
-            sample has right and wrong answers.
+        ValueError: the run has several metrics, and none is named.
     """
     run, folder = finished_run(path), RunFolder(path)
     name = _metric(path, list(run["metrics"]), metric)
@@ -155,17 +139,6 @@ def rank(
     pairs = []
     if labels is not None:
         pairs.append(PairsAlike("label", *ordered_alike(sign * scores, labels)))
-    if similarity is not None:
-        truths = _truths(folder, answers, similarity)
-        known = answers.shared(truths)
-        if not known:
-            raise UsageError(
-                f"{path}: no question of all models has right and wrong answers (`answers`, "
-                "`incorrect_answers`) to compare the scores with"
-            )
-        both = answers.table(answers.scores, known), answers.table(truths, known)
-        assert both[0] is not None and both[1] is not None
-        pairs.append(PairsAlike("TQA metric", *ordered_alike(sign * both[0], both[1])))
     return Ranking(
         info,
         len(shared),
@@ -243,10 +216,9 @@ class _Answers:
             place: [float(label > 0) for label in labels] for place, labels in self.labels.items()
         }
 
-    def shared(self, values: Values | None = None) -> list[int]:
-        """Return the questions for which every model has a score, and a value where given."""
-        held = self.scores.keys() if values is None else self.scores.keys() & values.keys()
-        counts = Counter(question for _, question in held)
+    def shared(self) -> list[int]:
+        """Return the questions for which every model has a score."""
+        counts = Counter(question for _, question in self.scores)
         return sorted(question for question, count in counts.items() if count == len(self.models))
 
     def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
@@ -256,44 +228,6 @@ class _Answers:
             return None
         means = [sum(values[place]) / len(values[place]) for place in wanted]
         return np.array(means).reshape(len(self.models), len(questions))
-
-
-def _truths(
-    folder: RunFolder, answers: _Answers, similarity: Similarity | QuestionSimilarity
-) -> Values:
-    """Return how much nearer each answer is to a right answer than to a wrong one."""
-    found: Values = {}
-    for chunk in _chunks(folder, answers):
-        texts: list[tuple[str, ...]] = []
-        spans = []
-        for _, sample in chunk:
-            right = [alias for aliases in sample.answers for alias in aliases]
-            asked = (sample.question,) if getattr(similarity, "reads_question", False) else ()
-            known = (*right, *sample.incorrect_answers)
-            texts.extend((sample.response or "", text, *asked) for text in known)
-            spans.append((len(right), len(right) + len(sample.incorrect_answers)))
-        scores: Any = similarity.scores(texts)  # type: ignore[arg-type]
-        start = 0
-        for (place, _), (right_end, end) in zip(chunk, spans, strict=True):
-            own = scores[start : start + end]
-            found.setdefault(place, []).append(truth_of(own[:right_end], own[right_end:]))
-            start += end
-    return found
-
-
-def _chunks(folder: RunFolder, answers: _Answers) -> Iterator[list[tuple[Place, Sample]]]:
-    """Yield the scored samples that have right and wrong answers, some at a time."""
-    chunk: list[tuple[Place, Sample]] = []
-    for sample in folder.samples():
-        place = answers.places.get(hash64(sample.id))
-        if place in answers.scores and sample.answers and sample.incorrect_answers:
-            assert place is not None
-            chunk.append((place, sample))
-        if len(chunk) == AT_ONCE:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def statements(found: Ranking) -> list[str]:
