@@ -54,11 +54,7 @@ class FunctionEntailer:
         self.name = name or function_name(function)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
-        """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
-
-        Raises:
-            BackendError: the function returned a wrong type.
-        """
+        """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
         return np.array([self._row(self._function(*pair)) for pair in pairs]).reshape(-1, 3)
 
     def _row(self, value: Any) -> tuple[float, float, float]:
@@ -114,11 +110,7 @@ class FunctionSimilarity:
         self.name = name or function_name(function)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Return shape (n,) for n (text, reference).
-
-        Raises:
-            BackendError: the function returned something else than a number.
-        """
+        """Return shape (n,) for n (text, reference)."""
         return np.array([self._number(self._function(*pair)) for pair in pairs], dtype=float)
 
     def _number(self, value: Any) -> float:

@@ -81,11 +81,7 @@ class SentenceTransformerEmbedder:
         self._limit = int(longest) if longest and longest < 10**9 else None
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, d), for n texts; may be called from several threads.
-
-        Raises:
-            BackendError: the model fails.
-        """
+        """Return unit vectors, shape (n, d), for n texts; may be called from several threads."""
         with self._lock, one_line(self.name, Exception):
             parts = [self._parts(clean(text)) for text in texts]
             flat = [part for own in parts for part in own]

@@ -306,20 +306,12 @@ class HttpEndpoint:
         )
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send ``body`` to the address and ``path``, and return what came back.
-
-        Raises:
-            CallError: with its kind; the message contains the endpoint's own.
-        """
+        """Send ``body`` to the address and ``path``, and return what came back."""
         text = _as_json({**body, **self.address.body})
         return await self._answer("POST", path, clean(text).encode())
 
     async def post_form(self, path: str, fields: Mapping[str, str]) -> Any:
-        """Send the fields of a form, for which ``with_headers`` has to say ``Content_Type``.
-
-        Raises:
-            CallError: as :meth:`post`.
-        """
+        """Send the fields of a form, for which ``with_headers`` has to say ``Content_Type``."""
         return await self._answer("POST", path, urlencode(fields, errors="replace").encode())
 
     async def get(self, path: str) -> Any:

@@ -148,11 +148,7 @@ class BlockingEmbedder:
 
 
 def reply_of(found: Any) -> Reply:
-    """Return the reply that the body of a chat completion holds.
-
-    Raises:
-        KeyError, TypeError, ValueError, IndexError, AttributeError: it holds none.
-    """
+    """Return the reply that the body of a chat completion holds."""
     first, *others = found["choices"]
     message, usage, finish = first["message"], found.get("usage"), first.get("finish_reason")
     told = message.get("reasoning_content") or message.get("reasoning")  # of open models

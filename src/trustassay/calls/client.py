@@ -90,11 +90,7 @@ class CallOptions:
 
     @classmethod
     def of(cls, **given: Any) -> Self:
-        """Return options from keywords of Python functions: :class:`~trustassay.options.Spending`.
-
-        Raises:
-            UsageError, OSError: the budget or the file of prices is not valid.
-        """
+        """Return options from keywords (:class:`~trustassay.options.Spending`)."""
         if "budget" in given:
             given["budget"] = Budget.of(given["budget"])
         if isinstance(cache := given.get("cache"), str | os.PathLike):
@@ -267,10 +263,6 @@ async def open_calls(
         options: how to call them.
         own: the file for all calls; ``None``: only the shared one is used.
         count: makes the counter of requests, from the file of the calls.
-
-    Raises:
-        OSError: a file of calls cannot be opened.
-        BackendError: the budget cannot be kept.
     """
     async with AsyncExitStack() as stack:
         store = shared = None

@@ -114,11 +114,7 @@ def default_cache() -> Path:
 
 
 def open_cache(folder: Path) -> CallStore:
-    """Open the file that runs share, and make its folder if there is none.
-
-    Raises:
-        OSError: it cannot be made, or holds something else.
-    """
+    """Open the file that runs share, and make its folder if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     return CallStore(folder / CACHE_FILE)
 

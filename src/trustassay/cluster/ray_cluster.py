@@ -61,11 +61,7 @@ class ClusterOptions:
 
 @contextmanager
 def connected(options: ClusterOptions) -> Iterator[Any]:
-    """Yield Ray, connected to the cluster, or to one that ends with the block.
-
-    Raises:
-        BackendError: Ray is not installed, or the cluster cannot be reached.
-    """
+    """Yield Ray, connected to the cluster, or to one that ends with the block."""
     address = options.address_of()
     ray = import_ray(local=not address)
     if ray.is_initialized():  # by the program that calls this one

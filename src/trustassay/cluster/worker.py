@@ -154,11 +154,7 @@ class Worker:
     """Scores shards; used in one event loop."""
 
     def __init__(self, job: Job, service: Any = None) -> None:
-        """``service`` is the actor that leases calls to endpoints, if there is one.
-
-        Raises:
-            RunFolderError, OSError: as :meth:`~trustassay.cluster.worker.Scratch.enter`.
-        """
+        """``service`` is the actor that leases calls to endpoints, if there is one."""
         self._job, self._service = job, service
         self._store = Store(job.store)
         self._scratch = Scratch(job.scratch, job.id)
@@ -206,10 +202,6 @@ class Worker:
         """Prepare what metrics need of all samples, and keep it in the store for all workers.
 
         What fails is tried again by the run of each shard, whose samples say why.
-
-        Raises:
-            asyncio.CancelledError: stopped.
-            OSError: the store cannot be used.
         """
         await self._working(self._prepare)
 

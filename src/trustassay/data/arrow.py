@@ -14,11 +14,7 @@ MOST_ROWS = 1024
 
 
 def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    """Return the rows of batches that have the same columns.
-
-    Raises:
-        InputError: while iterating: columns of one name, or one of ``fields`` that is no column.
-    """
+    """Return the rows of batches that have the same columns."""
     number = 0
     for batch in batches:
         columns = batch.column_names

@@ -187,9 +187,6 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
     """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with where it is.
 
     What is no row is added to the ``faults``.
-
-    Raises:
-        InputError: the file cannot be read.
     """
     name = str(path)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]

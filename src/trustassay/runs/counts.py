@@ -95,9 +95,6 @@ def count(
     A sample's model is the one it names, else the one that the run asked; its domain is in the
     field ``domain_field``, as :func:`domain_of` reads it. ``rating_of`` gives its rating, else it
     is its own label.
-
-    Raises:
-        RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
     """
     found = Counted(
         {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
@@ -218,9 +215,6 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Units | None:
             other, directly or through others, belong together: one instruction for many texts is
             not one question. ``answer``: each by itself. Else a field of the samples, with dots
             into objects: samples with the same value belong together, those without it do not.
-
-    Raises:
-        RunFolderError: the samples are damaged.
     """
     if unit == ANSWER:
         return None

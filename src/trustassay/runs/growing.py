@@ -79,11 +79,7 @@ class GrowingRun:
 
     @contextmanager
     def opened(self) -> Iterator[list[Sample]]:
-        """Hold the folder, begin or take up its run, and yield the samples that lack a score.
-
-        Raises:
-            RunFolderError: it holds another run, or another process works in it.
-        """
+        """Hold the folder, begin or take up its run, and yield the samples that lack a score."""
         with self.folder.claimed():
             waiting = self._take_up()
             self._samples = Appender(self.folder.samples_path)

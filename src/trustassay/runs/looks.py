@@ -99,11 +99,7 @@ class _Found(NamedTuple):
 
 
 def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
-    """Return which answers need a look; takes one pass, in which no evidence is read.
-
-    Raises:
-        RunFolderError: not every sample has an assessment of each metric, or a line is damaged.
-    """
+    """Return which answers need a look; takes one pass, in which no evidence is read."""
     infos = [MetricInfo.of(metric) for metric in metrics]
     looked, ranking = Looked(), 0
     worst: list[_Found] = []

@@ -51,11 +51,7 @@ async def plan(
     options: RunOptions,
     out: Path | None = None,
 ) -> Plan:
-    """Rehearse a run; ``out`` is the folder of the run if it has been started already.
-
-    Raises:
-        InputError, BadInputError: the input has faults.
-    """
+    """Rehearse a run; ``out`` is the folder of the run if it has been started already."""
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         stages = stages_of(metrics, backends, options.filling)

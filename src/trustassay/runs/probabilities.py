@@ -191,11 +191,7 @@ def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str
 
 
 def chances_told(found: Mapping[str, Any]) -> ChancesTold:
-    """Say what ``summary.json`` holds of a calibrator.
-
-    Raises:
-        KeyError, TypeError: it is not of that form.
-    """
+    """Say what ``summary.json`` holds of a calibrator."""
     n = found["with_probability"]
     sentences = [
         f"Probability of being right ({found['label']}), {found['method']}, from "

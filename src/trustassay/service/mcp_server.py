@@ -84,11 +84,7 @@ def mcp_part(service: Service) -> Part:
 
 
 def serve_stdio(door: OpenScorer) -> None:
-    """Serve a client over standard input and output until it closes them.
-
-    Raises:
-        As opening the scorer does.
-    """
+    """Serve a client over standard input and output until it closes them."""
 
     async def run() -> None:
         async with door as scorer:

@@ -140,11 +140,7 @@ async def read_records(request: Request, most: int) -> Records:
 
 
 async def read_json(request: Request) -> Any:
-    """Read a body of JSON alone.
-
-    Raises:
-        RequestError: as :func:`read_records`.
-    """
+    """Read a body of JSON alone."""
     _kind(request, (JSON,))
     return await parsed(await request.body(), "the body")
 

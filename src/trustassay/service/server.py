@@ -44,10 +44,6 @@ def serve(
 
     A second signal gives up what is in progress; in a folder it waits for the next start. Returns
     whether everything accepted was finished.
-
-    Raises:
-        BackendError: prometheus_client is not installed.
-        As opening the scorer does; OSError as closing it does.
     """
     meter = Meter()
     most = _room_for(settings.connections)

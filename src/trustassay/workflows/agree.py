@@ -388,11 +388,7 @@ def _named(ratings: Ratings, value: float) -> str:
 
 
 def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
-    """Return disputes with links to the answers in a run's report, where it lists all answers.
-
-    Raises:
-        RunFolderError, OSError: the folder is not a run's.
-    """
+    """Return disputes with links to the answers in a run's report, where it lists all answers."""
     folder = RunFolder(run)
     places: dict[tuple[str, str], int] = {}
     for number, sample in enumerate(folder.samples(), 1):
@@ -411,9 +407,6 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
 def units_of_items(run: Path) -> dict[str, int]:
     """Return the number of the question of each item that is an answer in a run, where several are
     answers to it.
-
-    Raises:
-        RunFolderError: the samples are damaged.
     """
     folder = RunFolder(run)
     units = read_units(folder)

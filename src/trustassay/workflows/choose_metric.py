@@ -35,9 +35,6 @@ def choose_metric(
     beside it ``grounding`` of those that cite, if any do. Refusals need no citation and do not
     count. Gold answers without documents are compared with the answer by an entailer, unless the
     run ``retrieves`` documents.
-
-    Raises:
-        InputError: the input cannot be read at all.
     """
     kept = source
     if isinstance(source, Iterator):
@@ -83,9 +80,6 @@ def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> 
     """Return whether one of the first samples has no response.
 
     What can be read only once is not looked at.
-
-    Raises:
-        InputError: the input cannot be read at all.
     """
     if isinstance(source, Iterator):
         return False

@@ -118,9 +118,6 @@ def measure_entailers(
 
     Pairs with the same premise are one unit. A calibration error has an interval, by the percentile
     bootstrap, from 1,000 units on.
-
-    Raises:
-        BackendError: an entailer failed on every pair.
     """
     made = []
     for name, entailer in entailers.items():

@@ -110,11 +110,7 @@ def open_backends(
     out: Path,
     options: SessionOptions,
 ) -> Backends:
-    """Load what a search calls; every fault is reported before a model is loaded.
-
-    Raises:
-        UnknownNameError, BackendError, FaultsError: one cannot be loaded, or lacks its key.
-    """
+    """Load what a search calls; every fault is reported before a model is loaded."""
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
     wanted = {Place("embed"): embedder, Place("chat", MODEL): model}
     return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
@@ -321,9 +317,6 @@ def loaded(
 
     ``sources`` is ``embedding,pos,dbpedia:URL``, a list or a mapping; ``llm`` among them is the
     chat model ``generator``.
-
-    Raises:
-        UnknownNameError, ValueError, BackendError: there is no such source, or it cannot be loaded.
     """
     found = capability("substitutes")
     assert found.choices is not None

@@ -331,11 +331,7 @@ class FileOptions(InputOptions):
 async def samples_of(
     source: Source, options: InputOptions, check: Check = lambda _: []
 ) -> AsyncIterator[tuple[RunFolder, Intake]]:
-    """Read and check an input, and yield a folder that holds its samples until the block ends.
-
-    Raises:
-        BadInputError, InputError: the input has faults.
-    """
+    """Read and check an input, and yield a folder that holds its samples until the block ends."""
     with TemporaryDirectory(prefix="trustassay-") as place:
         folder = RunFolder(Path(place))
         intake = await take_in(

@@ -404,12 +404,7 @@ def paired_runs(
     runs: tuple[Mapping[str, Any], Mapping[str, Any]],
     names: Sequence[str],
 ) -> tuple[Pairing, dict[str, tuple[Scored, Scored]]]:
-    """Pair the answers of two runs, and read what metrics of both said of them.
-
-    Raises:
-        RunFolderError: samples or assessments are damaged.
-        UnknownNameError: a run of an earlier version, and the metric is not installed.
-    """
+    """Pair the answers of two runs, and read what metrics of both said of them."""
     folders = [RunFolder(path) for path in paths]
     keys = [read_keys(folder) for folder in folders]
     infos = [metric_infos(*both) for both in zip(folders, runs, strict=True)]

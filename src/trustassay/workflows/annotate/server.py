@@ -257,11 +257,7 @@ def _number(fields: Fields, name: str) -> int:
 
 
 def serve(application: ASGIApp, at: socket.socket, session: Session) -> None:
-    """Serve until the process is interrupted; what is being stored then is stored.
-
-    Raises:
-        KeyboardInterrupt: at an interruption.
-    """
+    """Serve until the process is interrupted; what is being stored then is stored."""
     import uvicorn
 
     config = uvicorn.Config(

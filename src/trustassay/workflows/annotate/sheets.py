@@ -175,10 +175,6 @@ def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, s
 
 
 async def store_rows(session: Session, rows: Sequence[Row]) -> int:
-    """Store ratings of sheets, with one wait for the disk; return how many were new or different.
-
-    Raises:
-        OSError: they could not be stored.
-    """
+    """Store ratings of sheets, with one wait for the disk; return how many are new or different."""
     rates = [session.rate(row.rater, row.step, row.choice, row.note) for row in rows]
     return sum(await asyncio.gather(*rates))

@@ -79,9 +79,6 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
     Thresholds on one score are about the score itself, which no label has touched, so that all
     answers can test them. A combination is fitted on labels; so the other half of the questions
     tests its thresholds, and out of fold each half is predicted by the fit on the other.
-
-    Raises:
-        ValueError: a class is too rare.
     """
     scored = rows.scored
     known = rows.of(scored)

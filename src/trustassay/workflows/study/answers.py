@@ -154,9 +154,6 @@ def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
     Args:
         runs: their folders.
         fields: dotted names of the fields of the samples that are kept.
-
-    Raises:
-        RunFolderError: one is not a finished run, or is named twice.
     """
     reading = _Reading(list(fields))
     for path in runs:
