@@ -32,13 +32,11 @@ PREFIX = "ta-ray-"
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where a run's workers are.
+    """Where a run's workers are: the options of ``--engine ray`` in ``options.csv``, and
 
     address: of a Ray cluster; without one, and without ``RAY_ADDRESS``, one is started here.
-    workers: their number; ``None`` for as many as have room. cpus, gpus: of each worker.
-    store: folder or URL of fsspec in which shards are kept. scratch: folder on each machine's own
-    disk. shards: how many, if the run is new. keep_every_s: seconds between two copies.
-    retries: how often a shard is tried again whose worker dies before it has scored anything more.
+    keep_every_s: seconds between two copies. retries: how often a shard is tried again whose worker
+    dies before it has scored anything more.
     """
 
     address: str | None = None

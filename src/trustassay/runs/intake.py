@@ -40,24 +40,13 @@ WHY = "why"
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is carried out. Only ``fields``, ``limit``, ``longest_answer``, ``seed``,
-    ``unit``, ``pool`` and ``filling`` can change a result.
+    """How a run is carried out; see :class:`~trustassay.options.ScoreOptions`. Only ``fields``,
+    ``limit``, ``longest_answer``, ``seed``, ``unit``, ``pool`` and ``filling`` can change a result.
 
-    unit: what is independent in an interval: ``question`` (the default), ``answer``, or a field of
-        the samples (:func:`~trustassay.runs.counts.read_units`).
-    longest_answer: characters up to which an answer is assessed, and passages in proportion
-        (:class:`~trustassay.texts.TextLimits`).
-    samples_at_once: how many are in progress at once, per metric; ``None`` for 256, or for twice
-        the calls that an endpoint takes at once if that is more.
-    report: write ``report.html`` at the end.
-    progress: show it; ``None``: in a notebook alone.
-    calls_from: a store of calls to start from.
-    pool: a file of samples for metrics that use other samples; else the run's.
-    command: the words on the command line that began the run, for messages.
-    why: the metric was chosen, if nobody named it.
+    samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
+        once if that is more.
     calibrator: one that will be applied to the run; other settings than its own are refused before
         any model is asked.
-    filling: how missing fields are requested. calls: how models are called.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)

@@ -27,15 +27,9 @@ TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How the service takes requests.
+    """How the service takes requests: the options of ``serve`` in ``options.csv``.
 
     tokens: a request needs one of them; without any, only this machine is served. Never shown.
-    capacity: samples accepted and not finished, at once; more are refused for now (429).
-    largest_body: bytes of a request's body (413).
-    per_minute: requests of one caller, a token or else an address, in a minute (429).
-    connections: open at once; more are closed.
-    slow_s: seconds in which the head of a request, its body, and each part of a reply must have
-        been sent or taken (408).
     """
 
     tokens: tuple[str, ...] = field(default=(), repr=False)

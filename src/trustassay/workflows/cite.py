@@ -139,13 +139,7 @@ _METRIC = Grounding()
 
 @dataclass(frozen=True)
 class CiteOptions(FileOptions):
-    """How answers are cited; as :class:`~trustassay.workflows.resumable.FileOptions`, and:
-
-    by: ``entailment``, ``embedding`` or ``bm25``.
-    threshold: a document is cited if its support is at least this, and above 0; ``None``: 0.5,
-        and 0 for bm25.
-    only_uncited: leave answers unchanged that have a citation anywhere.
-    """
+    """How answers are cited: the options of ``cite`` in ``options.csv``."""
 
     by: str = "entailment"
     threshold: float | None = None

@@ -230,18 +230,7 @@ NAME = re.compile(r"[\w-][\w.-]{,39}")
 
 @dataclass(frozen=True)
 class AnnotateOptions:
-    """What raters see, and who rates what.
-
-    raters: their names. rubrics: what is rated of each answer, and what a level means; of pairs
-        the guide to the choice, or none.
-    gold: show the gold answers; ``None``: where the rubric cannot do without.
-    together: all answers to a question are shown together.
-    double: share of the answers (of the questions where they are shown together) that all raters
-        rate; the others are divided among them.
-    again: share of a rater's answers that this rater is shown a second time, later.
-    per_group: this many are drawn from each model and domain.
-    plan: of ``label``: which answers are rated, in its order, and no others.
-    """
+    """What raters see, and who rates what: the options of ``annotate`` in ``options.csv``."""
 
     raters: Sequence[str]
     rubrics: Sequence[Rubric]
