@@ -36,111 +36,44 @@ class Value(NamedTuple):
     end: int
 
 
-_PATTERNS = tomllib.loads(files("trustassay").joinpath("prose.toml").read_text(encoding="utf-8"))
-_SCORE, _SCORE_CJK, _OWN, _FINAL, _FINAL_CJK, _BECAUSE, _HEADINGS = (
-    pattern.replace("\n", "") for pattern in _PATTERNS.values()
-)
-_LEAD = re.compile(
-    r"(?:(?:so|thus|therefore|hence|overall|and|but|then|finally|ultimately|now|sure|okay|well"
-    r"|here(?:'s| is)|in (?:summary|conclusion|total)|i (?:think|believe|feel|conclude|find)"
-    r"(?: that)?|there is no doubt(?: that)?|probably|likely|clearly|definitely)\b,?\s*){1,4}",
-    re.IGNORECASE,
-)
-THIS = (
-    r"(?:(?:the|this) (?:\w+'s |given |submitted |candidate |model )?(?:answer|response|reply)"
-    r"|it|this(?: one)?|that)"
-)
-_HOW = (
-    r"(?:\s+(?:would|should|will|can|clearly|easily|certainly|definitely|therefore|thus|still|only"
-    r"|really|probably|also|then|just|have to|must|like to)){0,4}"
-)
-_GIVES = (
-    rf"(?:(?:i|we)(?:'d|'ll|'m| am)?{_HOW}\s+(?:give|gave|rate|score|grade|assign|award|say|choose"
-    rf"|prefer|pick|put|go(?:ing)? with|settle on|select|take)(?:\s+{THIS})?(?:\s+(?:as|at|with))?"
-    rf"|(?:{THIS}|which){_HOW}\s+(?:deserves?|merits?|earns?|gets?|receives?|warrants?|scores"
-    r"|is (?:rated|scored|graded|given|assigned|worth)(?:\s+(?:as|at|with))?)"
-    rf"|(?:(?:all (?:of )?)?this|which)\s+(?:results in|leads to|makes)"
-    rf"|(?:rated|scored|graded)(?:\s+(?:as|at|with))?|{THIS}(?:'s|\s+is|\s+was)(?=\s+(?:an?|level)\s)"
-    r"|(?:(?:i|we)\s+)?(?:(?:have\s+)?(?:revised?|chang(?:e|ed)|upgraded?|downgraded?|raised?"
-    r"|lower(?:ed)?)\s+(?:it|this|that|my score)\s+to))"
-)
-_ABOUT = re.compile(
-    r"(?:(?:an?|about|around|approximately|roughly|exactly|clearly|definitely|solid|strong|weak"
-    r"|generous|level|(?:the )?(?:option|choice|letter|reply)|una?|eine?|de|etwa)\s+|[≈#~]\s*)*"
-    r"[\[({]*\s*",
-    re.IGNORECASE,
-)
-_LINK = (
-    r"(?:\s*(?:=>|-+>|[:=|→—])\s*|\s+[-–]\s+|\s+(?:is|are|of|at|would be|should be|will be"
-    r"|to be|equals|remains|ist|es|est|é|è|jest|wynosi|равна|составляет)(?!\w)\s*)+"
-)
-_FOR_THIS = (
-    r"(?:\s+(?:of|for) (?:this|the) (?:answer|response)"
-    r"|\s+i(?:'d| would)? (?:give|assign)(?: (?:it|this answer|the answer))?)?"
-)
+def read_patterns(name: str) -> dict[str, str]:
+    """Return the patterns of a file of this package: ``<<name>>`` stands for an earlier one, and
+    the end of a line for nothing."""
+    found: dict[str, str] = {}
+    text = files("trustassay").joinpath(name).read_text(encoding="utf-8")
+    for key, pattern in tomllib.loads(text).items():
+        found[key] = pattern.replace("\n", "")
+        for earlier in re.findall(r"<<(\w+)>>", pattern):
+            found[key] = found[key].replace(f"<<{earlier}>>", found[earlier])
+    return found
+
+
+_P = read_patterns("prose.toml")
+_SCORE, _SCORE_CJK, _OWN, _FINAL, _FINAL_CJK, _BECAUSE, _HEADINGS = islice(_P.values(), 7)
+_LEAD = re.compile(_P["lead"], re.IGNORECASE)
+THIS = _P["this"]
+_GIVES = _P["gives"]
+_ABOUT = re.compile(_P["about"], re.IGNORECASE)
+_LINK = _P["link"]
+_FOR_THIS = _P["for_this"]
 
 # What takes a value back, or adds another -------------------------------------------------------
 
-CONDITION = re.compile(
-    r"\b(?:if|unless|(?<!thing )else|(?<!\w[sd] )otherwise(?=,?\s\w)|except\w*|excluding|provided"
-    r"|assuming|in case|suppos(?:e|ing)|as long as|apart from"
-    r"|too (?:high|low|generous|harsh|much)|wenn|falls|sofern"
-    r"|sonst|außer|sauf|sinon|salvo|excepto|senão|altrimenti|tranne|tenzij|anders|chyba że|jeśli"
-    r"|inaczej|если|иначе|кроме|eğer|yoksa)\b"
-    r"|[(,]\s*(?:(?:ma|mais|mas|pero|maar)\s)?(?:sol[oa]\s|só\s|seulement\s)?(?:si|se|als)\b"
-    r"|如果|否则|除非|もし|なら",
-    re.IGNORECASE,
-)
-"""What makes a value depend on something."""
-_REPORTED = re.compile(
-    r"\b(?:(?:gold\w*|reference|perfect|ideal|another|previous|says?|said|states?|claims?|writes?"
-    r"|wrote|tells?|told|asks?|asked|instructs?|demands?|contains?|reads?|quotes?|quoted|ends"
-    r"|sagt|enthält|Muster\w+)\b[^.,;]*$|ignore\b|as the (?:answer|response|text))",
-    re.IGNORECASE,
-)
-"""Before a value in its sentence: it is something else's, or it is reported."""
+CONDITION = re.compile(_P["condition"], re.IGNORECASE)
+_REPORTED = re.compile(_P["reported"], re.IGNORECASE)
 _GOLD = re.compile(r"\b(?:gold\w*|reference)\b.*\b(?:it|that|which)$", re.IGNORECASE)
 """From the beginning of a sentence to the subject of its value, which may not be the answer."""
 _WISH = re.compile(r"\b(?:with(?:out)?|were|had|ignoring)\b", re.IGNORECASE)
 _BUT = re.compile(r"\W*(?:but|however|though|yet)\b", re.IGNORECASE)
 """Before and behind "I would give it a 5": it is not given."""
-_RETRACTED = re.compile(
-    r"\W*(?:no\b(?=\W*$|,(?!\s*\S+\W*$))|(?:wrong|incorrect|false|mostly|partly|largely)\W*$"
-    r"|placeholder|example|that(?: is|'s) (?:how|what|the)\b)",
-    re.IGNORECASE,
-)
+_RETRACTED = re.compile(_P["retracted"], re.IGNORECASE)
 _YES = re.compile(r"\b(?:yes|true|correct)$", re.IGNORECASE)
-_ALTERNATIVE = re.compile(
-    r"(?:[(,;:/|]|(?<=\s)[-–—](?=\s)|\b(?:or|and|else|otherwise|but|maybe|perhaps|possibly|rather"
-    r"|even|now|also|then|oder|sonst|ou|sinon|o|lub|или|иначе|of|anders|veya)\b"
-    r"|\b(?<!not )(?<!than )(?<!of )(?<!from )(?<!to )(?<!no )(?<!for )(?<!as )(?<!like )an?\b)"
-    r"\s*(?=\w)",
-    re.IGNORECASE,
-)
-"""Before a second value that stands in the sentence of the first as a value, too."""
-_REVISES = (
-    r"\b(?:no[,:]|(?<=\? )no[.!]|hm+|wait|(?:on|after) (?:second thoughts?|reflection)|actually|if"
-    r"|rather(?! than)|correction|make (?:it|that)|revis\w+|chang\w+|upgrad\w+|downgrad\w+|rais\w+"
-    r"|lower\w*|reconsider\w*|edit|update|instead(?! of)|after all|though maybe|but perhaps"
-    r"|could also be)"
-)
-_NEXT = re.compile(
-    r"\s*(?:(?:\b(?:to|or|and|through|maybe|perhaps|possibly|even|but|also|bis|oder|ou|o|à|a|или|до"
-    r"|lub|of|或|到|至|から|か)\b|[-–—~/|&→,;>…]|\.{2,}|\s(?=\d))\s*)+(?:an?\s+)?",
-    re.IGNORECASE,
-)
-"""What leads from one value to the next of a range or a choice."""
+_ALTERNATIVE = re.compile(_P["alternative"], re.IGNORECASE)
+_REVISES = _P["revises"]
+_NEXT = re.compile(_P["next"], re.IGNORECASE)
 _NAMED = re.compile(r"\s*[-–—:=(,\[|]*\s*")
 """What leads from a value to the same one in other words: "4 (mostly truthful)"."""
-_TAIL = (
-    r"\s*(?:$|\n|[!?)\]}|]|[.,:;](?!\d)|\(|(?<=\s)[-–](?=\s)(?!\s*\d+\s*[=+*/×-])|—|–(?!\d)|<(?!\s*\d)"
-    rf"|-+>|(?:{_BECAUSE}|です|でした|だ|입니다|이다|and not|rather than|instead of)(?!\w)"
-    r"|(?:for|to) (?:this|the) (?:answer|response)(?!['\w])"
-    r"|(?:is|was|seems|feels) (?:\w+ly )?(?:appropriate|warranted|justified|fair|fitting|deserved"
-    r"|reasonable)\b|(?:(?-i:[A-Z])\w*(?: \w+)?|reason|explanation|feedback)\s*[:=])"
-    r"|(?=\s*[^\w\s÷×<>=+*/^%°€$£¥−–-])"
-)
-"""Behind a value: it stands by itself, and counts, begins or joins nothing."""
+_TAIL = _P["tail"]
 _STOP = re.compile(rf"\b(?:{_BECAUSE})\b|[.!](?=\s|$)|[\n。]|\b\w+\s*[:=]", re.IGNORECASE)
 """Where what belongs to a value ends, and its reason begins."""
 _SENTENCE = re.compile(r"(?<![.…])[.!](?=\s)|。")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
-from trustassay.prose import CITED, CONDITION
+from trustassay.prose import CITED, CONDITION, read_patterns
 
 Verdict = Literal["support", "neutral", "contradict"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -40,38 +40,11 @@ _WORDS: dict[Verdict, str] = {
 }
 _ANY = "|".join(f"(?P<{verdict}>{words})" for verdict, words in _WORDS.items())
 _NAMED = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
-_NEGATION = re.compile(
-    r"(?:^[\W_]{0,9}to|\b(?:not|no|never|nothing|nor|without|cannot|isn't|doesn't|don't|didn't|can't"
-    r"|won't|hardly|barely|partly|partially|almost|nearly|else|otherwise|fails? to|rather than"
-    r"|instead of|could|may|might|would|should|order to|nicht|keine?|pas|non|niet|geen|nie"
-    r"|не)|n't)"
-    r"(?:\s+(?:be|is|are|fully|directly|clearly|explicitly|actually|really|quite|either|it"
-    r"|necessarily|also|well|even))*\s*$",
-    re.IGNORECASE,
-)
-"""What, just before a verdict's word, takes it back: "does not support" names no verdict."""
-_DISMISSED = re.compile(
-    r"[^.!?;:=\n]{0,60}(?:\?|\bonly (?:partially|partly|in part)\b)"
-    r"|[\"'`*]{0,4}\s{0,4}[:=]\s{0,4}[\"'`*]{0,4}(?!1\b)(?:\d|no|not|false|none)\b",
-    re.IGNORECASE,
-)
-"""What, just behind it, does: "supports?", "supports: no", ``"supports": false``."""
-_DENIED = re.compile(
-    r"\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no(?!\s*\d)|none|never|nothing|nobody|nor"
-    r"|(?:wrong|false|untrue|unlikely)(?: \w+)? (?:that|to)|without|cannot|unable|hardly|barely"
-    r"|lack(?:s|ed|ing)?|fail(?:s|ed)? to)\b"
-    r"(?!\s+(?:an?\s+|any\s+)?doubt\b)|n't\b",
-    re.IGNORECASE,
-)
-"""What takes back the words of support and contradiction in the rest of its clause."""
-_BREAK = re.compile(
-    r"[.!?;:](?=\s|$)|[\n—]|\s[-–]\s|\b(?:but|because|although|though|while|whereas)\b"
-    r"|,\s*(?=[\"'])|(?:,|\band\b)\s+(?=(?:it|this|they|so|thus|therefore|hence|instead)\b)"
-    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)"
-    r"|,\s+(?=(?:(?:thereby|directly|clearly)\s+)?(?:support|entail|contradict|refut|conflict)ing\b)",
-    re.IGNORECASE,
-)
-"""Where one clause ends and another begins; a comma alone may stand in a list."""
+_P = read_patterns("verdicts.toml")
+_NEGATION = re.compile(_P["negation"], re.IGNORECASE)
+_DISMISSED = re.compile(_P["dismissed"], re.IGNORECASE)
+_DENIED = re.compile(_P["denied"], re.IGNORECASE)
+_BREAK = re.compile(_P["break"], re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:whether|if)\b[^.!?;:]*$", re.IGNORECASE)
 """The beginning of a question that the reply only repeats: "whether the passage supports"."""
 _NEITHER_NOR = re.compile(
