@@ -118,26 +118,11 @@ def show_worst(run: Run) -> None:
 
 def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
     """Print the headline figures of a metric as a table, and which of them do not apply."""
-    from trustassay.show.text import rounded
+    from trustassay.show.notebook import headline_rows
 
-    rows = []
-    for key, value in summary.values.items():
-        figure = figures.get(key)
-        if figure is None or not figure.headline:
-            continue
-        interval = summary.intervals.get(key)
-        n = str(summary.support.get(key, summary.n))
-        rows.append(
-            (
-                key,
-                "n/a" if value is None else f"{rounded(value, figure.unit)} {figure.unit}".strip(),
-                " to ".join(rounded(end, figure.unit) for end in interval) if interval else "",
-                f"{n} ({summary.units[key]} units)" if key in summary.units else n,
-                summary.not_applicable.get(key, figure.explanation),
-            )
-        )
     say(title)
-    show_table(("figure", "value", "95 % interval", "n", "meaning"), rows, {"meaning"})
+    headings = ("figure", "value", "95 % interval", "n", "meaning")
+    show_table(headings, headline_rows(summary, figures), {"meaning"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     scored = max(summary.support.values(), default=summary.n - summary.failed)

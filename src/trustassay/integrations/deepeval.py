@@ -28,14 +28,11 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
     score to judge, as for a refusal.
 
     Args:
-        metric: a metric, or its name with options as on the command line.
+        metric: as of :class:`~trustassay.integrations.resident.ResidentScorer`.
         threshold: a test case is successful from this score on; without it if the metric finds
             nothing in it that needs a look.
-        options: everything else that :func:`trustassay.scorer` takes, as a mapping (DeepEval makes
-            a metric again from its fields) or as keywords: ``entailer``, ``judge``, ``fields``, ...
-
-    Raises:
-        UnknownNameError, ValueError: a name or an option is wrong.
+        options: all others, as a mapping (DeepEval makes a metric again from its fields) or as
+            keywords.
     """
 
     _required_params = (SingleTurnParams.INPUT, SingleTurnParams.ACTUAL_OUTPUT)

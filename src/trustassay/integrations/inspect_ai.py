@@ -33,13 +33,8 @@ def trust_scorer(metrics: str | Metric | Sequence[str | Metric], **options: Any)
     A metric that could not score a sample has inspect_ai's mark of the unscored, NaN, which counts
     in no mean and is reported as unscored; the explanation says why.
 
-    Args:
-        metrics: metrics, or their names with options as on the command line.
-        options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
-            ``fields``, ``out``, ... Options that a log is to record must be names.
-
-    Raises:
-        UnknownNameError, ValueError: a name or an option is wrong.
+    Metrics and options are those of :class:`~trustassay.integrations.resident.ResidentScorer`;
+    options that a log is to record must be names.
     """
     resident = ResidentScorer(metrics, **options)
 

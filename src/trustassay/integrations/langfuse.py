@@ -30,14 +30,7 @@ class TrustEvaluator:
     metadata under their usual names, or in lists of messages; ``fields`` names others, as in
     ``fields={"documents": "outputs.sources"}``. A trace's passages may also be ``context``.
 
-    Args:
-        metrics: metrics, or their names with options as on the command line, one or several.
-        options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
-            ``fields``, ``out``, ...
-
-    Raises:
-        ImportError: Langfuse is not installed; when this module is imported.
-        UnknownNameError, ValueError: a name or an option is wrong.
+    Metrics and options are those of :class:`~trustassay.integrations.resident.ResidentScorer`.
     """
 
     __name__ = "trustassay"  # what Langfuse shows

@@ -29,13 +29,7 @@ def trust_evaluator(
     A metric that could not score has the score ``None``, the reason as its comment, and
     ``extra={"error": True}``, as LangSmith records an evaluator that failed.
 
-    Args:
-        metrics: metrics, or their names with options as on the command line.
-        options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
-            ``fields``, ``out``, ...
-
-    Raises:
-        UnknownNameError, ValueError: a name or an option is wrong.
+    Metrics and options are those of :class:`~trustassay.integrations.resident.ResidentScorer`.
     """
     resident = ResidentScorer(metrics, **options)
     several = not isinstance(metrics, str | Metric)

@@ -42,16 +42,10 @@ def trust_scorer(
     ``expected_facts`` of the expectations are what would have been right.
 
     Args:
-        metrics: metrics, or their names with options as on the command line.
+        metrics, options: as of :class:`~trustassay.integrations.resident.ResidentScorer`.
         name: the name of the feedback instead of the metric's; for a single metric.
         threshold: the score from which an answer passes in ``EvaluationResult.passed`` (up to
             which, where low scores are good); for a single metric.
-        options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
-            ``fields``, ``out``, ...
-
-    Raises:
-        ImportError: MLflow is not installed.
-        UnknownNameError, ValueError: a name or an option is wrong.
     """
     resident = ResidentScorer(metrics, **options)
     only = resident.metrics[0] if len(resident.metrics) == 1 else None

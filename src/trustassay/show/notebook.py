@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from trustassay.metric import Metric, Summary
+from trustassay.metric import Figure, Metric, Summary
 from trustassay.show.text import rounded
 
 BINS = 20
@@ -59,7 +59,7 @@ def as_text(run: RunShown) -> str:
     lines = [f"Run in {run.path}", f"{run.sentence}."]
     for shown in run.metrics:
         lines.append(f"{shown.metric.title} ({shown.metric.name})")
-        rows = _figures(shown)
+        rows = headline_rows(shown.summary, shown.metric.figures)
         wide = max((len(key) for key, *_ in rows), default=0)
         for key, value, interval, _, _ in rows:
             lines.append(f"  {key:{wide}}  {value}" + (f"  ({interval})" if interval else ""))
@@ -74,30 +74,28 @@ def as_html(run: RunShown) -> str:
     """Return a run as HTML: the sentence, a picture and a table for each metric, the worst."""
     from trustassay.show.page import rendered
 
-    metrics = [(shown, _picture(shown), _figures(shown)) for shown in run.metrics]
+    metrics = [
+        (shown, _picture(shown), headline_rows(shown.summary, shown.metric.figures))
+        for shown in run.metrics
+    ]
     return rendered("notebook.html.jinja", run=run, metrics=metrics, width=WIDTH)
 
 
-def _figures(shown: MetricShown) -> list[tuple[str, str, str, str, str]]:
+def headline_rows(
+    summary: Summary, figures: Mapping[str, Figure]
+) -> list[tuple[str, str, str, str, str]]:
     """Return key, value, interval, samples and meaning of the headline figures."""
     found = []
-    for key, value in shown.summary.values.items():
-        figure = shown.metric.figures.get(key)
+    for key, value in summary.values.items():
+        figure = figures.get(key)
         if figure is None or not figure.headline:
             continue
-        interval = shown.summary.intervals.get(key)
-        found.append(
-            (
-                key,
-                "n/a" if value is None else f"{rounded(value, figure.unit)} {figure.unit}".strip(),
-                "{} to {}".format(*(rounded(end, figure.unit) for end in interval))
-                if interval
-                else "",
-                f"{shown.summary.support.get(key, shown.summary.n):,}"
-                + (f" in {units:,} units" if (units := shown.summary.units.get(key)) else ""),
-                shown.summary.not_applicable.get(key, figure.explanation),
-            )
-        )
+        shown = "n/a" if value is None else f"{rounded(value, figure.unit)} {figure.unit}".strip()
+        ends = [rounded(end, figure.unit) for end in summary.intervals.get(key) or ()]
+        n = f"{summary.support.get(key, summary.n):,}"
+        n += f" ({summary.units[key]:,} units)" if key in summary.units else ""
+        meaning = summary.not_applicable.get(key, figure.explanation)
+        found.append((key, shown, " to ".join(ends), n, meaning))
     return found
 
 
