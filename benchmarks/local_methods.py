@@ -1,7 +1,7 @@
 """Every method that asks a model, on answers of models that can be asked: are doubtful ones wrong?
 
     python -m benchmarks.local_models
-    python -m benchmarks.local_methods --out FOLDER --n 3 --plan     # calls and tokens, asks nothing
+    python -m benchmarks.local_methods --out FOLDER --n 3 --plan     # calls and tokens alone
     python -m benchmarks.local_methods --out FOLDER --n 3            # 21 questions
     python -m benchmarks.local_methods --out FOLDER --n 20           # goes on: asks for the rest
 
@@ -11,7 +11,7 @@ gold answers say: half of their words (``reference``), or, for TruthfulQA, entai
 people agree with that is told beside it. Then each method asks the model that answered. Every reply
 is in ``FOLDER/cache``, so that a start with the same or a larger ``--n`` repeats no call.
 
-Writes ``results/local-methods-MODEL.json``: AUROC and PRR with intervals over questions, and what
+Writes ``results/local-methods-MODEL-N.json``: AUROC and PRR with intervals over questions, and what
 each method cost.
 """
 
@@ -44,8 +44,8 @@ LONGEST = 48
 """Tokens of an answer."""
 SAMPLES = 5
 WORDS_RIGHT, SAYS_SAME = 2 / 3, 0.6
-"""From which score on an answer counts as right, by words of a gold answer and by entailment. Best on
-the answers of other models that people rated: balanced accuracy .86 on TrustScore's questions, .74
+"""From which score on an answer counts as right, by words of a gold answer and by entailment. Best
+on answers of other models that people rated: balanced accuracy .86 on TrustScore's questions, .74
 on TruthfulQA's."""
 
 
@@ -108,7 +108,7 @@ SETS: Mapping[str, Callable[[], Iterator[Record]]] = {
 
 
 def questions(n: int) -> list[Record]:
-    """Return ``n`` questions of each set, in seeded order: those of a smaller ``n`` are among them."""
+    """Return ``n`` questions of each set, in seeded order; a smaller ``n`` gives some of them."""
     found = []
     for name, rows in SETS.items():
         every = list(rows())
@@ -175,10 +175,12 @@ def uri(name: str) -> str:
     return f"gguf:{path_of(name)}?context=2048&parallel=8"
 
 
-def scored(samples: Sequence[Record], name: str, folder: Path, cache: Path) -> list[Path]:
-    """Score every column; a run that is there goes on where it was stopped."""
+def scored(
+    samples: Sequence[Record], ways: Mapping[str, Way], name: str, folder: Path, cache: Path
+) -> list[Path]:
+    """Score the columns; a run that is there goes on where it was stopped."""
     folders = []
-    for column, way in WAYS.items():
+    for column, way in ways.items():
         chosen = chosen_of(samples, way)
         backends: dict[str, Any] = dict.fromkeys(way.backends, uri(name))
         print(f"{column}: {len(chosen)} answers", flush=True)
@@ -224,34 +226,42 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
     parser.add_argument("--n", type=int, default=200, help="questions of each set")
     parser.add_argument("--model", choices=[*MODELS], default="1.5b", help="the one that answers")
+    parser.add_argument("--ways", nargs="*", choices=[*WAYS], default=[*WAYS], help="columns")
     parser.add_argument("--plan", action="store_true", help="say what it takes, and ask nothing")
     given = parser.parse_args()
+    ways = {column: WAYS[column] for column in given.ways}
     if given.plan:
-        told(given.n, given.model)
+        told(given.n, ways, given.model)
         return
     samples = prepared(given.model, given.n, given.out)
     folder = given.out / given.model / str(given.n)
-    folders = scored(samples, given.model, folder, given.out / "cache")
+    folders = scored(samples, ways, given.model, folder, given.out / "cache")
     command = f"python -m benchmarks.local_methods --n {given.n} --model {given.model}"
+    command += "" if given.ways == [*WAYS] else f" --ways {' '.join(given.ways)}"
     sets = f"{given.n} questions each of {', '.join(SETS)}"
-    write_result(f"local-methods-{given.model}", command, sets, figures(samples, folders))
+    name = f"local-methods-{given.model}-{given.n}"
+    write_result(name, command, sets, figures(samples, folders))
 
 
-def told(n: int, name: str) -> None:
+def told(n: int, ways: Mapping[str, Way], name: str) -> None:
     """Print what each column asks, for answers that are not there yet."""
     samples = [
         {**one, "response": one["answers"][0][0], "resamples": ["?"], "references": {"other": "?"}}
         for one in questions(n)
     ]
-    for column, way in WAYS.items():
+    for column, way in ways.items():
         backends: dict[str, Any] = dict.fromkeys(way.backends, uri(name))
-        print(f"## {column}\n{plan(chosen_of(samples, way), metrics=way.metrics, **backends)}")
+        for one in plan(chosen_of(samples, way), metrics=way.metrics, **backends).parts:
+            if one.capability == "chat":
+                tokens = one.prompt_tokens + one.reply_tokens
+                print(f"{column}, {one.metric}: {one.calls} calls, about {tokens:,} tokens", end="")
+                print(f", {one.seconds / 60:.0f} minutes by {one.basis}")
 
 
 def figures(samples: Sequence[Record], folders: Sequence[Path]) -> dict[str, Any]:
     """Return the share of right answers, and the figures of every score and of every part."""
     found = study(list(folders), labels="label")
-    rows = {}
+    rows: dict[str, Any] = {}
     for column, measured in found.labels[0].figures.items():
         rows[column] = {
             measure: {"value": one.value, "interval": one.interval, "n": one.n}

@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from tests.tiny_gguf import CONTEXT, HEADS, LAYERS, WIDTH, write_gguf
 from trustassay import score
+from trustassay.answering import Answering
 from trustassay.backends import gguf
 from trustassay.backends.chat_entailer import ChatEntailer, yes_by_odds
 from trustassay.backends.gguf import GgufChat, GgufFile, Job
 from trustassay.backends.registry import fault_of, load
+from trustassay.calls.client import CallOptions
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError
+from trustassay.workflows.generate import GenerateOptions, generate
 
 ask = ChatRequest.of
 
@@ -212,6 +215,11 @@ def test_short_replies_that_share_a_beginning_go_to_one_sequence() -> None:
     long = [job._replace(body={"max_tokens": 100}) for job in short]
     assert list(gguf._runs(long)) == [[4], [1], [3], [0], [2]]
     assert list(gguf._runs([])) == []
+    examples = "Question and answer. " * 100  # longer to read than the reply is to write
+    chosen = [Job(f"{examples}{text}", {"max_tokens": 64}, 1) for text in "ab"]
+    assert list(gguf._runs(chosen)) == [[0, 1]]
+    written = [job._replace(body={"max_tokens": 300}) for job in chosen]
+    assert list(gguf._runs(written)) == [[0], [1]]
 
 
 def test_what_prompts_begin_with_is_read_once(model: GgufChat) -> None:
@@ -223,6 +231,21 @@ def test_what_prompts_begin_with_is_read_once(model: GgufChat) -> None:
     told = sum(reply.prompt_tokens or 0 for reply in replies if isinstance(reply, Reply))
     assert told > 6 * len(passage)
     assert len(passage) < read < 2 * len(passage)
+
+
+def test_generated_answers_are_not_asked_for_again(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xllamacpp")
+    questions = [{"id": "1", "question": "Who?"}]
+    options = GenerateOptions(
+        answering=Answering(max_tokens=4), calls=CallOptions(cache=tmp_path / "cache")
+    )
+    uri = f"gguf:{file}?threads=1&parallel=1"
+    generate(questions, uri, tmp_path / "a.jsonl", options)
+    monkeypatch.setattr(GgufChat, "replies", lambda *_: pytest.fail("it was asked again"))
+    generate(questions, uri, tmp_path / "b.jsonl", options)
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 def test_no_port_is_opened(model: GgufChat) -> None:
