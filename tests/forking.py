@@ -35,7 +35,9 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signa
 
 
 def command(*arguments: str) -> list[str]:
-    """Return what starts ``trustassay`` with these arguments."""
+    """Return what starts ``trustassay`` with these arguments; ``-c CODE`` runs that code instead,
+    as Python does.
+    """
     return [sys.executable, "-I", "-S", __file__, _server(), *arguments]
 
 
@@ -176,7 +178,8 @@ def _become(connection: socket.socket) -> None:
         resource.setrlimit(limit, (soft, hard))
     paths = asked["environment"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:1] = [asked["folder"], *filter(None, paths)]
-    sys.argv = ["trustassay", *asked["arguments"]]
+    arguments = asked["arguments"]
+    sys.argv = arguments if arguments[:1] == ["-c"] else ["trustassay", *arguments]
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -230,7 +233,7 @@ def stand_for(path: str, arguments: list[str]) -> None:
         else:
             waiting.append(number)
 
-    fresh = [sys.executable, "-m", "trustassay", *arguments]
+    fresh = [sys.executable, *([] if arguments[:1] == ["-c"] else ["-m", "trustassay"]), *arguments]
     try:
         for stream in range(3):
             os.fstat(stream)
@@ -276,6 +279,10 @@ if __name__ == "__main__":
     if sys.flags.isolated:
         stand_for(sys.argv[1], sys.argv[2:])
     serve(sys.argv[1])
-    from trustassay.__main__ import main
+    if sys.argv[0] == "-c":
+        code = compile(sys.argv.pop(1), "<string>", "exec")
+        exec(code, {"__name__": "__main__"})
+    else:
+        from trustassay.__main__ import main
 
-    main()
+        main()

@@ -2,13 +2,13 @@
 
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support import command
 from trustassay.calls.cache_key import request_key
 from trustassay.calls.store import (
     Calls,
@@ -129,7 +129,7 @@ store.close(alone=False)
 
 
 def test_processes_share_a_file_from_its_very_first_moment(tmp_path: Path) -> None:
-    words = [sys.executable, "-c", WRITER, str(tmp_path / "new")]
+    words = command("-c", WRITER, tmp_path / "new")
     pipe = subprocess.PIPE
     writers = [
         subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(4)

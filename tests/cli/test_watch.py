@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.support import ROOT
+from tests.support import ROOT, command
 from trustassay.cli.main import app
 
 CALM, WILD = ["It is so."] * 3, ["A cat sat.", "Prices fell by half.", "The moon is far away."]
@@ -160,18 +159,9 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
 def test_ended_in_the_middle_and_started_again(tmp_path: Path, how: signal.Signals) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     append(path, [record(i) for i in range(5)])
-    command = [
-        sys.executable,
-        "-m",
-        "trustassay",
-        "score",
-        str(path),
-        "--follow",
-        "--out",
-        str(out),
-    ]
+    words = command("score", path, "--follow", "--out", out)
     with subprocess.Popen(
-        [*command, "--threshold", "0.3"],
+        [*words, "--threshold", "0.3"],
         stderr=subprocess.DEVNULL,
         cwd=ROOT,
         env=os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")},
@@ -218,19 +208,10 @@ def test_interrupted_while_a_record_is_being_scored(tmp_path: Path) -> None:
         "    return 'so'\n"
     )
     append(path, [{"id": "q0", "question": "Fast?"}, {"id": "q1", "question": "Slow?"}])
-    command = [
-        sys.executable,
-        "-m",
-        "trustassay",
-        "score",
-        str(path),
-        "--follow",
-        "--out",
-        str(out),
-    ]
+    words = command("score", path, "--follow", "--out", out)
     options = ["--threshold", "0.3", "--model", "python:slowly:answer"]
     with subprocess.Popen(
-        [*command, *options],
+        [*words, *options],
         stderr=subprocess.PIPE,
         cwd=tmp_path,
         env=os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)},
@@ -293,18 +274,9 @@ def test_records_without_ids_are_not_scored_again_after_a_cut(tmp_path: Path) ->
 def test_lines_of_a_file_that_is_about_to_be_replaced_are_read(tmp_path: Path) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     append(path, [record(0)])
-    command = [
-        sys.executable,
-        "-m",
-        "trustassay",
-        "score",
-        str(path),
-        "--follow",
-        "--out",
-        str(out),
-    ]
+    words = command("score", path, "--follow", "--out", out)
     with subprocess.Popen(
-        [*command, "--threshold", "0.3", "--idle", "2"],
+        [*words, "--threshold", "0.3", "--idle", "2"],
         stderr=subprocess.DEVNULL,
         cwd=ROOT,
         env=os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")},

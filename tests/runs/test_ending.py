@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import Probe, jsonl, lines, records, results, run_command
+from tests.support import Probe, command, jsonl, lines, records, results, run_command
 from trustassay import score
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Summary
@@ -85,7 +84,7 @@ def test_interrupted_in_a_step_it_ends_at_once_and_goes_on_later(
     jsonl(tmp_path / "in.jsonl", records(SAMPLES))
     program = PROGRAM.format(module=module, owner=owner, name=name, after=after)
     with subprocess.Popen(
-        [sys.executable, "-c", program],
+        command("-c", program),
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -478,7 +478,7 @@ score(slowly(), metrics=["grounding"], out="run")
 
     def start(pause: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-c", source, pause],
+            command("-c", source, pause),
             cwd=tmp_path,
             stdout=subprocess.PIPE,
             text=True,
