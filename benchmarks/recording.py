@@ -26,7 +26,7 @@ from trustassay import score
 from trustassay.answering import Answering
 from trustassay.backends.replay import of_a_run
 from trustassay.calls.client import CallOptions
-from trustassay.workflows.demo import FOLDER, LONGEST, MODEL, OTHER, PARTS, PROMPT, REPLIES
+from trustassay.cli.demo import FOLDER, LONGEST, MODEL, OTHER, PARTS, PROMPT, REPLIES
 from trustassay.workflows.generate import GenerateOptions, generate
 
 Record = dict[str, Any]

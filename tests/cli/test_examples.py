@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import inside, run_command
-from trustassay.cli.score import EXAMPLE_FILES
+from trustassay.cli.demo import EXAMPLE_FILES
 
 
 def test_the_files_are_written_and_score_to_an_interval(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from trustassay.cli import (
     annotate,
     commands,
     compare,
+    demo,
     gate,
     generate,
     label,
@@ -49,7 +50,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
         "rank": (compare.rank, "Rank models by their mean score over the same questions."),
         "rescore": (score.rescore, "Score the samples of a run with other settings."),
-        "demo": (score.demo, "Score the bundled example."),
+        "demo": (demo.demo, "Score the bundled example."),
     },
     "Before a run": {
         "generate": (generate.generate, "Answer a file of questions with a model."),

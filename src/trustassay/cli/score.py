@@ -1,18 +1,17 @@
-"""``trustassay score`` (also of a file that grows), ``plan``, ``rescore`` and ``demo``."""
+"""``trustassay score`` (also of a file that grows), ``plan`` and ``rescore``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import Entailer, Json, Metrics
-from trustassay.cli.options import Only, flag, given, with_options
+from trustassay.cli.common import Json, Metrics
+from trustassay.cli.options import Only, given, with_options
 from trustassay.cli.results import show, show_plan
 from trustassay.errors import UsageError
 from trustassay.options import (
@@ -248,82 +247,3 @@ def rescore(  # noqa: PLR0913 - one argument an option
     stored = sum(count.from_store for count in again.outcome.counts.values())
     say(f"{stored} replies were stored, {asked} were newly requested")
     show(again, as_json=as_json)
-
-
-EXAMPLE_FILES = {
-    "questions.jsonl": "60 questions with passages and gold answers",
-    "answers.jsonl": "the answers of a model, with labels and the answers of three others",
-    "ratings.csv": "levels from 1 to 5 by two raters",
-    "models.py": "models that need no key: python:models:small, large, judge",
-    "replies.jsonl": "what these models reply",
-}
-"""What ``demo --files`` writes."""
-
-
-def _write_examples(folder: Path) -> None:
-    """Write the example files; UsageError: one of them is already there, and differs."""
-    texts = {
-        name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
-        for name in EXAMPLE_FILES
-    }
-    for name, text in texts.items():
-        path = folder / name
-        if path.exists() and path.read_text(encoding="utf-8", errors="replace") != text:
-            raise UsageError(f"{path} already exists and is another file: choose another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
-        typer.echo(f"{folder / name}: {EXAMPLE_FILES[name]}")
-    typer.echo("All replies, labels and ratings are scripted: no model and no person gave them.")
-
-
-@with_options
-def demo(
-    *,
-    out: Path | None = flag("The run's folder. Default: one in trustassay-runs."),
-    entailer: Entailer,
-    as_json: Json,
-    open_report: common.OpenReport,
-    example_files: Path | None = flag(
-        "Score nothing; write example files into this folder: 60 questions, answers, ratings and "
-        "scripted models.",
-        name="--files",
-        metavar="DIR",
-    ),
-    every: bool = flag(
-        "Score 60 recorded answers of a real model, by every method that asks a model too.",
-        name="--all",
-    ),
-) -> None:
-    """Score the bundled example: 32 cited answers, good ones and bad ones.
-
-    \b
-    trustassay demo --open
-    trustassay demo --all --open
-    trustassay demo --files .
-    """
-    if example_files is not None:
-        _write_examples(example_files)
-        return
-    from trustassay import api
-    from trustassay.runs.intake import default_folder
-
-    if every:
-        from trustassay.workflows.demo import FOLDER, MODEL, OTHER, score_recorded
-
-        say(f"scoring 60 answers of {MODEL} from its recorded replies; references: {OTHER}")
-        say("the replies are text of models under Apache-2.0; right or wrong was read by eye")
-        folder = out or default_folder(FOLDER, metrics=["all"], entailer=entailer)
-        runs = score_recorded(folder, entailer)
-        for run in runs:
-            if open_report:
-                typer.launch(str(run.path / "report.html"))
-            show(run, as_json=as_json)
-        return
-    with as_file(files("trustassay.data") / "demo.jsonl") as source:
-        say(f"scoring the bundled answers with the entailer {entailer}")
-        folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
-        run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)
-    if open_report:
-        typer.launch(str(run.path / "report.html"))
-    show(run, as_json=as_json)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.support import lines
-from trustassay.workflows import demo
+from trustassay.cli import demo
 
 AGAIN = "a prompt has changed since: python -m benchmarks.recording"
 """What to do where a reply is missing."""
@@ -49,7 +49,7 @@ def test_a_changed_prompt_has_no_reply(tmp_path: Path, monkeypatch: pytest.Monke
     changed = tmp_path / "question.jinja"
     changed.write_text("Tell me: {{ question }}", "utf-8")
     part = demo.PARTS["closed-book"]
-    metrics = [f"harmonicity:perturbations=1,prompt={changed},original=response"]
+    metrics = [f"semantic_harmonicity:perturbations=1,prompt={changed},original=response"]
     monkeypatch.setattr(demo, "PARTS", {"closed-book": part._replace(metrics=metrics)})
     (run,) = demo.score_recorded(tmp_path / "out", "lexical")
     assert all("no reply to" in (one.error or "") for one in run.assessments)
@@ -58,7 +58,7 @@ def test_a_changed_prompt_has_no_reply(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_command_shows_every_method(cli: Cli, tmp_path: Path) -> None:
     said = cli("demo", "--all", "--entailer", "lexical", "--out", "x")
     assert said.status == 0
-    for title in ("TrustScore", "FEWL", "Harmonic robustness", "truthfulness", "Trust-Eval"):
+    for title in ("TrustScore", "FEWL", "Harmonic robustness", "Truthfulness", "Trust-Eval"):
         assert title in said.out + said.err
     assert "Apache-2.0" in said.err
     assert len(lines(tmp_path / "x" / "closed-book" / "assessments.jsonl")) == 7 * 60

@@ -1,0 +1,170 @@
+"""``trustassay demo``: the bundled answers; with ``--all`` those of a real model, by every method.
+
+``data/recorded`` holds 60 questions of this project with what two small models replied, to all that
+the methods ask of them: ``answers.jsonl`` from what the model knows, ``cited.jsonl`` from passages,
+``replies.jsonl.gz``. It is made by ``python -m benchmarks.recording``; a prompt that changes
+afterwards has no recorded reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.common import Entailer, Json
+from trustassay.cli.options import flag, with_options
+from trustassay.cli.results import show
+from trustassay.errors import UsageError
+from trustassay.show.terminal import say
+
+if TYPE_CHECKING:
+    from trustassay.runs.finished import Run
+
+FOLDER = Path(str(files("trustassay") / "data" / "recorded"))
+PROMPT = FOLDER / "question.jinja"
+"""How the model was asked for its answers."""
+REPLIES = FOLDER / "replies.jsonl.gz"
+MODEL = "Qwen2.5-Coder-1.5B-Instruct"
+"""Who answered, and was asked again and as judge."""
+OTHER = "Qwen2.5-Coder-0.5B-Instruct"
+"""Whose answers are the references of ``fewl``."""
+LONGEST = 48
+"""Tokens of an answer."""
+_CHOICES = "sources=given,checks=5,stop=no"
+_NUDGED = f"perturbations=5,prompt={PROMPT},max_tokens={LONGEST},original=response"
+
+
+class Part(NamedTuple):
+    """A file of answers, and what they are scored by."""
+
+    file: str
+    metrics: Sequence[str]
+    roles: Sequence[str] = ()
+
+
+PARTS: Mapping[str, Part] = {
+    "closed-book": Part(
+        "answers.jsonl",
+        [
+            f"consistency:{_CHOICES}",
+            "factcheck",
+            f"trustscore:{_CHOICES}",
+            f"harmonicity:{_NUDGED}",
+            f"semantic_harmonicity:{_NUDGED}",
+            "fewl:weights=uniform",
+            "judge",
+        ],
+        ["model", "judge"],
+    ),
+    "cited": Part("cited.jsonl", ["grounding"]),
+}
+
+
+def score_recorded(out: Path, entailer: str) -> list[Run]:
+    """Score both files, each into a folder in ``out``; nothing is asked of a model.
+
+    Raises:
+        As :func:`~trustassay.api.score`.
+    """
+    from trustassay import api
+    from trustassay.backends.replay import ReplayChat
+
+    recorded = ReplayChat(str(REPLIES), MODEL)
+    recorded.name = f"{MODEL}, recorded"
+    runs = []
+    for name, part in PARTS.items():
+        runs.append(
+            api.score(
+                FOLDER / part.file,
+                metrics=part.metrics,
+                entailer=entailer,
+                out=out / name,
+                cache=None,
+                progress=True,
+                backends=dict.fromkeys(part.roles, recorded),
+            )
+        )
+    return runs
+
+
+EXAMPLE_FILES = {
+    "questions.jsonl": "60 questions with passages and gold answers",
+    "answers.jsonl": "the answers of a model, with labels and the answers of three others",
+    "ratings.csv": "levels from 1 to 5 by two raters",
+    "models.py": "models that need no key: python:models:small, large, judge",
+    "replies.jsonl": "what these models reply",
+}
+"""What ``demo --files`` writes."""
+
+
+def _write_examples(folder: Path) -> None:
+    """Write the example files; UsageError: one of them is already there, and differs."""
+    texts = {
+        name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
+        for name in EXAMPLE_FILES
+    }
+    for name, text in texts.items():
+        path = folder / name
+        if path.exists() and path.read_text(encoding="utf-8", errors="replace") != text:
+            raise UsageError(f"{path} already exists and is another file: choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        typer.echo(f"{folder / name}: {EXAMPLE_FILES[name]}")
+    typer.echo("All replies, labels and ratings are scripted: no model and no person gave them.")
+
+
+@with_options
+def demo(
+    *,
+    out: Path | None = flag("The run's folder. Default: one in trustassay-runs."),
+    entailer: Entailer,
+    as_json: Json,
+    open_report: common.OpenReport,
+    example_files: Path | None = flag(
+        "Score nothing; write example files into this folder: 60 questions, answers, ratings and "
+        "scripted models.",
+        name="--files",
+        metavar="DIR",
+    ),
+    every: bool = flag(
+        "Score 60 recorded answers of a real model, by every method that asks a model too.",
+        name="--all",
+    ),
+) -> None:
+    """Score the bundled example: 32 cited answers, good ones and bad ones.
+
+    \b
+    trustassay demo --open
+    trustassay demo --all --open
+    trustassay demo --files .
+    """
+    if example_files is not None:
+        _write_examples(example_files)
+        return
+    from trustassay import api
+    from trustassay.runs.intake import default_folder
+
+    if every:
+        say(f"scoring 60 answers of {MODEL} from its recorded replies; references: {OTHER}")
+        say("the replies are text of models under Apache-2.0; right or wrong was read by eye")
+        folder = out or default_folder(FOLDER, metrics=["all"], entailer=entailer)
+        runs = score_recorded(folder, entailer)
+        for run in runs:
+            if open_report:
+                typer.launch(str(run.path / "report.html"))
+            show(run, as_json=as_json)
+        say(f"how well they agree with it: trustassay study {runs[0].path} --label label")
+        return
+    with as_file(files("trustassay.data") / "demo.jsonl") as source:
+        say(f"scoring the bundled answers with the entailer {entailer}")
+        folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
+        run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)
+    if open_report:
+        typer.launch(str(run.path / "report.html"))
+    show(run, as_json=as_json)
