@@ -50,7 +50,9 @@ def test_a_changed_prompt_has_no_reply(tmp_path: Path, monkeypatch: pytest.Monke
     changed.write_text("Tell me: {{ question }}", "utf-8")
     part = demo.PARTS["closed-book"]
     metrics = [f"semantic_harmonicity:perturbations=1,prompt={changed},original=response"]
-    monkeypatch.setattr(demo, "PARTS", {"closed-book": part._replace(metrics=metrics)})
+    monkeypatch.setattr(
+        demo, "PARTS", {"closed-book": part._replace(metrics=metrics, roles=["model"])}
+    )
     (run,) = demo.score_recorded(tmp_path / "out", "lexical")
     assert all("no reply to" in (one.error or "") for one in run.assessments)
 
@@ -61,5 +63,6 @@ def test_the_command_shows_every_method(cli: Cli, tmp_path: Path) -> None:
     for title in ("TrustScore", "FEWL", "Harmonic robustness", "Truthfulness", "Trust-Eval"):
         assert title in said.out + said.err
     assert "Apache-2.0" in said.err
+    assert "trustassay study x/closed-book --label label" in said.err
     assert len(lines(tmp_path / "x" / "closed-book" / "assessments.jsonl")) == 7 * 60
     assert (tmp_path / "x" / "cited" / "report.html").exists()

@@ -20,7 +20,7 @@ from trustassay.cli.common import Entailer, Json
 from trustassay.cli.options import flag, with_options
 from trustassay.cli.results import show
 from trustassay.errors import UsageError
-from trustassay.show.terminal import say
+from trustassay.show.terminal import complain, say
 
 if TYPE_CHECKING:
     from trustassay.runs.finished import Run
@@ -159,7 +159,8 @@ def demo(
             if open_report:
                 typer.launch(str(run.path / "report.html"))
             show(run, as_json=as_json)
-        say(f"how well they agree with it: trustassay study {runs[0].path} --label label")
+        say("this compares the methods with what is right:")
+        complain(f"  trustassay study {runs[0].path} --label label", fold=False)
         return
     with as_file(files("trustassay.data") / "demo.jsonl") as source:
         say(f"scoring the bundled answers with the entailer {entailer}")
