@@ -23,7 +23,8 @@ def test_the_demo_again_shows_the_same(cli: Cli) -> None:
     again = cli("demo", "--entailer", "lexical", "--out", "x", "--json")
     assert again.out == first.out
     lines = first.err.splitlines()
-    assert [line for line in lines if not line.startswith("first of")] == again.err.splitlines()
+    passing = ("first of", "scoring: ", "writing the report")  # progress, where it is slow
+    assert [line for line in lines if not line.startswith(passing)] == again.err.splitlines()
 
 
 def test_the_demo_has_refusals_and_bad_answers_among_the_good(cli: Cli, tmp_path: Path) -> None:
