@@ -2,12 +2,20 @@
 
     python -m benchmarks.distractors coverage [--sources embedding,pos] [--answers N]
     python -m benchmarks.distractors readers [--sources embedding,pos] [--answers N]
+        [--generator URI] [--reader URI ...]
     python -m benchmarks.distractors ratio [--answers N] [--alone N]
     python -m benchmarks.distractors drawn [--sources embedding,pos] [--answers 40]
+        [--generator URI]
 
 The data are ``trustscore/qa_human_check.json`` of the shared folder (TRUSTASSAY_SHARED, else
 ../shared): 1,000 questions, three systems. A reader sees the answer and three of its distractors,
-in an order without meaning, and picks by one trait alone; ties count as the chance they leave.
+in an order without meaning, and picks by one trait alone; ties count as the chance they leave. A
+chat model as reader sees the four texts without the question, in each of four orders, and says
+which is the real answer. Calls of chat models are stored, so a stopped command goes on.
+
+A generator is a source, ``llm``, which comes first; ``--sources llm`` takes it alone. ``readers``
+puts its table into ``results/distractors.json``, in place of an earlier one of the same sources,
+generator, readers and number of answers.
 """
 
 from __future__ import annotations
@@ -16,6 +24,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,9 +34,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.results import FOLDER, read_result, write_result
 from trustassay.backends import resolve
 from trustassay.backends.embedded import encoder
 from trustassay.backends.word_table import word_table
+from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors, same_kind_answers
@@ -39,6 +50,7 @@ from trustassay.workflows.probe import POOL, loaded
 SYSTEMS = ("flan", "llama", "gpt")
 UNCACHED = CallOptions(cache=None)
 OPTIONS = 4
+NAME = "distractors"
 Floats = NDArray[np.float64]
 
 
@@ -81,10 +93,15 @@ def samples(n: int | None, seed: int = 0) -> list[Sample]:
 
 
 async def found_for(
-    own: Sequence[Sample], sources: str, *, pool: bool = False, together: bool = True
+    own: Sequence[Sample],
+    sources: str,
+    generator: str | None = None,
+    *,
+    pool: bool = False,
+    together: bool = True,
 ) -> list[Answer]:
     """Return the distractors of answers: all under way at once, or one after the other."""
-    backends, names = loaded(sources)
+    backends, names = loaded(sources, None, generator)
     others = samples(POOL, 1) if pool else []
 
     async def one(sample: Sample, models: Models) -> Answer:
@@ -97,7 +114,7 @@ async def found_for(
         return Answer(sample, found)
 
     if together:
-        async with open_calls(backends, UNCACHED) as gatherers:
+        async with open_calls(backends, CallOptions() if generator else UNCACHED) as gatherers:
             models = cast(Models, SampleModels(gatherers))
             return list(await asyncio.gather(*(one(sample, models) for sample in own)))
     answers = []
@@ -183,6 +200,10 @@ def readers() -> dict[str, Callable[[Options], Floats]]:
         found = [[table.kind(word) in likely for word in part.split()] for part in one.parts]
         return np.array([np.mean(row or [False]) for row in found])
 
+    def numbers(one: Options) -> Floats:
+        found = [re.search(r"[0-9]+", part.replace(",", "")) for part in one.parts]
+        return np.array([float(match[0]) if match else 0.0 for match in found])
+
     def common(one: Options) -> Floats:
         sets = [set(words_of(text)) for text in one.texts]
         return np.array([sum(len(a & b) for b in sets if b is not a) for a in sets], dtype=float)
@@ -195,6 +216,11 @@ def readers() -> dict[str, Callable[[Options], Floats]]:
         "fluency: rarest words": lambda one: -frequency(one),
         "fluency: fewest pieces": pieces,
         "fluency: most pieces": lambda one: -pieces(one),
+        "number: largest": numbers,
+        "number: smallest": lambda one: -numbers(one),
+        "number: nearest to the median": lambda one: (
+            -np.abs(numbers(one) - np.median(numbers(one)))
+        ),
         "type: kind that the question asks for": kinds,
         "agreement: most words in common with the others": common,
         "agreement: fewest words in common": lambda one: -common(one),
@@ -222,17 +248,84 @@ def embedded_readers(options: Sequence[Options]) -> dict[str, Floats]:
     }
 
 
+BLIND = """\
+One of these four texts is a real answer to a question that is not shown. The other three were made
+from it to mislead: something in them was replaced. Which one is the real answer?
+
+{options}
+
+Reply with its letter alone.
+"""
+
+
+async def chosen_blindly(options: Sequence[Options], reader: str) -> Floats:
+    """Return scores, shape (n, 4), by a chat model that does not see the question.
+
+    The sum of the log-probabilities of an option over its four places, so that a model that likes
+    a letter has no use of it; of a model that tells none, how often it names the option.
+    """
+    backends = Backends.of(chat={"model": resolve.chat(reader)})
+    async with open_calls(backends, CallOptions()) as gatherers:
+        models = cast(Models, SampleModels(gatherers))
+
+        async def one(texts: Sequence[str], first: int) -> Floats:
+            order = [(first + place) % OPTIONS for place in range(OPTIONS)]
+            shown = [" ".join(texts[i].split()) for i in order]
+            lines = [f"{letter}) {text}" for letter, text in zip("ABCD", shown, strict=True)]
+            prompt = BLIND.format(options="\n".join(lines))
+            choice = await models.choose(prompt, shown, max_tokens=8, may_be_empty=True)
+            scores = np.zeros(OPTIONS)
+            if choice.probabilities:
+                scores[order] = np.log(np.maximum(choice.probabilities, 1e-9))
+            elif choice.index is not None:
+                scores[order[choice.index]] = 1
+            return scores
+
+        asked = [one(each.texts, first) for each in options for first in range(OPTIONS)]
+        found = np.array(await asyncio.gather(*asked))
+    return cast(Floats, found.reshape(len(options), OPTIONS, OPTIONS).sum(1))
+
+
 def read(options: argparse.Namespace) -> None:
     own = samples(options.answers)
-    answers = asyncio.run(found_for(own, options.sources, pool=options.pool))
+    found = found_for(own, options.sources, options.generator, pool=options.pool)
+    answers = asyncio.run(found)
     drawn = drawn_options(answers)
+    made_by = Counter(one.source for answer in answers for one in answer.found)
     print(f"{len(drawn):,} questions of {OPTIONS} options, sources {options.sources}")
+    print("  " + ", ".join(f"{n:,} {source}" for source, n in made_by.most_common()))
     scores = {
         name: np.array([reader(one) for one in drawn]) for name, reader in readers().items()
     } | embedded_readers(drawn)
+    for uri in options.reader:
+        scores[f"chat: {short(uri)}"] = asyncio.run(chosen_blindly(drawn, uri))
+    figures = {}
     for name, rows in scores.items():
         hits = np.array([right(row) for row in rows])
-        print(f"  {name}: {hits.mean():.3f} +- {1.96 * hits.std() / np.sqrt(len(hits)):.3f}")
+        half = 1.96 * hits.std() / np.sqrt(len(hits))
+        figures[name] = [round(float(hits.mean()), 3), round(float(half), 3)]
+        print(f"  {name}: {hits.mean():.3f} +- {half:.3f}")
+    about = {
+        "sources": options.sources + ",pool" * options.pool,
+        "generator": options.generator and short(options.generator),
+        "readers": [short(uri) for uri in options.reader],
+        "answers": len(own),
+    }
+    there = (FOLDER / f"{NAME}.json").exists()
+    others = (
+        [one for one in read_result(NAME) if any(one[key] != about[key] for key in about)]
+        if there
+        else []
+    )
+    row = about | {"questions": len(drawn), "distractors": dict(made_by), "picked": figures}
+    command = "python -m benchmarks.distractors readers, with the options of each table"
+    write_result(NAME, command, "trustscore/qa_human_check.json", [*others, row])
+
+
+def short(uri: str) -> str:
+    """Return a URI without the folder of a model's file and without options."""
+    scheme, _, rest = uri.partition("?")[0].partition(":")
+    return f"{scheme}:{Path(rest).name}"
 
 
 class Seconds(NamedTuple):
@@ -265,7 +358,8 @@ def ratio(options: argparse.Namespace) -> None:
 
 def drawn(options: argparse.Namespace) -> None:
     own = samples(options.answers or 40, 5)
-    for sample, found in asyncio.run(found_for(own, options.sources, pool=options.pool)):
+    answers = found_for(own, options.sources, options.generator, pool=options.pool)
+    for sample, found in asyncio.run(answers):
         rng = generator(0, sample.id, "drawn")
         print(f"\n{sample.id} Q: {sample.question}\n  A: {sample.response}")
         for place in rng.permutation(len(found))[:1]:
@@ -274,10 +368,14 @@ def drawn(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = {"coverage": coverage, "readers": read, "ratio": ratio, "drawn": drawn}
     parser.add_argument("command", choices=commands)
     parser.add_argument("--sources", default="embedding,pos")
+    parser.add_argument("--generator", help="a chat model that writes wrong answers")
+    parser.add_argument("--reader", action="append", default=[], help="a chat model that reads")
     parser.add_argument("--pool", action="store_true")
     parser.add_argument("--answers", type=int)
     parser.add_argument("--alone", type=int, default=300)

@@ -106,7 +106,7 @@ class Need:
     optional: the metric also works without it. default: the backend loaded if none is given, in
     place of the capability's own default. field: a field of the samples, counted by
     :class:`Inventory`, that serves an optional need in place of a backend; a run that has neither
-    is refused.
+    is refused. beside: only in a run that has a backend of this option name, as ``generator``.
     """
 
     capability: str
@@ -115,6 +115,7 @@ class Need:
     optional: bool = False
     default: str | None = None
     field: Literal["documents"] | None = None
+    beside: str = ""
 
 
 class Pool(Protocol):

@@ -78,7 +78,7 @@ class AssertTrust:
         """Return the backends that a metric uses; local ones loaded, once each."""
         from trustassay.runs.needs import demands_of
 
-        demands = demands_of([metric])
+        demands = demands_of([metric], self._backends)
         words = {one.word for one in demands}
         found = {word: one for word, one in self._backends.items() if word in words}
         for demand in demands:

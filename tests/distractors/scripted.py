@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trustassay.capabilities import Entity, Reply
+from trustassay.capabilities import Entailment, Entity, Reply
 from trustassay.errors import BackendError
 
 
@@ -17,8 +17,11 @@ class Scripted:
         substitutes: Mapping[str, Mapping[str, Sequence[str]]],
         linked: Sequence[Entity] | None = None,
         reply: str | None = None,
+        entails: Callable[[str, str], bool] | None = None,
     ) -> None:
         self._substitutes, self._linked, self._reply = substitutes, linked, reply
+        self._entails = entails
+        self.judged: list[tuple[str, str]] = []
         self.asked: list[tuple[str, str, str, tuple[str, ...]]] = []
         self.prompts: list[str] = []
 
@@ -27,6 +30,7 @@ class Scripted:
             "distractors": tuple(self._substitutes),
             "linker": () if self._linked is None else ("",),
             "generator": () if self._reply is None else ("",),
+            "entailer": () if self._entails is None else ("",),
         }
         return there[role]
 
@@ -40,12 +44,18 @@ class Scripted:
         key = "+".join(types) if source == "dbpedia" else words
         return tuple(own.get(key, own.get("*", ())))[:k]
 
+    async def entail(self, premise: str, hypothesis: str) -> Entailment:
+        assert self._entails
+        self.judged.append((premise, hypothesis))
+        entailed = self._entails(premise, hypothesis)
+        return Entailment(0.5, 0.3, 0.2) if entailed else Entailment(0.49, 0.51, 0.0)
+
     async def link(self, text: str) -> tuple[Entity, ...]:
         return tuple(self._linked or ())
 
     async def chat(self, text: str, /, **parameters: Any) -> Reply:
         self.prompts.append(text)
-        assert parameters["role"] == "generator" and parameters["prompt"] == "distractors/1"
+        assert parameters["role"] == "generator" and parameters["prompt"] == "distractors/2"
         return Reply(self._reply or "")
 
 

@@ -1,5 +1,4 @@
 import asyncio
-import time
 from typing import Any, cast
 
 import pytest
@@ -174,35 +173,3 @@ def test_a_source_that_fails_fails_the_answer() -> None:
 def test_strange_answers(answer: str) -> None:
     found = find(Scripted({"embedding": {"*": ["Rome", "Oslo"]}}), answer=answer)
     assert all(one.text != answer for one in found)
-
-
-def test_a_chat_model_is_asked_once_and_read_strictly() -> None:
-    reply = (
-        "Sure, here they are:\n1. Emily wrote it.\n2) Jane wrote it.\n3. Anne sang it.\n"
-        '4. "Kafka wrote it"\n- Jane painted it.\nAnd Proust wrote it.'
-    )
-    models = Scripted({}, reply=reply)
-    found = find(models, sources=["llm"])
-    assert [(one.source, one.level, one.text) for one in found] == [
-        ("llm", 1, "Emily wrote it."),
-        ("llm", 1, "Kafka wrote it."),
-        ("llm", 4, "Jane painted it."),
-    ]
-    assert QUESTION in models.prompts[0] and ANSWER in models.prompts[0]
-    assert len(set(models.prompts)) == 1  # the store asks it once
-
-
-def test_a_reply_of_white_space_is_read_in_no_time() -> None:
-    began = time.process_time()
-    assert (
-        find(Scripted({}, reply="1. x" + " " * 30_000 + "x" + "\n" * 30_000 + "x"), sources=["llm"])
-        == []
-    )
-    assert time.process_time() - began < 1
-
-
-@pytest.mark.parametrize(
-    "reply", ["", "no", "1.", "1. \n2. ", "1. Jane wrote it." * 3, "\x00\n1. x"]
-)
-def test_no_reply_of_a_chat_model_breaks_the_search(reply: str) -> None:
-    assert find(Scripted({}, reply=reply), sources=["llm"]) == []

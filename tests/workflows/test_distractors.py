@@ -129,6 +129,22 @@ def test_what_is_named_is_loaded() -> None:
     assert backends.names() == {"distractors": {"mine": "listed/1"}}
 
 
+def test_a_generator_is_a_source_and_is_counted(tmp_path: Path) -> None:
+    def write(prompt: str) -> str:
+        return "1. Emily\n2. 1990" if "Jane" in prompt else "no"
+
+    mine = "mine=python:tests.workflows.test_distractors:LISTED"
+    backends, names = loaded(mine, generator=write)
+    assert names == ("llm", "mine")
+    assert backends.named("entailer") == ("",)
+    options = DistractorOptions(sources=names)
+    source = jsonl(tmp_path / "in.jsonl", RECORDS[:1])
+    done = find_in_file(source, tmp_path / "out.jsonl", backends, options)
+    assert done.counts == {"assessable": 1, "distractors": 4, "llm": 1, "mine": 3}
+    (row,) = read(tmp_path / "out.jsonl")
+    assert [one["source"] for one in row["distractors"]] == ["llm", "mine", "mine", "mine"]
+
+
 LISTED = Listed()
 
 

@@ -154,6 +154,8 @@ def distractors(  # noqa: PLR0913 - one argument an option
         f"{amount(done.counts['distractors'], 'distractor')} of "
         f"{amount(done.written, 'answer')}" + f" in {out}" * bool(out)
     )
+    if by := [f"{n:,} {key}" for key, n in done.counts.items() if key not in finding.COUNTED]:
+        say(one_line(f"by source: {', '.join(by)}"))
     if few := done.written - done.counts["assessable"]:
         say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
     common.end_if_failed(done.failed)

@@ -3,7 +3,8 @@
 The priority-based substitution of Zheng et al. 2024 (section 2.1, Algorithm 1), with lower levels
 topping up higher ones, as the prose has it; duplicates are dropped in the order of rank. A
 substitute is put into the answer so that case and article agree. The source ``llm`` is a chat
-model, whose wrong answers are read back as one replaced part of the answer.
+model, which comes first: its wrong answers are read back as one replaced part of the answer, or
+as another short answer, and are checked by the run's entailer.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 from trustassay.capabilities import Entity, Models
-from trustassay.distractors.slots import entity_words, fitting, slots_of, type_sets
+from trustassay.distractors.slots import (
+    entity_words,
+    fitting,
+    kinds_of,
+    slots_of,
+    type_sets,
+    whole_answer,
+)
 from trustassay.distractors.tokens import (
     Distractor,
     Slot,
@@ -25,6 +33,7 @@ from trustassay.distractors.tokens import (
     normalised,
     number_neighbours,
     says_the_same,
+    words_of,
 )
 from trustassay.errors import BackendError, UsageError
 from trustassay.event_loop import all_of
@@ -34,49 +43,94 @@ from trustassay.texts import SHORT_ANSWER, TextWork
 
 TOKENS_EACH = 60
 """Tokens that an answer may take, beside four times its words."""
+FEW = 10
+"""Wrong answers that the generator is asked for; other sources fill up to as many."""
+ENTAILS = 0.5
+DRAWN = ("date", "number")
+"""Kinds of words whose substitutes are drawn near them."""
+MOST_LINES = 100
+_AROUND = "\"“”'‘’*_` "
 _NUMBERED = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
 
 
 async def asked(
-    question: str, answer: str, group: Sequence[Slot], models: Models, n: int
-) -> list[tuple[Slot, str]]:
-    """Ask the generator for n wrong answers, and return those that change only slots of the group.
+    question: str, answer: str, groups: Sequence[Sequence[Slot]], models: Models, n: int
+) -> Found:
+    """Ask the generator for n wrong answers, and return what it puts into which slot.
 
-    The same request for every group, so that it is asked once.
+    It is not asked where the part that tells most is a date or a number: models write 1913, 1914,
+    1915 beside 1912, so that the least is right.
     """
     prompt = shipped(__package__, "distractors")
+    part = whole_answer(answer, groups) or groups[0][0]
+    if part.kind in DRAWN:
+        return []
     reply = await models.chat(
-        prompt.filled(question=question, answer=answer, n=n),
+        prompt.filled(question=question, answer=answer, part=part.text, n=n),
         role="generator",
         max_tokens=n * (TOKENS_EACH + 4 * len(answer.split())),
         prompt=prompt.name,
     )
-    return read(reply.text, answer, group)
+    return await TextWork(long=len(answer) > SHORT_ANSWER)(read, reply.text, answer, groups)
 
 
-def read(text: str, answer: str, group: Sequence[Slot]) -> list[tuple[Slot, str]]:
-    """Return what each line of a reply puts into which slot; other lines are passed over."""
-    found = []
+def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> Found:
+    """Return what each line of a reply puts into which slot, those that tell most first.
+
+    A line is the answer with one slot replaced, or it replaces the slot that tells most, or a whole
+    short answer; each time by words of the same kind. Other lines are passed over.
+    """
+    whole = whole_answer(answer, groups)
+    best = (one for group in groups for one in group if one.level < 3 or group is groups[0])
+    slots = [] if whole else [one for one in best if one.kind not in DRAWN]
+    first = whole or groups[0][0]
+    found: Found = []
     for written in text.split("\n"):
-        if not (match := _NUMBERED.fullmatch(written.strip())):
-            continue
-        line = match[1].strip().strip('"“” ')
-        for slot in group:
-            if replacement := _between(line, answer[: slot.start], answer[slot.end :]):
-                found.append((slot, replacement))
-                break
-    return found
+        if len(found) < MOST_LINES and (match := _NUMBERED.fullmatch(written.strip())):
+            line = match[1].strip().strip(_AROUND).rstrip(".")
+            parts = [(one, _between(line, answer[: one.start], answer[one.end :])) for one in slots]
+            fit = (one for one in [*parts, (first, line)] if _same_kind(answer, *one))
+            found += islice(fit, 1)
+    return sorted(found, key=lambda one: one[0].level)
 
 
 def _between(line: str, before: str, after: str) -> str:
     """Return what a line has between two parts of an answer; empty where it has others.
 
-    A full stop that one of both lacks is no difference.
+    A full stop that one of both lacks is no difference, nor is ``an`` in place of ``a``.
     """
-    line, after = line.rstrip("."), after.rstrip(".")
+    after = after.rstrip(".")
+    if not line.startswith(before) and (article := _ARTICLE.search(before)):
+        other = article[1][0] if article[1][1:] else f"{article[1]}n"
+        before = before[: article.start()] + other + article[2]
     if not (line.startswith(before) and line.endswith(after)):
         return ""
     return line[len(before) : len(line) - len(after)].strip()
+
+
+def _same_kind(answer: str, slot: Slot, replacement: str) -> bool:
+    """Whether words are of the kind of those that they replace, and about as many."""
+    replacement = replacement.lower() if slot.text.islower() else replacement
+    words, own = len(words_of(slot.text)), len(words_of(replacement))
+    if not replacement or abs(own - words) > max(1, words // 2):
+        return False
+    text = answer[: slot.start] + replacement + answer[slot.end :]
+    kinds = kinds_of(text, slot.start, slot.start + len(replacement))
+    return kinds == kinds_of(answer, slot.start, slot.end)
+
+
+async def _says_the_same(question: str, text: str, others: Sequence[str], models: Models) -> bool:
+    """Whether a text and one of others entail each other, each behind the question.
+
+    Never where the run has no entailer.
+    """
+    if not models.names("entailer"):
+        return False
+    own, *asked_of = (f"{question} {one}".strip() for one in (text, *others))
+    there = await all_of(models.entail(own, one) for one in asked_of)
+    left = [one for one, e in zip(asked_of, there, strict=True) if e.entailment >= ENTAILS]
+    back = await all_of(models.entail(one, own) for one in left)
+    return any(e.entailment >= ENTAILS for e in back)
 
 
 _NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")
@@ -149,9 +203,11 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
 ) -> list[Distractor]:
     """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
 
-    Within a level dates and numbers come first, then the sources other than ``embedding`` and
+    Those of the chat model ``llm`` come first; with it, others only fill up to ten. Of the others,
+    within a level dates and numbers come first, then the sources other than ``embedding`` and
     ``pos`` in the order in which they are given, then ``pool``, then those two in that order. None
-    equals the answer or an alias after normalisation. A lower level is asked only where the higher
+    equals the answer or an alias after normalisation; one of ``llm`` is dropped, too, if it and the
+    answer, an alias or another one entail each other. A lower level is asked only where the higher
     ones gave too few.
 
     Args:
@@ -169,16 +225,25 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
         raise UsageError(f"limit: expected 1 or more, got {limit}")
     _check(models, sources)
     linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
+    limit = min(limit, FEW) if LLM in sources else limit
     chosen = _Chosen(answer, aliases, limit)
     search = _Search(question, answer, models, pool, limit, seed)
     lowest = [one for one in sources if one in SOURCES]
-    higher = [one for one in sources if one not in SOURCES] + ["pool"] * bool(pool)
+    higher = [one for one in sources if one not in (*SOURCES, LLM)] + ["pool"] * bool(pool)
     groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, linked)
+    if LLM in sources and groups:
+        for one in await asked(question, answer, groups, models, limit):
+            right = [answer, *aliases, *(other.text for other in chosen.found)]
+            if chosen.take(LLM, [one]) and await _says_the_same(
+                question, chosen.found[-1].text, right, models
+            ):
+                chosen.found.pop()
+        if chosen.enough:
+            return chosen.found
     for group in groups:
-        for source in ("date", "number", *higher, *lowest):
-            size = len(group) if source == LLM else BLOCK  # a chat model is asked for all at once
-            for start in range(0, len(group), size):
-                block = group[start : start + size]
+        for source in (*DRAWN, *higher, *lowest):
+            for start in range(0, len(group), BLOCK):
+                block = group[start : start + BLOCK]
                 chosen.take(source, await search.candidates(source, block))
                 if chosen.enough:
                     return chosen.found
@@ -212,10 +277,7 @@ class _Search:
 
     async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
         """Return what a source has for the slots of a group, slot after slot."""
-        if source == LLM:
-            n = min(self.limit, 10)
-            return await asked(self.question, self.answer, group, self.models, n)
-        if source in ("date", "number", "pool"):
+        if source in (*DRAWN, "pool"):
             return [(slot, one) for slot in group for one in self._own(source, slot)]
         slots = [slot for slot in group if slot.kind in ("entity", "word")]
         look_up = self._by_types if source == DBPEDIA else partial(self._of, source)
@@ -267,12 +329,14 @@ class _Chosen:
         """Whether there are as many as are wanted."""
         return len(self.found) >= self._limit
 
-    def take(self, source: str, candidates: Found) -> None:
-        """Take from the candidates of a source until there are enough."""
+    def take(self, source: str, candidates: Found) -> bool:
+        """Take from the candidates of a source until there are enough; whether any was taken."""
+        before = len(self.found)
         for slot, replacement in candidates:
             if self.enough:
-                return
+                break
             self._try(source, slot, agreeing(slot, replacement))
+        return len(self.found) > before
 
     def _try(self, source: str, slot: Slot, replacement: str) -> None:
         own, others = normalised(replacement), normalised(slot.text)

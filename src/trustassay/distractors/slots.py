@@ -16,6 +16,7 @@ from itertools import accumulate, combinations, islice
 
 from trustassay.capabilities import Entity
 from trustassay.distractors.tokens import (
+    FUNCTION_TAGS,
     SHORT,
     Slot,
     Token,
@@ -106,6 +107,50 @@ def entity_words(slot: Slot) -> list[Slot]:
         )
         for one in parts
     ]
+
+
+SHORT_WORDS = 5
+"""A whole answer of so many words, without a verb that makes it a sentence, is one slot, too."""
+_FINITE = ("VBZ", "VBP", "VBD", "MD")
+
+
+def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
+    """Return a short answer as one slot; ``None`` for a long one, a sentence, or one of no words.
+
+    ``groups`` are its slots.
+    """
+    words = [one for one in tagged(answer) if one.word]
+    if not groups or len(words) > SHORT_WORDS or any(one.tag in _FINITE for one in words):
+        return None
+    text = answer.strip().rstrip(".")
+    start = answer.index(text)
+    return replace(groups[0][0], text=text, start=start, end=start + len(text))
+
+
+def kinds_of(text: str, start: int, end: int) -> frozenset[str]:
+    """Return the kinds of the words ``text[start:end]``: dates, numbers, names, nouns, finite
+    verbs, and words that hold a sentence together, but for ``the``.
+
+    Others count where there is none of the first four.
+    """
+    groups = slots_of("", text)
+    found = [o for group in groups for o in group if o.start < end and start < o.end]
+    most = max(2, min((one.level for one in found), default=4))
+    return frozenset(
+        _kind(one)
+        for one in found
+        if one.text.lower() != "the"
+        and (one.level <= most or one.tag in (*FUNCTION_TAGS, *_FINITE))
+    )
+
+
+def _kind(slot: Slot) -> str:
+    if slot.kind in ("date", "number"):
+        return slot.kind
+    if slot.kind == "entity" or slot.tag == "JJ":
+        named = "NN" if slot.kind == "entity" else "JJ"
+        return named if slot.text.islower() else "name"
+    return slot.tag if slot.tag.startswith("NN") else slot.tag[:2]
 
 
 def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:

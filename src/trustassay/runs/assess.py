@@ -92,7 +92,7 @@ PASSAGE_READ = 200
 def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
     """Return the assessment of an answer that a model of a metric does not read; else ``None``."""
     for need in metric.needs():
-        words = None if need.role else unread_by(need.capability, sample, models)
+        words = None if need.role or need.beside else unread_by(need.capability, sample, models)
         if words:
             reason, parts = f"not assessable: {words}", {OTHER_LANGUAGE: 1.0}
             return Assessment(sample.id, metric.name, None, reason=reason, parts=parts)

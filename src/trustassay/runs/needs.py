@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -89,12 +89,17 @@ class Demand:
         return f"{words} ({backend_words()[self.word]})"
 
 
-def demands_of(metrics: Iterable[Metric]) -> list[Demand]:
-    """Return what metrics need; raises :class:`UnknownNameError` for what does not exist."""
+def demands_of(metrics: Iterable[Metric], given: Container[str] = ()) -> list[Demand]:
+    """Return what metrics need in a run with the backends ``given``, by their option names.
+
+    Raises :class:`UnknownNameError` for what does not exist.
+    """
     kinds = capabilities()
     demands = []
     for metric in metrics:
         for need in metric.needs():
+            if need.beside and need.beside not in given:
+                continue
             if need.capability not in {*kinds, "choose"}:
                 message = did_you_mean("capability", need.capability, [*kinds, "choose"])
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
@@ -149,7 +154,7 @@ async def settle(
     for word in given:
         if word not in options:
             raise UnknownNameError(did_you_mean("backend", word, options))
-    demands = demands_of(metrics)
+    demands = demands_of(metrics, given)
     _check_defaults(demands, given)
     wanted: dict[Place, Any] = {}
     used = {MODEL}
@@ -231,9 +236,9 @@ class Unloaded:
     name: str
 
 
-def asked_words(metrics: Iterable[Metric]) -> set[str]:
-    """Return the option names of the backends that metrics need."""
-    return {one.word for one in demands_of(metrics)}
+def asked_words(metrics: Iterable[Metric], given: Container[str] = ()) -> set[str]:
+    """Return the option names of the backends that metrics need beside those ``given``."""
+    return {one.word for one in demands_of(metrics, given)}
 
 
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
@@ -334,7 +339,7 @@ def recorded_backends(
     Raises:
         UnknownNameError, BackendError: an entailer cannot be loaded, and nothing of it is stored.
     """
-    wanted = {MODEL, *asked_words(metrics)} - set(given)
+    wanted = {MODEL, *asked_words(metrics, {*backends, *given})} - set(given)
     found: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
@@ -16,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends import resolve
+from trustassay.backends import DEFAULT_ENTAILER, resolve
 from trustassay.calls.backends import MODEL, Backends, Place
 from trustassay.calls.client import CallOptions, SampleModels, open_calls, shared_file
 from trustassay.calls.kinds import capability
@@ -292,6 +293,7 @@ async def _embedded(
 
 POOL = 300
 """Other answers that are looked through for those of the same kind."""
+COUNTED = ("assessable", "distractors")
 ENOUGH = 3
 """Distractors that a question with options needs; with fewer an answer is not assessable."""
 
@@ -315,16 +317,19 @@ def loaded(
 ) -> tuple[Backends, tuple[str, ...]]:
     """Return the backends that sources name, and the names of the sources in their order.
 
-    ``sources`` is ``embedding,pos,dbpedia:URL``, a list or a mapping; ``llm`` among them is the
-    chat model ``generator``.
+    ``sources`` is ``embedding,pos,dbpedia:URL``, a list or a mapping. The chat model ``generator``
+    is the source ``llm``, which is checked by the embedded entailer, and need not be among them.
     """
     found = capability("substitutes")
     assert found.choices is not None
     named = dict(found.choices(sources))
+    if generator is not None and LLM not in named:
+        named = {LLM: LLM} | named
     backends = Backends.of(
         substitutes={name: found.load(one) for name, one in named.items() if name != LLM},
         link=None if linker is None else capability("link").load(linker),
         chat={} if generator is None else {"generator": capability("chat").load(generator)},
+        entail=None if generator is None else capability("entail").load(DEFAULT_ENTAILER),
     )
     return backends, tuple(named)
 
@@ -337,7 +342,8 @@ def find_in_file(
 ) -> Done:
     """Write the distractors of every answer of ``source`` to ``out``, whole or not at all.
 
-    Counted are the ``distractors``, and the ``assessable`` answers, which have three or more.
+    Counted are the ``distractors``, and the ``assessable`` answers, which have three or more; with
+    ``llm`` also the distractors of each source.
     JSON Lines: id, question, response, model where it is known, and the distractors in the order of
     their rank. An answer whose sources failed is left out. The same call goes on after an
     interruption. Raises as :func:`~trustassay.workflows.resumable.write_each`.
@@ -370,6 +376,8 @@ def find_in_file(
                 "distractors": [asdict(one) for one in found],
             }
             counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
+            if LLM in options.sources:
+                counts |= Counter(one.source for one in found)
             return record, counts
 
         return work

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from tests.metrics.consistency.helpers import Scripted, read
@@ -125,10 +127,63 @@ def test_the_generator_is_asked_where_it_is_named() -> None:
     run = score(ROWS[2:], metrics=metric, model=Keeper(), generator=generator)
     (found,) = run.assessments
     assert (found.error, found.score, found.parts["candidates"]) == (None, 1.0, 5)
+    assert found.parts["written"] == 1.0
+    assert found.reason.endswith("; distractors: 5 llm")
     with pytest.raises(ValueError, match="needs a model that makes wrong and corrected answers"):
         score(ROWS[2:], metrics=metric, model=Keeper())
     with pytest.raises(ValueError, match="--distractors is given, but consistency does not use it"):
         plan(ROWS[2:], metrics=metric, model=Keeper(), generator=generator, distractors="pos")
+
+
+class Writer(Keeper):
+    """A generator whose wrong answers are two others, and the answer in other words."""
+
+    name = "writer"
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        self.requests.append(request)
+        lines = ("The moose is the tallest animal", "The camelopard is the tallest animal", "Zebra")
+        return Reply("\n".join(f"{n}. {line}" for n, line in enumerate(lines, 1)))
+
+
+class Knows:
+    """An entailer that knows another word for the giraffe."""
+
+    name = "knows"
+
+    def scores(self, pairs: Any) -> Any:
+        same = [{"camelopard" in text or "giraffe" in text for text in pair} for pair in pairs]
+        return np.array([[0.9, 0.1, 0.0] if one == {True} else [0.1, 0.9, 0.0] for one in same])
+
+
+def test_a_generator_comes_first_where_no_source_is_named(tmp_path: Path) -> None:
+    writer, out = Writer(), tmp_path / "run"
+    backends: Any = {"model": Keeper(), "generator": writer, "entailer": Knows()}
+    run = score(ROWS[2:], metrics="consistency", out=out, **backends)
+    (found,) = run.assessments
+    counts = Counter(option["source"] for option in offered(found))
+    texts = {option["text"] for option in offered(found) if option["source"] == "llm"}
+    assert texts == {"The moose is the tallest animal.", "The zebra is the tallest animal."}
+    assert (found.parts["candidates"], found.parts["written"]) == (10, 0.2)
+    assert set(counts) == {"llm", "embedding"} and counts.total() == 30
+    assert found.reason.endswith("; distractors: 8 embedding, 2 llm")
+    assert run.summary["consistency"]["written"] == 0.2
+    assert "written by a generator" in (out / "report.html").read_text(encoding="utf-8")
+    named = score(ROWS[2:], metrics=Consistency(sources="embedding"), model=Keeper())
+    assert named.assessments[0].parts["candidates"] == 40
+    assert "written" not in named.assessments[0].parts
+    asked = len(writer.requests)
+    again = rescore(out, metrics="consistency:checks=3", out=tmp_path / "again", **backends)
+    assert again.assessments[0].parts["written"] == 0.2
+    assert len(writer.requests) == asked == 1
+    with pytest.raises(ValueError, match="--entailer is given, but consistency does not use it"):
+        plan(ROWS[2:], metrics="consistency", model=Keeper(), entailer=Knows())
+
+
+def test_the_entailer_of_a_generator_is_the_embedded_one() -> None:
+    run = score(ROWS[2:], metrics="consistency", model=Keeper(), generator=Writer())
+    assert run.assessments[0].parts["written"] >= 0.2
+    assert run.outcome.counts["entailment"].computed
 
 
 def test_an_unknown_source_is_named() -> None:

@@ -8,7 +8,6 @@ import pytest
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
 from trustassay.metrics.consistency.maths import Check, bounds, counts, trust_bc
-from trustassay.metrics.consistency.metric import FIGURES
 from trustassay.statistics.intervals import mean_interval
 
 METRIC = Consistency()
@@ -35,7 +34,8 @@ def test_answers_and_choices_are_counted_apart() -> None:
             Assessment.failed("dead", METRIC.name, "the line is dead"),
         ]
     )
-    assert list(found.values) == list(FIGURES)
+    assert list(found.values) == list(METRIC.figures)
+    assert "written" not in found.values  # no generator
     assert (found.n, found.failed) == (6, 1)
     values = {name: value for name, value in found.values.items() if "_" not in name[-2:]}
     assert values == pytest.approx(

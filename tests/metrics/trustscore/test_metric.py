@@ -194,7 +194,7 @@ def test_it_needs_what_its_parts_need() -> None:
     needs = [(n.asked.name, n.role) for n in demands_of([TrustScore(fact_by="model")])]
     assert needs == [
         *(("chat", "judge"), ("search", ""), ("chat", "model")),
-        *(("substitutes", ""), ("link", "")),
+        *(("substitutes", ""), ("link", ""), ("chat", "generator")),
     ]
     assert len(TrustScore().needs()) == len(set(TrustScore().needs()))
     assert TrustScore(sources="pool").pool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
@@ -15,7 +15,7 @@ from trustassay.distractors import Distractor, find_distractors, same_kind_answe
 from trustassay.distractors.tokens import contains, normalised, says_the_same
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
-from trustassay.metric import Context, Metric, Pool, Unread, asked_twice
+from trustassay.metric import Context, Figure, Metric, Pool, Unread, asked_twice
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.evidence import NONE_OF_THEM, Option, Row
 from trustassay.metrics.consistency.maths import LETTERS, Check
@@ -73,6 +73,17 @@ class ConsistencyOptions(Metric):
         """Whether a source that is no backend is among those named."""
         return source in (self.named_sources or ())
 
+    @property
+    def asks_generator(self) -> bool:
+        """Whether a generator writes distractors, if the run has one."""
+        return self.named_sources is None or self.takes("llm")
+
+    def told(self, figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
+        """Return figures, without that of what a generator wrote where none was asked."""
+        if self.asks_generator and "generator" in self.backend_names:
+            return figures
+        return {key: one for key, one in figures.items() if key != "written"}
+
     @cached_property
     def template(self) -> Prompt:
         """The template around the question, the options and the examples."""
@@ -126,7 +137,8 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
     answer = answer_of(sample)
     aliases = _aliases(sample) if options.aliases else []
     found = _given(sample, aliases) if options.takes("given") else []
-    sources = options.named_sources or models.names("distractors")
+    written = ("llm",) if models.names("generator") else ()
+    sources = options.named_sources or (*written, *models.names("distractors"))
     asked = [name for name in sources if name not in ("given", "pool")]
     others: Sequence[str] = ()
     if options.takes("pool"):

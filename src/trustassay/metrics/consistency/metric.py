@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -114,8 +115,9 @@ class Consistency(ConsistencyOptions):
             without it all are made.
         sources: of distractors, with + between them: names of the run's ``--distractors``,
             ``pool`` (answers to other questions), ``llm`` (asked of the generator), or ``given``
-            (the sample's ``wrong_answers``). Without it, the run's. ``given`` comes first, then
-            the others in their order, then ``pool``, ``embedding`` and ``pos`` last.
+            (the sample's ``wrong_answers``). Without it, ``llm`` if there is a generator, and the
+            run's. ``given`` comes first, then ``llm``, then the others in their order, then
+            ``pool``, ``embedding`` and ``pos`` last. Beside ``llm`` others only fill up to ten.
         candidates: distractors to look for. aliases: take no distractor that is another wording
             of the answer by the sample's gold answers; without it those are not read.
         by: the ``letter`` of a reply, as in the paper; the ``likelihood`` of the letters, which
@@ -139,17 +141,21 @@ class Consistency(ConsistencyOptions):
     title: ClassVar[str] = "Behavioural consistency (Trust_BC)"
     part_directions = directions(
         higher="share_consistent",
-        neither="candidates checks_possible short checks consistent none_chosen asked_again "
-        "unparsed lowest highest open offered_a offered_b offered_c offered_d chosen_a chosen_b "
-        "chosen_c chosen_d",
+        neither="candidates written checks_possible short checks consistent none_chosen "
+        "asked_again unparsed lowest highest open offered_a offered_b offered_c offered_d "
+        "chosen_a chosen_b chosen_c chosen_d",
     )
-    figures: ClassVar[Mapping[str, Figure]] = FIGURES
     verdicts: ClassVar[tuple[str, ...]] = ("consistent", "inconsistent")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     line: ClassVar[str] = (
         "the model, offered its own answer among others, does not take it, or this could not "
         "be assessed"
     )
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The figures; one of them tells what a generator wrote, if there is one."""
+        return self.told(FIGURES)
 
     @property
     def pool(self) -> bool:  # type: ignore[override]
@@ -161,8 +167,10 @@ class Consistency(ConsistencyOptions):
         needs = [Need("likelihood" if self.by == "likelihood" else "choose", "model")]
         if self.named_sources is None or set(self.named_sources) - set(ELSEWHERE):
             needs += [Need("substitutes"), Need("link", optional=True)]
-        if self.takes("llm"):
-            needs.append(Need("chat", "generator"))
+        if self.asks_generator:
+            optional = not self.takes("llm")
+            needs.append(Need("chat", "generator", optional=optional))
+            needs.append(Need("entail", beside="generator"))
         return needs
 
     def problems(self, sample: Sample) -> list[Problem]:
@@ -184,7 +192,16 @@ class Consistency(ConsistencyOptions):
         found = await candidates_of(self, context)
         to_make = offers(sample.id, found, self.checks, context.seed)
         done = await check(self, sample, context.models, to_make)
-        return self._assessment(sample, len(found), len(to_make.wanted), done)
+        made = self._assessment(sample, len(found), len(to_make.wanted), done)
+        if not (found and self.asks_generator and context.models.names("generator")):
+            return made
+        sources = Counter(one.source for one in found)
+        words = ", ".join(f"{n} {source}" for source, n in sources.most_common())
+        return replace(
+            made,
+            reason=f"{made.reason}; distractors: {words}",
+            parts={**made.parts, "written": sources["llm"] / len(found)},
+        )
 
     def _assessment(
         self, sample: Sample, candidates: int, possible: int, done: Sequence[Done]
@@ -246,7 +263,7 @@ class Consistency(ConsistencyOptions):
             "a distance is above 0 by chance alone",
             why="no option from A to D was chosen",
         )
-        return Summary.of(found, self.settings(), FIGURES)
+        return Summary.of(found, self.settings(), self.figures)
 
     def _reason(
         self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool

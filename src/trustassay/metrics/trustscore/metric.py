@@ -132,7 +132,7 @@ class TrustScore(ConsistencyOptions):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
-        found = read_figures(__package__)
+        found = self.told(read_figures(__package__))
         if not self.claims:
             return {key: one for key, one in found.items() if key not in _OF_CLAIMS}
         words = {"verdicts": "; of its weakest claim"}

@@ -225,7 +225,7 @@ def _input(column: Column, lower: Sequence[str]) -> Input:
 def _needed(metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]) -> set[str]:
     """Return the names of the backends of a metric; of one that is not installed, all."""
     try:
-        words = asked_words([metric_from_settings(metric, options)]) - {MODEL}
+        words = asked_words([metric_from_settings(metric, options)], backends) - {MODEL}
     except (UnknownNameError, TypeError, ValueError):
         return set(backends)
     return words | {word.replace("_", " ") for word in words}
