@@ -68,7 +68,18 @@ def test_a_model_is_asked_once_and_lines_of_one_replaced_part_are_read() -> None
             ],
         ),
         ("what is it", "a chicken patty", ["a cheese sandwich"], ["Berlin", "chicken nuggets"]),
-        ("what language", "He speaks Spanish", ["He speaks French"], ["He speaks quickly"]),
+        (
+            "what language",
+            "He speaks Spanish",
+            ["He speaks French"],
+            ["He speaks quickly", "speaks Greek well"],
+        ),
+        (
+            "where was it",
+            "It was in Hispaniola, now Haiti",
+            ["It was in Cuba, now Haiti"],
+            ["Haiti"],
+        ),
         ("what was he", "He was a painter", ["He was an actor"], ["He was born in Rome"]),
     ],
 )
@@ -77,6 +88,13 @@ def test_the_kind_is_that_of_the_answer(
 ) -> None:
     assert written(question, answer, *kept) == kept
     assert written(question, answer, *dropped) == []
+
+
+def test_capitals_and_articles_around_the_part_are_no_difference() -> None:
+    assert written(
+        "where was it", "The battle of issus was in Syria.", "The Battle of Issus was in Iraq"
+    ) == ["The battle of issus was in Iraq."]
+    assert written("what was he", "He was a painter", "he was an actor") == ["He was an actor"]
 
 
 def test_words_alone_stand_for_the_part_that_tells_most() -> None:

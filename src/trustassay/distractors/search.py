@@ -41,8 +41,8 @@ from trustassay.prompts import shipped
 from trustassay.statistics.resampling import generator
 from trustassay.texts import SHORT_ANSWER, TextWork
 
-TOKENS_EACH = 60
-"""Tokens that an answer may take, beside four times its words."""
+TOKENS_EACH = 30
+"""Tokens that a wrong answer may take, beside twice the words of the answer."""
 FEW = 10
 """Wrong answers that the generator is asked for; other sources fill up to as many."""
 ENTAILS = 0.5
@@ -68,7 +68,7 @@ async def asked(
     reply = await models.chat(
         prompt.filled(question=question, answer=answer, part=part.text, n=n),
         role="generator",
-        max_tokens=n * (TOKENS_EACH + 4 * len(answer.split())),
+        max_tokens=n * (TOKENS_EACH + 2 * len(answer.split())),
         prompt=prompt.name,
     )
     return await TextWork(long=len(answer) > SHORT_ANSWER)(read, reply.text, answer, groups)
@@ -97,22 +97,28 @@ def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> Found:
 def _between(line: str, before: str, after: str) -> str:
     """Return what a line has between two parts of an answer; empty where it has others.
 
-    A full stop that one of both lacks is no difference, nor is ``an`` in place of ``a``.
+    A full stop that one of both lacks is no difference, nor are capitals, or ``an`` for ``a``.
     """
     after = after.rstrip(".")
-    if not line.startswith(before) and (article := _ARTICLE.search(before)):
+    if not _alike(line[: len(before)], before) and (article := _ARTICLE.search(before)):
         other = article[1][0] if article[1][1:] else f"{article[1]}n"
         before = before[: article.start()] + other + article[2]
-    if not (line.startswith(before) and line.endswith(after)):
+    end = max(len(line) - len(after), 0)
+    if len(before) > end or not _alike(line[: len(before)] + line[end:], before + after):
         return ""
-    return line[len(before) : len(line) - len(after)].strip()
+    return line[len(before) : end].strip()
+
+
+def _alike(text: str, other: str) -> bool:
+    return text.casefold() == other.casefold()
 
 
 def _same_kind(answer: str, slot: Slot, replacement: str) -> bool:
-    """Whether words are of the kind of those that they replace, and about as many."""
+    """Whether words are of the kind of those that they replace, about as many, and new."""
     replacement = replacement.lower() if slot.text.islower() else replacement
     words, own = len(words_of(slot.text)), len(words_of(replacement))
-    if not replacement or abs(own - words) > max(1, words // 2):
+    said = contains(normalised(answer), normalised(replacement))
+    if not replacement or said or abs(own - words) > max(1, words // 2):
         return False
     text = answer[: slot.start] + replacement + answer[slot.end :]
     kinds = kinds_of(text, slot.start, slot.start + len(replacement))
