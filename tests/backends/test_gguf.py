@@ -248,6 +248,17 @@ def test_generated_answers_are_not_asked_for_again(
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
+def test_the_bound_of_waiting_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    with gguf._brief_waiting():
+        assert os.environ["GOMP_SPINCOUNT"] == str(gguf.SPINS)
+    assert "GOMP_SPINCOUNT" not in os.environ
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")  # the user's word
+    with gguf._brief_waiting():
+        assert "GOMP_SPINCOUNT" not in os.environ
+
+
 def test_no_port_is_opened(model: GgufChat) -> None:
     listening = {
         line.split()[9]

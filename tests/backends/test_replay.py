@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -46,6 +47,37 @@ def test_prompts_messages_repeats_and_whole_replies(tmp_path: Path) -> None:
     found = asked(chat, "Who?", system="Be brief.", n=2)
     told = (TokenLogprob("He", -0.5, (("He", -0.5), ("She", -1.0))), TokenLogprob(".", 0.0))
     assert found == Reply("He.", "stop", 3, 2, ("They.",), told)
+
+
+def test_a_packed_file_of_two_models(tmp_path: Path) -> None:
+    records = [
+        {"prompt": "Who?", "reply": "She.", "model": "a"},
+        {"prompt": "Who?", "reply": "He.", "model": "b"},
+    ]
+    data = "\n".join(map(json.dumps, records)).encode()
+    path = tmp_path / "r.jsonl.gz"
+    path.write_bytes(gzip.compress(data))
+    assert asked(ReplayChat(str(path), "b"), "Who?").text == "He."
+    with pytest.raises(BackendError, match="2 different replies, of a and b, to"):
+        asked(ReplayChat(str(path)), "Who?")
+    with pytest.raises(BackendError, match="contains no replies of c"):
+        ReplayChat(str(path), "c")
+    same = {"prompt": "Who?", "reply": "They.", "model": "b"}
+    with pytest.raises(BackendError, match="line 3: reply: differs from the reply to the same"):
+        ReplayChat(written(tmp_path / "same.jsonl", [*records, same]))
+    with pytest.raises(BackendError, match="line 1: model: expected a text, got 3"):
+        ReplayChat(written(tmp_path / "m.jsonl", [{**same, "model": 3}]))
+
+
+@pytest.mark.parametrize("damage", ["cut", "bits", "plain"])
+def test_a_damaged_packed_file_is_named(damage: str, tmp_path: Path) -> None:
+    line = json.dumps({"prompt": "Who?", "reply": "She. " * 99}).encode()
+    data = gzip.compress(line)
+    path = tmp_path / "r.jsonl.gz"
+    bits = data[:20] + bytes(255 - one for one in data[20:30]) + data[30:]
+    path.write_bytes({"cut": data[:-9], "bits": bits, "plain": line}[damage])
+    with pytest.raises(BackendError, match=r"^replay:.*r\.jsonl\.gz: \S"):
+        ReplayChat(str(path))
 
 
 def test_the_name_holds_what_the_file_says(tmp_path: Path) -> None:

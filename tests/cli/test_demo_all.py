@@ -57,6 +57,15 @@ def test_a_changed_prompt_has_no_reply(tmp_path: Path, monkeypatch: pytest.Monke
     assert all("no reply to" in (one.error or "") for one in run.assessments)
 
 
+def test_json_is_one_object_of_both_runs(cli: Cli) -> None:
+    said = cli("demo", "--all", "--entailer", "lexical", "--out", "x", "--json")
+    found = json.loads(said.out)
+    assert list(found) == ["closed-book", "cited"]
+    assert len(found["closed-book"]["metrics"]) == 7
+    none = found["closed-book"]["metrics"]["consistency"]["values"]["none_chosen"]
+    assert f"none of the options in {none:.0f} %" in " ".join(said.err.split())
+
+
 def test_the_command_shows_every_method(cli: Cli, tmp_path: Path) -> None:
     said = cli("demo", "--all", "--entailer", "lexical", "--out", "x")
     assert said.status == 0

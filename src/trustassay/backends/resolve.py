@@ -39,6 +39,10 @@ def entailer(choice: EntailerChoice) -> Entailer:
     :class:`~trustassay.backends.hf_entailer.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``; a
     chat model by its URI, as of :func:`chat`, behind ``chat:`` where the scheme is ``hf:`` or
     ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the backend cannot be loaded.
     """
     found: Entailer = load("entailer", choice)
     return found
@@ -52,6 +56,10 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     ``hf:ID-or-path[?option=value&...]`` with the options of
     :class:`~trustassay.backends.hf_embedders.SentenceTransformerEmbedder`;
     ``python:MODULE:OBJECT``.
+
+    Raises:
+        UnknownNameError: no such scheme or option.
+        BackendError: the backend cannot be loaded.
     """
     found: Embedder | OpenAIEmbedder = load("embedder", choice)
     return found
@@ -90,6 +98,10 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     entailment in both directions; both are
     :class:`~trustassay.capabilities.QuestionSimilarity` and score triples. And
     ``python:MODULE:OBJECT``, also a function of text and reference.
+
+    Raises:
+        UnknownNameError: no such similarity.
+        BackendError: the backend behind it cannot be loaded.
     """
     found: Similarity = load("similarity", choice)
     return found
