@@ -34,14 +34,12 @@ from benchmarks.which_metric.sets import shared
 from trustassay import plan, score, study
 from trustassay.answering import Answering
 from trustassay.calls.client import CallOptions
+from trustassay.cli.demo import LONGEST, PROMPT
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.generate import GenerateOptions, generate
 
 Record = dict[str, Any]
-PROMPT = Path(__file__).with_suffix(".jinja")
-LONGEST = 48
-"""Tokens of an answer."""
 SAMPLES = 5
 WORDS_RIGHT, SAYS_SAME = 2 / 3, 0.6
 """From which score on an answer counts as right, by words of a gold answer and by entailment. Best
