@@ -145,7 +145,11 @@ def results(folder: Path) -> tuple[bytes, str]:
 
 
 def command(*arguments: str | Path) -> list[str]:
-    """Return what runs a command in a process whose imports are done already."""
+    """Return what runs a command in a process whose imports are done already.
+
+    One that is killed by SIGKILL may work on for a moment, until the next such command: where its
+    work is then looked at by other means, take :func:`fresh_command`.
+    """
     return forking.command(*map(str, arguments))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +18,6 @@ import pytest
 
 import trustassay
 from tests.llm_server import LlmServer
-from tests.support import command
 from trustassay.calls import batching, marks
 from trustassay.calls.cache_key import request_key
 from trustassay.calls.marks import Marks
@@ -231,7 +231,7 @@ print(len({reply.text for reply in replies}))
 def started(server: LlmServer, folder: Path, calls: int, mark_s: float) -> subprocess.Popen[str]:
     """Start a process that asks as soon as its standard input is closed."""
     uri = f"openai:test@{server.base_url}?concurrency=40"
-    words = command("-c", ASKS, uri, folder, str(calls), str(mark_s))
+    words = [sys.executable, "-c", ASKS, uri, str(folder), str(calls), str(mark_s)]
     pipe = subprocess.PIPE
     return subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True)
 

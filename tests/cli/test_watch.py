@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.support import ROOT, command
+from tests.support import ROOT, command, fresh_command
 from trustassay.cli.main import app
 
 CALM, WILD = ["It is so."] * 3, ["A cat sat.", "Prices fell by half.", "The moon is far away."]
@@ -159,7 +159,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
 def test_ended_in_the_middle_and_started_again(tmp_path: Path, how: signal.Signals) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     append(path, [record(i) for i in range(5)])
-    words = command("score", path, "--follow", "--out", out)
+    words = fresh_command("score", path, "--follow", "--out", out)
     with subprocess.Popen(
         [*words, "--threshold", "0.3"],
         stderr=subprocess.DEVNULL,

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import command
 from trustassay.capabilities import Passage, Retriever
 from trustassay.errors import BackendError
 from trustassay.retrieval.bm25 import MANIFEST, Bm25, build_index, is_current
@@ -170,7 +170,9 @@ build_index(Path(sys.argv[1]), endless(), "mark")
 
 def test_a_killed_build_leaves_no_index_and_is_built_anew(tmp_path: Path) -> None:
     folder = tmp_path / "i"
-    with subprocess.Popen(command("-c", ENDLESS, folder), stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(folder)], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout
         assert process.stdout.readline() == b"under way\n"
         process.send_signal(signal.SIGKILL)

@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import ROOT, Probe, Recorder, command, lines, record, records, results
+from tests.support import ROOT, Probe, Recorder, lines, record, records, results
 from trustassay import Assay, SampleError, Scorer, ScorerClosedError, score, scorer
 from trustassay.capabilities import ChatRequest, Models, Reply
 from trustassay.errors import BackendError, CallError, RunFolderError, UnknownNameError
@@ -363,10 +364,8 @@ asyncio.run(main())
 
 @pytest.mark.slow
 def test_killed_and_opened_again_nothing_is_lost(tmp_path: Path) -> None:
-    program = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{KILLED}"
-    with subprocess.Popen(
-        command("-c", program), cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{KILLED}"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         answered = [process.stdout.readline().strip() for _ in range(20)]
         process.send_signal(signal.SIGKILL)
