@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import FULL, repeats
+from tests.support import repeats
 from trustassay.answering.styles import answers_in
 from trustassay.calls.multiple_choice import letter_of
 from trustassay.metrics.faithfulness.claims import listed
@@ -178,13 +178,12 @@ HOSTILE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_replies_are_read_in_linear_time(piece: str) -> None:
-    for size in (LONGEST if FULL else LONGEST // 2, 1_000_000):
+    for size in (LONGEST, 1_000_000):
         text = (piece * (size // len(piece) + 1))[:size]
         began = time.process_time()
         for name in ("truthfulness", "verdict", "letters"):
             READERS[name](text)
-        # A tenth of it is used; a quadratic reader takes 16 s, of half the text 4.
-        assert time.process_time() - began < (6 if FULL else 2)
+        assert time.process_time() - began < 6  # a tenth of it is used; a quadratic reader takes 16
 
 
 def test_a_reply_longer_than_any_is_not_read() -> None:

@@ -339,4 +339,4 @@ def test_hostile_text_is_read_fast(kind: str) -> None:
     started = time.process_time()
     read(HOSTILE[kind])
     read(HOSTILE[kind], lines=False)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 6  # an eighth of it is used, a third beside other work
