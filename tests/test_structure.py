@@ -34,11 +34,13 @@ ALLOWED: dict[str, set[str]] = {
     "verdicts": {"prose"},
     "capabilities": {"errors", "sample"},
     "assessment": {"statistics"},
+    "second_reader": {"capabilities", "errors", "event_loop", "texts"},
     "metric": {
         "assessment",
         "capabilities",
         "errors",
         "sample",
+        "second_reader",
         "texts",
         "views",
     },
@@ -63,7 +65,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"event_loop"},
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
-    | {"prose", "texts", "token_matching", "verdicts"},
+    | {"prose", "second_reader", "texts", "token_matching", "verdicts"},
     "show": {"files", "entailer_quality", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "event_loop"},
@@ -77,7 +79,7 @@ ALLOWED: dict[str, set[str]] = {
         "metric",
         "registry",
     }
-    | {"options", "show", "statistics", "texts"},
+    | {"options", "second_reader", "show", "statistics", "texts"},
     "cluster": VALUES | {"backends", "calls", "metric", "options", "registry", "runs"},
     "workflows": VALUES
     | METRIC

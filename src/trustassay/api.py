@@ -347,6 +347,8 @@ def _on_cluster(
     if out is None:
         raise UsageError("--engine ray needs the run's folder: out")
     chosen, samples, named, others = _read(samples, metrics, options)
+    if "second" in named:
+        raise UsageError("second: not with engine='ray'; rescore the finished run with it")
     calibrator = _calibrator(others)
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():

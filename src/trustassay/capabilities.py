@@ -393,8 +393,8 @@ class Models(Protocol):
     metric's help. A backend's failure is raised as :class:`BackendError`.
     """
 
-    def entail(self, premise: str, hypothesis: str) -> Awaitable[Entailment]:
-        """Ask whether ``premise`` entails ``hypothesis``."""
+    def entail(self, premise: str, hypothesis: str, *, role: str = "") -> Awaitable[Entailment]:
+        """Ask whether ``premise`` entails ``hypothesis``; by ``role`` the ``second`` reader."""
 
     def embed(self, text: str) -> Awaitable[Vectors]:
         """Ask for the vector of a text, shape (d,)."""

@@ -28,6 +28,7 @@ from trustassay.assessment import (
 from trustassay.capabilities import Message, Models, repair_turns
 from trustassay.errors import AssessmentError, CallError
 from trustassay.sample import Problem, Sample
+from trustassay.second_reader import READ, SecondReader
 from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits
 from trustassay.views import View
 
@@ -101,8 +102,8 @@ class Need:
 
     capability: a method of :class:`~trustassay.capabilities.Models`.
     role: the role of the chat model: ``model`` (the one under assessment, also if no role is
-    given), ``judge``, ``generator``, ``references``. many: several models may have the role, each
-    with its own name.
+    given), ``judge``, ``generator``, ``references``; of an entailer ``second``. many: several
+    models may have the role, each with its own name.
     optional: the metric also works without it. default: the backend loaded if none is given, in
     place of the capability's own default. field: a field of the samples, counted by
     :class:`Inventory`, that serves an optional need in place of a backend; a run that has neither
@@ -150,7 +151,8 @@ class Context:
 
     sample: with all fields that stages have filled in. models: the models that it may call.
     prepared: what :meth:`Metric.prepare` returned. seed: the run's. limits: what else of a sample
-    may be too long, as its number of sentences; its texts are checked already.
+    may be too long, as its number of sentences; its texts are checked already. second: the second
+    reader, for an answer that it reads; metrics without a need of it have none.
     """
 
     sample: Sample
@@ -158,6 +160,7 @@ class Context:
     prepared: Any = None
     seed: int = 0
     limits: TextLimits = USUAL_LIMITS
+    second: SecondReader | None = None
 
     def response(self) -> str:
         """Return the response of the sample; raises AssessmentError where it is blank."""
@@ -223,7 +226,7 @@ class Metric(ABC):
 
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
-        if part == OTHER_LANGUAGE:  # of every metric that asks models of certain languages
+        if part in (OTHER_LANGUAGE, READ):  # of every metric that asks such models
             return ""
         group = part[: part.find(":") + 1]
         return self.part_directions.get(part, self.part_directions.get(group))
@@ -361,6 +364,12 @@ class Metric(ABC):
         evidence may only add to the words. :attr:`line` states the rule.
         """
         return None
+
+    def in_doubt(self, assessment: Assessment) -> bool:  # noqa: ARG002
+        """Whether an answer that needs no look is so near the line that a second reader is to read
+        it; by default none is.
+        """
+        return False
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return what the report needs to show an assessment's evidence. Without a template the

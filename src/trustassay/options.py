@@ -151,6 +151,7 @@ class BackendChoices(TypedDict, total=False):
     ]
     generator: Annotated["Models", _uri("generator")]
     references: Annotated["Models", row("references", list[str])]
+    second: Annotated["EntailerChoice | None", _uri("second")]
     entailer: Annotated[
         "EntailerChoice | None", _uri("entailer", forms("entailer", DEFAULT_ENTAILER, "chat"))
     ]
@@ -198,6 +199,14 @@ class Spending(TypedDict, total=False):
     policy: "Policy"
 
 
+class SecondReading(TypedDict, total=False):
+    """How much a second reader reads: :class:`~trustassay.second_reader.SecondOptions`."""
+
+    second_share: Annotated[float, row("second_share")]
+    second_budget: Annotated[str | None, row("second_budget")]
+    second_alone: Annotated[bool, row("second_alone")]
+
+
 class ScorerOptions(BackendChoices, Spending, total=False):
     """Options of a scorer of single samples."""
 
@@ -205,10 +214,11 @@ class ScorerOptions(BackendChoices, Spending, total=False):
     seed: Seed | None
     samples_at_once: SamplesAtOnce
     longest_answer: LongestAnswer
+    second_alone: Annotated[bool, row("second_alone")]
     report: bool
 
 
-class RescoreOptions(BackendChoices, Spending, total=False):
+class RescoreOptions(BackendChoices, Spending, SecondReading, total=False):
     """How a stored run is scored again; the meanings are those of :class:`ScoreOptions`."""
 
     limit: Limit

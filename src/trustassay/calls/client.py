@@ -27,6 +27,7 @@ from trustassay.capabilities import (
     BatchLimits,
     ChatRequest,
     Choice,
+    Entailment,
     Likelihood,
     LikelihoodModel,
     Message,
@@ -334,6 +335,10 @@ class SampleModels:
         backend = self._client.find("chat", role, name).backend
         future.add_done_callback(partial(self._count, backend))
         return future
+
+    def entail(self, premise: str, hypothesis: str, *, role: str = "") -> Awaitable[Entailment]:
+        """Ask the entailer, or the one of a role, whether a premise entails a hypothesis."""
+        return self.ask("entail", (premise, hypothesis), role)
 
     def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
         """Ask for the similarity of a text and a reference, to a question that both answer."""

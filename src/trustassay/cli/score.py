@@ -24,6 +24,7 @@ from trustassay.options import (
     Pool,
     Records,
     SamplesAtOnce,
+    SecondReading,
     Seed,
     Spending,
     Unit,
@@ -111,6 +112,7 @@ def score(  # noqa: PLR0913 - one argument an option
     answers: AnswerOptions,
     samples_at_once: SamplesAtOnce,
     longest_answer: LongestAnswer,
+    second: SecondReading,
     spending: Spending,
     calibrator: CalibratorFile,
     engine: Engine,
@@ -125,7 +127,7 @@ def score(  # noqa: PLR0913 - one argument an option
         others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
         others |= {"engine": engine != "local", "dry_run": dry_run, "limit": records.get("limit")}
         others |= {"skip_bad": records.get("skip_bad"), "json": as_json, "open": open_report}
-        if flags := given(answers, cluster, **others):
+        if flags := given(answers, cluster, second, **others):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
@@ -169,6 +171,7 @@ def score(  # noqa: PLR0913 - one argument an option
         "calibrator": calibrator,
         **backends,
         **records,
+        **second,
         **spending,
     }
     if cluster and not engine.startswith("ray"):
@@ -225,6 +228,7 @@ def rescore(  # noqa: PLR0913 - one argument an option
     unit: Unit,
     samples_at_once: SamplesAtOnce,
     longest_answer: LongestAnswer,
+    second: SecondReading,
     calibrator: CalibratorFile,
     as_json: Json,
 ) -> None:
@@ -242,6 +246,7 @@ def rescore(  # noqa: PLR0913 - one argument an option
         progress=True,
         calibrator=calibrator,
         **backends,
+        **second,
     )
     asked = sum(count.computed for count in again.outcome.counts.values())
     stored = sum(count.from_store for count in again.outcome.counts.values())

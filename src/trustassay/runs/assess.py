@@ -16,11 +16,12 @@ from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.lines import encoded
 from trustassay.sample import Sample, is_blank
+from trustassay.second_reader import SecondReader
 from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits, language_of
 from trustassay.tracebacks import keep_failure, words_of
 
 
-async def assessed(
+async def assessed(  # noqa: PLR0913 - callers name the later ones
     metric: Metric,
     sample: Sample,
     client: Client,
@@ -28,16 +29,18 @@ async def assessed(
     seed: int = 0,
     limits: TextLimits = USUAL_LIMITS,
     folder: Path | None = None,
+    second: SecondReader | None = None,
 ) -> tuple[Assessment, bytes]:
     """Assess one sample; return the result, which may be a failure, and its line.
 
     A failure counts no calls, since the number made before it depends on other work. ``folder``,
-    the run's, gets the traceback of an error that the metric does not tell of itself.
+    the run's, gets the traceback of an error that the metric does not tell of itself. ``second`` is
+    the second reader, if it is to read the answer.
     """
     models = SampleModels(client)
     try:
         limits.check(sample)
-        context = Context(sample, cast(Models, models), prepared, seed, limits)
+        context = Context(sample, cast(Models, models), prepared, seed, limits, second)
         found = in_other_language(metric, sample, context.models) or await metric.assess(context)
         _check(found, sample, metric)
         found = dataclasses.replace(found, **models.counted())

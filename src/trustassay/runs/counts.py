@@ -384,11 +384,30 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
                 "figure; does the file have all passages?"
             )
+    for metric, told in summary.get("second", {}).items():
+        found.append(f"{metric}: {_second(told)}")
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(used.get("cut", 0) for used in models.values()):
             calls = sum(used["calls"] for used in models.values())
             found.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
     return found
+
+
+def _second(told: Mapping[str, Any]) -> str:
+    """Say what a second reader read, what it changed, and what follows for all answers."""
+    words = (
+        f"the second reader ({told['reader']}) read {told['read']:,} of {told['answers']:,} "
+        f"answers: {told['lifted']:,} need no look any more, {told['set']:,} others do"
+    )
+    if told["unread"]:
+        words += f"; {told['unread']:,} that it was to read were not read"
+    if told["share"] is None:
+        return f"{words}; {told['without']}"
+    words += f". Had it read all, {100 * told['share']:.0f} % would need a look"
+    if told["interval"]:
+        low, high = (100 * bound for bound in told["interval"])
+        return words + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
+    return f"{words} (no interval: {told['without']})"
 
 
 def _be(count: int) -> str:

@@ -61,6 +61,7 @@ from trustassay.runs.prepare import (
 )
 from trustassay.runs.probabilities import check_calibrator
 from trustassay.runs.results import write_results
+from trustassay.runs.second_reading import FILE, SecondReading, check_second, readers_of
 from trustassay.runs.tasks import TaskLimiter, run_in_thread
 from trustassay.sample import Sample, clean
 
@@ -140,12 +141,14 @@ async def _begin(
     part = folder.path / ".samples.jsonl.part"
     intake = await admit(source, part, metrics, backends, stages, options)
     try:
+        shard = shard_of(part)
+        check_second(metrics, backends, options.second, shard=shard is not None)
         stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, stores, missing)
         named = backends.names()
         settled = resolved(metrics, intake.inventory, named)
-        prepared = _preparation_of(part, intake, options.pool, settled, stages, backends)
+        prepared = _preparation_of(shard, intake, options.pool, settled, stages, backends)
         pool = {} if prepared else await _take_in_pool(metrics, folder, options)
         common = run_settings(
             settled,
@@ -159,6 +162,7 @@ async def _begin(
             {
                 **common,
                 **({UNIT: options.unit} if options.unit else {}),
+                **({FILE: options.second.settings()} if readers_of(settled, backends) else {}),
                 "skipped": intake.faulty,
                 "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
             }
@@ -192,8 +196,14 @@ async def _begin(
     return _Run(settled, stages, backends, folder, options, intake, prepared)
 
 
+def shard_of(samples: Path) -> ShardMark | None:
+    """Return to what a file of samples in canonical form belongs, if it is a shard."""
+    with samples.open("rb") as file:
+        return ShardMark.take(json.loads(file.readline()))
+
+
 def _preparation_of(
-    samples: Path,
+    mark: ShardMark | None,
     intake: Intake,
     pool: str | os.PathLike[str] | None,
     metrics: Sequence[Metric],
@@ -206,11 +216,7 @@ def _preparation_of(
     Raises:
         ValueError: samples of the shard were left out, which the pool holds.
     """
-    if pool is None or not any(metric.pool for metric in metrics):
-        return None
-    with samples.open("rb") as file:
-        mark = ShardMark.take(json.loads(file.readline()))
-    if mark is None:
+    if pool is None or mark is None or not any(metric.pool for metric in metrics):
         return None
     if intake.faulty:
         raise UsageError(
@@ -254,9 +260,12 @@ async def _work(
     """Fill and score what is not scored yet; return the calls, what was filled, and endpoints."""
     filled = Outcome()
     total = run.intake.inventory.samples * len(run.metrics)
-    if len(done) >= total:
-        return {}, filled, {}
     folder, options = run.folder, run.options
+    second = None
+    if readers := readers_of(run.metrics, run.backends):
+        second = SecondReading(folder, readers, options.second, options.seed, options.limits)
+    if len(done) >= total and (second is None or second.finished):
+        return {}, filled, {}
     folder.drop_outputs()
     prepared = None
     if run.whole:
@@ -283,6 +292,8 @@ async def _work(
         with Progress("scoring", total, shown=options.progress) as progress:
             progress.step(len(done))
             await _score(run, client, at_once * len(run.metrics), done, filled, prepared, progress)
+        if second:
+            await second.read(client, prepared, at_once, options.progress)
         return client.counts(), filled, client.endpoints.all()
 
 

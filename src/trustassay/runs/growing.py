@@ -36,6 +36,7 @@ from trustassay.runs.lines import (
 )
 from trustassay.runs.needs import resolved
 from trustassay.runs.results import write_results
+from trustassay.runs.second_reading import FILE, readers_of
 from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 
@@ -194,7 +195,11 @@ class GrowingRun:
         self.metrics = resolved(self.metrics, inventory, self._backends.names())
 
     def _settings(self) -> dict[str, Any]:
-        return as_stored(run_settings(self.metrics, self._backends.names(), self._options.seed))
+        second = {}
+        if readers_of(self.metrics, self._backends):
+            second = {FILE: self._options.second.settings()}
+        names = self._backends.names()
+        return as_stored(run_settings(self.metrics, names, self._options.seed, **second))
 
     def _write_run(self, inventory: Inventory, sha256: str) -> None:
         content = {

@@ -32,6 +32,7 @@ from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.sample import Problem, Sample
+from trustassay.second_reader import SecondOptions
 from trustassay.texts import LONGEST_ANSWER, TextLimits
 
 WHY = "why"
@@ -41,7 +42,8 @@ WHY = "why"
 @dataclass(frozen=True)
 class RunOptions:
     """How a run is carried out; see :class:`~trustassay.options.ScoreOptions`. Only ``fields``,
-    ``limit``, ``longest_answer``, ``seed``, ``unit``, ``pool`` and ``filling`` can change a result.
+    ``limit``, ``longest_answer``, ``seed``, ``unit``, ``pool``, ``filling`` and ``second`` can
+    change a result.
 
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
@@ -65,6 +67,7 @@ class RunOptions:
     calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
     calls: CallOptions = field(default_factory=CallOptions)
+    second: SecondOptions = field(default_factory=SecondOptions)
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
@@ -76,16 +79,22 @@ class RunOptions:
 
 
 def run_options(**options: Any) -> RunOptions:
-    """Return the options of a run from keywords, those of ``filling`` and ``calls`` among them.
+    """Return the options of a run from keywords, those of ``filling``, ``calls`` and ``second``
+    among them.
 
     Raises:
         ValueError: a value that an option cannot have.
     """
-    filling, calls = (
+    filling, calls, second = (
         {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
-        for kind in (Filling, CallOptions)
+        for kind in (Filling, CallOptions, SecondOptions)
     )
-    return RunOptions(**options, filling=Filling(**filling), calls=CallOptions.of(**calls))
+    return RunOptions(
+        **options,
+        filling=Filling(**filling),
+        calls=CallOptions.of(**calls),
+        second=SecondOptions(**second),
+    )
 
 
 PathText = str | os.PathLike[str]

@@ -26,14 +26,17 @@ from trustassay.errors import (
     did_you_mean,
 )
 from trustassay.metric import Inventory, Metric, Need
+from trustassay.second_reader import ROLE as SECOND
 
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL: ("--model", "the model under assessment"),
     "judge": ("--judge", "a model that judges"),
     "generator": ("--generator", "a model that makes wrong and corrected answers"),
     "references": ("--reference", "models whose answers are compared"),
+    SECOND: ("--second", "a second reader"),
 }
-"""The roles of chat models: the option on the command line, and a description."""
+"""The roles of chat models, and of the second reader among entailers: the option on the command
+line, and a description."""
 _NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
 
 
@@ -106,7 +109,7 @@ def demands_of(metrics: Iterable[Metric], given: Container[str] = ()) -> list[De
             asked = kinds["chat" if need.capability == "choose" else need.capability]
             served = kinds[asked.served_by or asked.name]
             role = need.role or (MODEL if served.name == "chat" else "")
-            if served.name == "chat" and role not in ROLES:
+            if role not in ROLES and (role or served.name == "chat"):
                 message = did_you_mean("role of a chat model", role, ROLES)
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
             demands.append(Demand(metric, need, role, asked, served))
@@ -345,8 +348,8 @@ def recorded_backends(
         key = word.replace(" ", "_")
         if key not in wanted:
             continue
-        if key == "entailer":
-            found[key] = _entailer(name, calls)
+        if key in ("entailer", SECOND):
+            found[key] = _entailer(name, calls, backend_words()[key])
         elif key in ROLES:
             found[key] = _each(name, lambda one: _or_absent(resolve.chat, one, _AbsentChat))
         elif isinstance(name, Mapping):  # the sources of distractors, by name
@@ -370,7 +373,7 @@ def _or_absent(load: Callable[[str], Any], name: str, absent: type[_Absent]) -> 
         return absent(name, str(error))
 
 
-def _entailer(name: str, calls: Path) -> Any:
+def _entailer(name: str, calls: Path, option: str) -> Any:
     from trustassay.backends.chat_entailer import ChatEntailer, judging_of
 
     try:
@@ -379,9 +382,9 @@ def _entailer(name: str, calls: Path) -> Any:
         own, judging = judging_of(name.removeprefix("chat:"))
         if has_replies(calls, own, "chat"):
             scheme = "chat:" if name.startswith("chat:") else ""
-            return ChatEntailer(_AbsentChat(own, str(error), "--entailer"), judging, scheme)
+            return ChatEntailer(_AbsentChat(own, str(error), option), judging, scheme)
         if has_replies(calls, name, "entailment"):
-            return _AbsentEntailer(name, str(error))
+            return _AbsentEntailer(name, str(error), option)
         raise
 
 

@@ -27,6 +27,7 @@ from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
+from trustassay.runs.second_reading import second_results
 from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
@@ -82,6 +83,7 @@ def write_outputs(
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
         "skipped": intake.faulty,
+        **second_results(folder, metrics, run, options.seed),
         **silent,
         **larger_judge(folder, run, prices, unread(silent)),
         "seconds": round(seconds, 3),

@@ -22,12 +22,12 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import all_of
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Inventory, Metric
-from trustassay.runs.assess import assessed
 from trustassay.runs.execute import SAMPLES
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import check_run_keys, check_served, resolved
+from trustassay.runs.second_reading import assessed_by_both
 from trustassay.sample import Problem, Sample, SampleError
 from trustassay.workflows.evaluation_events import EvaluationEvents
 
@@ -252,10 +252,9 @@ class Scorer:
         return Assay(sample, {one.metric: one for one in found})
 
     async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
-        how = self._options.seed, self._options.limits
+        path = self._run.folder.path if self._run else None
         try:
-            path = self._run.folder.path if self._run else None
-            found, line = await assessed(metric, sample, self._client, None, *how, path)
+            found, line = await assessed_by_both(metric, sample, self._client, self._options, path)
             if self._run:
                 self._run.note(found, line)
         except DiskFullError as error:

@@ -24,12 +24,12 @@ from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other
 from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.registry import read_score
-from trustassay.runs.assess import assessed
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import hash64
 from trustassay.runs.needs import check_run_keys
+from trustassay.runs.second_reading import assessed_by_both
 from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
 from trustassay.texts import LONGEST_ANSWER
@@ -282,16 +282,16 @@ class _Watch:
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
         self._recent: deque[bool] = deque(maxlen=options.window)
         self._status_at = time.monotonic()
-        how = RunOptions(
+        self._how = RunOptions(
             seed=options.seed,
             longest_answer=options.longest_answer,
             progress=False,
             calls=options.calls,
         )
-        self._seed, self._limits = how.seed, how.limits
-        self._run = GrowingRun(
-            folder, [metric], backends, how, str(source), lambda: {PLACE: asdict(self._file.place)}
-        )
+        self._run = GrowingRun(folder, [metric], backends, self._how, str(source), self._place)
+
+    def _place(self) -> dict[str, Any]:
+        return {PLACE: asdict(self._file.place)}
 
     @property
     def _metric(self) -> Metric:
@@ -414,8 +414,8 @@ class _Watch:
     # scores
 
     async def _score(self, sample: Sample, client: Client) -> None:
-        how = self._seed, self._limits, self._run.folder.path
-        found, line = await assessed(self._metric, sample, client, None, *how)
+        path = self._run.folder.path
+        found, line = await assessed_by_both(self._metric, sample, client, self._how, path)
         self._run.note(found, line)
         if self._events:
             self._events.send(sample, found)

@@ -25,7 +25,8 @@ class Statement(EvidenceRow):
     """One sentence or claim.
 
     passages: the numbers, from 1, of those that decide; quote: their words. hypothesis: what was
-    judged, if not the text. missing: words that no passage holds, or those that decide lack.
+    judged, if not the text. missing: words that no passage holds, or those that decide lack. first:
+    the first reader's probability of entailment, where a second one read the statement, too.
     """
 
     row_kind = "statement"
@@ -41,6 +42,7 @@ class Statement(EvidenceRow):
     quote: str | None = None
     missing: Sequence[str] | None = None
     borderline: bool = False
+    first: float | None = None
 
     @property
     def mark(self) -> Mark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -27,6 +27,7 @@ from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document
+from trustassay.second_reader import Window, windows
 from trustassay.texts import TextWork, content_words
 
 Claims = Literal["sentences", "model"]
@@ -194,6 +195,11 @@ QUOTED = 400
 """Characters of a passage's sentence that the evidence quotes."""
 MANY = 500
 """Sentences of passages from which one statement is a long work."""
+_BY_BOTH: Mapping[Verdict, str] = {
+    "supported": "the second reader finds it in the passages",
+    "contradicted": "the second reader says that a passage contradicts it",
+    "not found": "the second reader does not find it in the passages",
+}
 SHORTEST = 4
 """Letters of a word that may be the beginning of another form of it."""
 
@@ -218,7 +224,7 @@ class Judging:
     def __init__(
         self, options: FaithfulnessOptions, context: Context, claims: Sequence[Claim]
     ) -> None:
-        self._options, self._entail = options, context.models.entail
+        self._options, self._models, self._second = options, context.models, context.second
         self._documents: Sequence[Document] = context.sample.documents or ()
         found = pieces(self._documents, options.split)
         context.limits.count("sentences of its passages", len(found))
@@ -242,7 +248,8 @@ class Judging:
         text = claim.hypothesis
         if text is None:
             return Judged(Statement(claim.text, "no claim", why=claim.why))
-        options, work, entail, near = self._options, self._work, self._entail, self._near[text]
+        options, work, near = self._options, self._work, self._near[text]
+        entail = self._models.entail
         rows = await all_of(entail(part.premise, text) for part, _ in near)
         numbers = [part.passage for part, _ in near]
         place = supporting(rows, options.threshold)
@@ -263,6 +270,47 @@ class Judging:
             return await work(self._contradicted, claim, numbers[against], rows[against], best)
         closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._not_found, claim, closest, rows, best)
+
+    async def again(self, claim: Claim, before: Judged) -> Judged:
+        """Judge a statement that claims something once more, by both readers."""
+        text = claim.hypothesis or claim.text
+        sentences = [[piece.text for piece in own] for own in self._pieces]
+        shown = await self._work(windows, text, sentences)
+        row = before.row
+        e, c = row.entailment or 0.0, row.contradiction or 0.0
+        assert self._second
+        first = Entailment(e, max(0.0, 1 - e - c), c)
+        found = await self._second.verdict(self._models, shown, text, first)
+        return await self._work(self._read_twice, claim, shown, e, found)
+
+    def _read_twice(
+        self, claim: Claim, shown: Sequence[Window], first: float, found: Entailment
+    ) -> Judged:
+        numbers = sorted({one.passage for one in shown})
+        verdict: Verdict = "not found"
+        if found.entailment >= self._options.threshold:
+            verdict = "supported"
+        elif found.contradiction >= self._options.contradiction:
+            verdict = "contradicted"
+        supported = verdict == "supported"
+        missing = self._details(claim, numbers) if supported else self._missing(claim)
+        why = f"{_BY_BOTH[verdict]} ({found.entailment:.2f}; the first reader {first:.2f})"
+        if missing:
+            why += f", without {', '.join(missing[:6])}"
+        return self._judged(
+            claim,
+            verdict,
+            found,
+            numbers,
+            why=why,
+            quote=self._nearest_sentence(claim, numbers[0]) if numbers else None,
+            missing=missing or None,
+            borderline=supported
+            and is_borderline(
+                found.entailment, self._options.threshold, detail_missing=bool(missing)
+            ),
+            first=first,
+        )
 
     def _about(self, claim: Claim, number: int) -> float:
         """Return how near a passage is to a statement (:func:`shared`): 0 with none of its names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,9 +13,10 @@ from trustassay.metric import Assessment, Context, Figure, Need, directions, rea
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.evidence import Statement, view_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
-from trustassay.metrics.faithfulness.maths import OF_ANSWERS, worst
+from trustassay.metrics.faithfulness.maths import OF_ANSWERS, is_borderline, worst
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
+from trustassay.second_reader import READ, ROLE, read_again
 from trustassay.texts import TextWork, amount
 from trustassay.views import View
 
@@ -61,8 +62,9 @@ class Faithfulness(FaithfulnessOptions):
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
     def needs(self) -> Sequence[Need]:
-        """An entailer; a retriever, if there is one; for claims=model a judge."""
-        needs = (Need("entail"), Need("search", optional=True))
+        """An entailer; a retriever and a second reader, if there are; for claims=model a judge."""
+        needs: tuple[Need, ...] = (Need("entail"), Need("search", optional=True))
+        needs = (*needs, Need("entail", ROLE, optional=True))
         return (*needs, Need("chat", "judge")) if self.claims == "model" else needs
 
     def problems(self, sample: Sample) -> list[Problem]:
@@ -82,7 +84,18 @@ class Faithfulness(FaithfulnessOptions):
         claims = await self._claims(context)
         context.limits.count("statements", len(claims))
         judging = await work(Judging, self, context, claims)
-        return self._assessed(sample, await all_of(map(judging.verdict, claims)))
+        judged = await all_of(map(judging.verdict, claims))
+        if context.second is None:
+            return self._assessed(sample, judged)
+        claiming = [place for place, one in enumerate(judged) if one.entailment is not None]
+        judged, read = await read_again(
+            judged,
+            claiming,
+            lambda one: one.row.verdict != "supported",
+            lambda place: judging.again(claims[place], judged[place]),
+        )
+        found = self._assessed(sample, judged)
+        return replace(found, parts={**found.parts, READ: float(read)})
 
     async def _claims(self, context: Context) -> Sequence[Claim]:
         sample = context.sample
@@ -133,6 +146,11 @@ class Faithfulness(FaithfulnessOptions):
             "one of its sentences is contradicted by a passage, or found in none: no passage "
             f"entails it with a probability of {self.threshold:g} or more (threshold)"
         )
+
+    def in_doubt(self, assessment: Assessment) -> bool:
+        """Whether the weakest sentence is supported, and near the line."""
+        weakest = assessment.parts.get("weakest")
+        return weakest is not None and is_borderline(weakest, self.threshold, detail_missing=False)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer, in one sentence."""

@@ -48,7 +48,10 @@ class Cited(EvidenceRow):
 
 @dataclass(frozen=True, slots=True)
 class Sentence(EvidenceRow):
-    """One sentence or list item of the response, with its citations."""
+    """One sentence or list item of the response, with its citations.
+
+    first: the first reader's probability of entailment, where a second one read it, too.
+    """
 
     told_by = ("kind", "text")
 
@@ -58,6 +61,7 @@ class Sentence(EvidenceRow):
     entailment: float | None
     why: str
     citations: Sequence[Cited]
+    first: float | None = None
 
     @property
     def mark(self) -> Mark:

@@ -44,6 +44,7 @@ from trustassay.metrics.grounding.text import (
     without_citations_as_in_paper,
 )
 from trustassay.sample import Document, Problem, Sample, missing
+from trustassay.second_reader import READ, ROLE, read_again, windows
 from trustassay.texts import TextWork
 from trustassay.views import EvidenceRow, View
 
@@ -56,6 +57,7 @@ class Assessing:
     def __init__(self, metric: GroundingOptions, context: Context) -> None:
         sample = context.sample
         self.metric, self.sample, self.models = metric, sample, context.models
+        self.second = context.second
         self.limits, self.work = context.limits, TextWork.on(sample)
         self.rules = metric.rules
         self.response = sample.response or ""
@@ -76,13 +78,17 @@ class Assessing:
         self.stripped = self.refusal if self.rules.one_text else metric.refusal_words(self.shown)
         self.premises: dict[tuple[int, ...], str] = {}
         self.asked: dict[tuple[str, str], Entailment] = {}
+        self.twice: dict[str, dict[tuple[str, str], float]] = {}
+        self.read_twice = 0
         self.read = 0
 
     async def result(self) -> Assessment:
         """Decide coverage, correctness and citations."""
         (coverage, computed), hits, judges = await asyncio.gather(
-            self.coverage(), self.hits(), self.citations()
+            self.coverage(), self.hits(), self.judged(self.found)
         )
+        if self.second and self.refusal is None:
+            judges = await self.by_both(coverage, judges)
         return await self.work(self.assessment, coverage, hits, judges, computed)
 
     def assessment(
@@ -99,6 +105,7 @@ class Assessing:
             "blank": float(not claims),
             **self.gold_parts(coverage, hits),
             **citation_parts(claims),
+            **({READ: float(self.read_twice)} if self.second else {}),
         }
         score, reason = scored(parts, self.metric.correctness)
         return Assessment(
@@ -152,9 +159,19 @@ class Assessing:
         pairs = list(pairs)
         self.read += sum(len(premise) for premise, _ in pairs)
         self.limits.count("characters to be read for it", self.read)
-        replies = await all_of(self.models.entail(*pair) for pair in pairs)
+        replies = await all_of(map(self.reply, pairs))
         self.asked.update(zip(pairs, replies, strict=True))
         return [self.metric.entails(reply) for reply in replies]
+
+    async def reply(self, pair: tuple[str, str]) -> Entailment:
+        """Return the first reader's probabilities; of a statement that both read, theirs."""
+        (premise, hypothesis), first = pair, await self.models.entail(*pair)
+        if not self.second or hypothesis not in self.twice:
+            return first
+        self.twice[hypothesis][pair] = round(first.entailment, 2)
+        sentences = [[one for one in self.metric.split(premise) if one.strip()]]
+        shown = await self.work(windows, hypothesis, sentences)
+        return await self.second.verdict(self.models, shown, hypothesis, first)
 
     def probability(self, premise: str, hypothesis: str) -> float | None:
         """Return the probability that was replied, to two decimals, if it was asked for."""
@@ -207,16 +224,35 @@ class Assessing:
             return list(match.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
-    async def citations(self) -> list[_Judge]:
-        """Ask what the verdicts of all statements need: joint, each alone, the others without it.
+    async def judged(self, statements: Sequence[Statement]) -> list[_Judge]:
+        """Ask what the verdicts of statements need: joint, each alone, the others without it.
 
         A question whose answer cannot matter is not asked.
         """
         given = len(self.blocks), self.rules, self.metric.at_most_citations
-        judges = [_Judge(self, s.hypothesis, cited(s.numbers, *given)) for s in self.found]
+        judges = [_Judge(self, s.hypothesis, cited(s.numbers, *given)) for s in statements]
         for step in (_Judge.joint_pairs, _Judge.alone_pairs, _Judge.rest_pairs):
             await self.entail(await self.work(_pairs, step, judges))
         return judges
+
+    async def by_both(self, coverage: Flags | None, judges: Sequence[_Judge]) -> list[_Judge]:
+        """Return the verdicts of both readers on the statements that decide (:func:`read_again`);
+        those that cite nothing have nothing to be read.
+        """
+
+        def bad(judge: _Judge) -> bool:
+            judgement = judge(coverage)
+            return not judgement.supported or judgement.points < judgement.counted
+
+        async def again(place: int) -> _Judge:
+            before = judges[place]
+            self.twice[before.hypothesis] = {}
+            (judge,) = await self.judged([self.found[place]])
+            return judge
+
+        cite = [place for place, one in enumerate(judges) if one.indices]
+        found, self.read_twice = await read_again(judges, cite, bad, again)
+        return found
 
     # writing down
 
@@ -268,16 +304,18 @@ class Assessing:
         for s, judgement in zip(self.found, final, strict=True):
             claims = self.claims(s)
             needed = claims and (self.refusal is None or bool(s.numbers))
+            joint = premise(judgement.citations), s.hypothesis
             yield Sentence(
                 "list item" if self.listed else "sentence",
                 s.text,
                 judgement.supported if needed else None,
-                self.probability(premise(judgement.citations), s.hypothesis),
+                self.probability(*joint),
                 judgement.why if needed else "a refusal" if claims else "it claims nothing",
                 [
                     Cited(c.number, c.verdict, self.probability(premise([c]), s.hypothesis), c.why)
                     for c in judgement.citations
                 ],
+                self.twice.get(s.hypothesis, {}).get(joint),
             )
         golds = self.golds if self.metric.correctness != "none" else ()
         covered = None if coverage is None else covered_golds(coverage) or [0] * len(golds)
@@ -399,8 +437,12 @@ class Grounding(GroundingOptions):
         return found
 
     def needs(self) -> Sequence[Need]:
-        """An entailer; and a retriever for samples without documents, if there is one."""
-        return (Need("entail"), Need("search", optional=True))
+        """An entailer; a second reader, and a retriever for samples without documents, if any."""
+        return (
+            Need("entail"),
+            Need("entail", ROLE, optional=True),
+            Need("search", optional=True),
+        )
 
     async def assess(self, context: Context) -> Assessment:
         """Score one answer; the trace of every decision is in the evidence."""

@@ -1,0 +1,354 @@
+"""The second pass of a run: which answers the second reader reads, and what it changes.
+
+The first reader has scored all answers. The second one reads those that matter, first what
+needs a look, then what is near the line, each the worst first, until the budget is spent; and a
+random part of all others. So the share of answers that need a look by both readers
+has an interval, though most were read by the first alone.
+
+``second.json`` holds, for each metric, what the first reader found of each answer, by its place in
+the input; all choices follow from it, so that a stopped run goes on with the same ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.calls.backends import Backends, Place
+from trustassay.calls.client import Client
+from trustassay.errors import UsageError
+from trustassay.metric import Assessment, Metric, MetricInfo, badness_of
+from trustassay.progress import Progress, tell
+from trustassay.runs.assess import assessed
+from trustassay.runs.counts import UNIT, read_units
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import RunOptions
+from trustassay.runs.prepare import Prepared, StoredPool
+from trustassay.runs.tasks import TaskLimiter
+from trustassay.sample import Sample
+from trustassay.second_reader import READ, ROLE, SecondOptions, SecondReader
+from trustassay.show.first_card import problem_of
+from trustassay.show.text import amount
+from trustassay.statistics.intervals import FEWEST, Interval, binomial_interval, too_few, unit_mean
+from trustassay.statistics.resampling import generator
+from trustassay.texts import TextLimits
+
+FILE = "second"
+"""The name of the file in the run's folder, and of the setting in ``run.json``."""
+SLOWLY = 4
+"""Answers in progress at once where the seconds are counted."""
+
+
+class First(NamedTuple):
+    """What the first reader found of an answer that it scored; ``badness`` is from 0 to 1."""
+
+    place: int
+    flagged: bool
+    in_doubt: bool
+    badness: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answers that the second reader reads, by their places in the input.
+
+    by_worth: in the order of their worth, as many as may be read; where the seconds are counted,
+    all that are scored. drawn: at random, of the others; where the seconds are counted, of all.
+    """
+
+    drawn: Sequence[int]
+    by_worth: Sequence[int]
+
+    @property
+    def every(self) -> list[int]:
+        """All of them, each once, in the order in which they are read."""
+        return list(dict.fromkeys((*self.drawn, *self.by_worth)))
+
+
+def choose(
+    rows: Sequence[First],
+    total: int,
+    units: NDArray[np.int64] | None,
+    options: SecondOptions,
+    metric: Metric,
+    seed: int,
+) -> Choice:
+    """Return what the second reader reads of a run of ``total`` answers, ``rows`` of them scored.
+
+    Whole units are drawn. ``units`` are those of all answers, as
+    :func:`~trustassay.runs.counts.read_units` gives them.
+    """
+    own = np.full(total, -1) if units is None else units
+    keys = np.where(own < 0, -1 - np.arange(total), own)
+    order = generator(seed, "second reader", metric.name).permutation(np.unique(keys))
+    rank = dict(zip(order.tolist(), range(len(order)), strict=True))
+    wanted = max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
+    worth = sorted(rows, key=lambda row: (not row.flagged, not row.in_doubt, -row.badness))
+    most = options.most(len(rows))
+    if options.second_budget is None:
+        worth = [row for row in worth if row.flagged or row.in_doubt]
+    elif most is not None:
+        worth = worth[: max(0, most - wanted)]
+    by_worth = [row.place for row in worth]
+    known = set() if options.seconds else set(by_worth)
+    drawn: list[int] = []
+    for row in sorted(rows, key=lambda row: rank[int(keys[row.place])]):
+        if len(drawn) >= wanted and not (drawn and keys[row.place] == keys[drawn[-1]]):
+            break
+        if row.place not in known:
+            drawn.append(row.place)
+    return Choice(drawn if wanted else [], by_worth)
+
+
+def second_place(backends: Backends) -> Any | None:
+    """Return the second reader of a run, if there is one."""
+    return backends.held.get(Place("entail", ROLE))
+
+
+def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
+    """Return the metrics of a run that use its second reader."""
+    if second_place(backends) is None:
+        return []
+    return [m for m in metrics if any(need.role == ROLE for need in m.needs())]
+
+
+def check_second(
+    metrics: Iterable[Metric], backends: Backends, options: SecondOptions, *, shard: bool
+) -> None:
+    """Raise :class:`UsageError` for options of a second reader in a run that has none, and for a
+    second reader of a shard: what it reads depends on all answers."""
+    if shard and readers_of(metrics, backends):
+        words = "the input is a shard, and what a second reader reads depends on all answers"
+        raise UsageError(f"{words}; score and merge without it, then rescore with it")
+    if options != SecondOptions() and not readers_of(metrics, backends):
+        raise UsageError("second_share, second_budget, second_alone: expected a second reader too")
+
+
+async def assessed_by_both(
+    metric: Metric,
+    sample: Sample,
+    client: Client,
+    options: RunOptions,
+    folder: Path | None = None,
+) -> tuple[Assessment, bytes]:
+    """Assess one sample that comes alone; the second reader, if there is one, reads it where it
+    needs a look or nearly does. What that fails to read keeps what the first reader found.
+    """
+    how = options.seed, options.limits, folder
+    found, line = await assessed(metric, sample, client, None, *how)
+    if not readers_of([metric], client.backends) or found.error is not None:
+        return found, line
+    if problem_of(metric, found) is None and not metric.in_doubt(found):
+        return found, line
+    second = SecondReader(options.second.second_alone)
+    again, its_line = await assessed(metric, sample, client, None, *how, second)
+    return (found, line) if again.error is not None else (again, its_line)
+
+
+class SecondReading:
+    """The second pass over the answers of a run."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        metrics: Sequence[Metric],
+        options: SecondOptions,
+        seed: int,
+        limits: TextLimits,
+    ) -> None:
+        self._folder, self._metrics, self._options = folder, metrics, options
+        self._seed, self._limits = seed, limits
+
+    @property
+    def finished(self) -> bool:
+        """Whether all was read that is to be read."""
+        return bool((self._folder.read_json(FILE) or {}).get("finished"))
+
+    async def read(
+        self, client: Client, prepared: Mapping[str, Prepared], at_once: int, shown: bool | None
+    ) -> None:
+        """Let the second reader read what is chosen and not read yet.
+
+        An answer that it fails to read keeps what the first reader found; a run that is started
+        again tries it again.
+        """
+        run = self._folder.read_run() or {}
+        stored = self._folder.read_json(FILE) or {}
+        began, spent = time.monotonic(), float(stored.get("seconds", 0.0))
+        units = read_units(self._folder, run.get(UNIT))
+        pool = StoredPool(self._folder.samples_path)
+        content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
+        todo: list[tuple[Metric, int]] = []
+        for metric in self._metrics:
+            rows, read = self._first(metric, stored.get("metrics", {}).get(metric.name, ()), pool)
+            content["metrics"][metric.name] = [list(row) for row in rows]
+            chosen = choose(rows, len(pool), units, self._options, metric, self._seed)
+            todo += [(metric, place) for place in chosen.every if place not in read]
+        self._folder.write_json(FILE, content)
+        failures = await self._read_all(client, prepared, pool, todo, at_once, spent, shown)
+        if failures:
+            words = amount(len(failures), "answer")
+            tell(f"the second reader could not read {words}; the first: {failures[0]}")
+        content["seconds"] = round(spent + time.monotonic() - began, 1)
+        content["finished"] = not failures
+        self._folder.write_json(FILE, content)
+
+    def _first(
+        self, metric: Metric, known: Iterable[Sequence[Any]], pool: StoredPool
+    ) -> tuple[list[First], set[int]]:
+        """Return what the first reader found of each answer with a score, and the places of those
+        that the second one read already."""
+        rows = {int(row[0]): First(*row) for row in known}
+        info, read = MetricInfo.of(metric), set[int]()
+        for one in self._folder.assessments(metric.name):
+            place = pool.index(one.id)
+            assert place is not None
+            if READ in one.parts:
+                read.add(place)
+            elif (bad := badness_of(info, one)) is not None:
+                flagged = problem_of(metric, one) is not None
+                rows[place] = First(place, flagged, metric.in_doubt(one), bad)
+        return [rows[place] for place in sorted(rows)], read
+
+    async def _read_all(
+        self,
+        client: Client,
+        prepared: Mapping[str, Prepared],
+        pool: StoredPool,
+        todo: Sequence[tuple[Metric, int]],
+        at_once: int,
+        spent: float,
+        shown: bool | None,
+    ) -> list[str]:
+        """Read answers again; return why some could not be read."""
+        failures: list[str] = []
+        began, most = time.monotonic(), self._options.seconds
+        limiter = TaskLimiter(at_once if most is None else SLOWLY)
+        writer = self._folder.open_assessments()
+        second = SecondReader(self._options.second_alone)
+
+        async def assess(metric: Metric, place: int) -> None:
+            found, line = await assessed(
+                metric,
+                pool[place],
+                client,
+                prepared[metric.name].value,
+                self._seed,
+                self._limits,
+                self._folder.path,
+                second,
+            )
+            if found.error is None:
+                writer.append(line)
+            else:
+                failures.append(found.error)
+            progress.step()
+
+        try:
+            with Progress("reading again", len(todo), shown=shown) as progress:
+                for metric, place in todo:
+                    if most is not None and spent + time.monotonic() - began >= most:
+                        break
+                    await limiter.start(assess(metric, place))
+                await limiter.drain()
+        finally:
+            await limiter.cancel()
+            writer.close()
+        return failures
+
+
+def second_results(
+    folder: RunFolder, metrics: Sequence[Metric], run: Mapping[str, Any], seed: int
+) -> dict[str, Any]:
+    """Return what ``summary.json`` tells of the second reading, for each metric.
+
+    The answers are sorted into input order by then.
+    """
+    if FILE not in run:
+        return {}
+    stored = (folder.read_json(FILE) or {}).get("metrics", {})
+    if not stored:  # of samples that came one by one
+        return {}
+    units = read_units(folder, run.get(UNIT))
+    found = {}
+    for metric in metrics:
+        if metric.name not in stored:
+            continue
+        rows = [First(*row) for row in stored[metric.name]]
+        flagged, read, statements = list[bool](), set[int](), 0.0
+        for place, one in enumerate(folder.assessments_to_sum(metric.name)):
+            flagged.append(problem_of(metric, one) is not None)
+            if READ in one.parts:
+                read.add(place)
+                statements += one.parts[READ]
+        now = {row.place: flagged[row.place] for row in rows}
+        chosen = choose(rows, len(flagged), units, SecondOptions(**run[FILE]), metric, seed)
+        found[metric.name] = {
+            "reader": run["backends"][ROLE],
+            "answers": len(rows),
+            "read": len(read),
+            "statements": int(statements),
+            "unread": len(set(chosen.every) - read),
+            "lifted": sum(row.flagged and not now[row.place] for row in rows),
+            "set": sum(now[row.place] and not row.flagged for row in rows),
+            **share_to_look_at(chosen, now, read, units),
+        }
+    return {FILE: found}
+
+
+def share_to_look_at(
+    chosen: Choice,
+    now: Mapping[int, bool],
+    read: set[int],
+    units: NDArray[np.int64] | None,
+) -> dict[str, Any]:
+    """Return the share of the answers that would need a look if the second reader had read all.
+
+    Those that were read for their worth are known, up to the last one that was reached. Of the
+    others, those that were drawn are a random sample: their share, with the mid-P interval of its
+    effective size, is put in for all. Without others the share is known. Of fewer than 10 drawn
+    ones it has no interval.
+
+    Args:
+        now: whether each answer that is scored needs a look, by its place.
+        read: the places of the answers that were read.
+    """
+    drawn = set(chosen.drawn)
+    ends = [i for i, place in enumerate(chosen.by_worth, 1) if place in read and place not in drawn]
+    known = set(chosen.by_worth[: max(ends, default=0)])
+    sample = [place for place in chosen.drawn if place in read and place not in known]
+    others, n = len(now) - len(known), len(now)
+    bad = sum(now[place] for place in known)
+    if not others or not sample:
+        value = bad / n if n and not others else None
+        words = "" if value is not None else "no answer was drawn at random"
+        interval = None if value is None else [value, value]
+        return {"share": value, "interval": interval, "drawn": len(sample), "without": words}
+    values = np.array([now[place] for place in sample], dtype=np.float64)
+    own = None if units is None else units[sample]
+    mean, variance, _ = unit_mean(values, own)
+    value = (bad + others * mean) / n
+    without = too_few("answers drawn at random", len(sample), min(FEWEST // 2, others)) or ""
+    interval = None
+    if not without:
+        low, high = _interval(mean, variance, len(sample), others)
+        interval = [round((bad + others * one) / n, 6) for one in (low, high)]
+    told = {"share": round(value, 6), "interval": interval}
+    return {**told, "drawn": len(sample), "without": without}
+
+
+def _interval(share: float, variance: float, n: int, of: int) -> Interval:
+    """Return the mid-P interval of a share of ``of`` answers, n of which were drawn: of as many
+    independent draws as its variance over units is worth, and as draws without replacement save."""
+    if n >= of:
+        return share, share
+    plain = share * (1 - share) / n
+    design = max(1.0, variance / plain) if plain else 1.0
+    worth = n / design / (1 - n / of)
+    return binomial_interval(share * worth, worth)

@@ -1,0 +1,302 @@
+"""A second reader: what it reads, what it changes, and what follows for all answers."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import Recorder, lines, repeats, summary_of
+from trustassay import rescore, score, scorer
+from trustassay.capabilities import BatchLimits, Entailment
+from trustassay.errors import BackendError, UsageError
+from trustassay.metrics import Faithfulness
+from trustassay.runs.counts import remarks
+from trustassay.runs.second_reading import First, choose, share_to_look_at
+from trustassay.second_reader import SecondOptions, combined, windows
+
+Probs = tuple[float, float, float]
+YES, OPEN, NO = (0.9, 0.05, 0.05), (0.1, 0.85, 0.05), (0.05, 0.05, 0.9)
+METRIC = Faithfulness()
+
+
+def sample(i: int, right: bool, seen: bool, *, cites: bool = False) -> dict[str, Any]:
+    """An answer that is ``right``, and ``seen`` to be so, or not, by the first reader."""
+    words = f"The lamp {i} is {'red' if right else 'blue'} and {'plain' if seen else 'odd'}"
+    mark = " [1]" if cites else ""
+    return {
+        "id": f"q{i}",
+        "question": f"What is lamp {i}?",
+        "response": f"{words}{mark}.",
+        "documents": [f"The lamp {i} stands here. It is red, plain and odd. Nobody bought it."],
+    }
+
+
+def first(_: str, hypothesis: str) -> Probs:
+    """See what it sees: a right answer that is odd is not, a wrong one that is odd is supported."""
+    return YES if ("red" in hypothesis) == ("plain" in hypothesis) else OPEN
+
+
+def truth(premise: str, hypothesis: str) -> Probs:
+    return YES if "blue" not in hypothesis and "red" in premise else NO
+
+
+def reader(judge: Any, name: str) -> Recorder:
+    made = Recorder(judge, limits=BatchLimits(items=1))
+    made.name = name  # type: ignore[misc]
+    return made
+
+
+def run(path: Path, samples: Sequence[dict[str, Any]], judge: Any = truth, **how: Any) -> Recorder:
+    """Score with both readers; return the second one."""
+    second = reader(judge, "careful")
+    metric = how.pop("metric", "faithfulness")
+    own = {"metrics": metric, "entailer": reader(first, "hasty"), "second": second, "out": path}
+    score(samples, cache=None, report=False, **own, **how)
+    return second
+
+
+def told(path: Path, metric: str = "faithfulness") -> dict[str, Any]:
+    found: dict[str, Any] = summary_of(path)["second"][metric]
+    return found
+
+
+MIXED = [
+    sample(i, right=i % 4 != 0, seen=i % 5 != 0)  # 25 % wrong; the first errs on every fifth
+    for i in range(100)
+]
+
+
+@pytest.mark.parametrize("metric", ["faithfulness", "grounding"])
+def test_flags_are_lifted_and_what_was_missed_is_found(tmp_path: Path, metric: str) -> None:
+    samples = [
+        sample(0, right=True, seen=True, cites=True),
+        sample(1, right=True, seen=False, cites=True),  # flagged, in the right
+        sample(2, right=False, seen=True, cites=True),  # flagged, wrong
+        sample(3, right=False, seen=False, cites=True),  # missed
+    ]
+    run(tmp_path, samples, metric=metric, second_share=1.0)
+    found = {line["id"]: line for line in lines(tmp_path / "assessments.jsonl")}
+    assert [found[f"q{i}"]["score"] for i in range(4)] == [1.0, 1.0, 0.0, 0.0]
+    assert told(tmp_path, metric) == {
+        "reader": "careful",
+        "answers": 4,
+        "read": 4,
+        "statements": 4,
+        "unread": 0,
+        "lifted": 1,
+        "set": 1,
+        "share": 0.5,
+        "interval": [0.5, 0.5],
+        "drawn": 2,
+        "without": "",
+    }
+    row = found["q1"]["evidence"][0]
+    assert row["first"] == pytest.approx(0.1)
+    assert row["entailment"] == pytest.approx(0.5, abs=0.01)  # .1 and .9 together
+
+
+def test_by_default_it_reads_what_is_flagged_and_some_others_at_random(tmp_path: Path) -> None:
+    second = run(tmp_path, MIXED, second_share=0.1)
+    summary = told(tmp_path)
+    flagged = sum(
+        json.loads((tmp_path / "second.json").read_text())["metrics"]["faithfulness"][i][1]
+        for i in range(100)
+    )
+    assert summary["drawn"] == 20
+    assert summary["read"] == flagged + 20
+    assert second.asked.total() == summary["statements"] == summary["read"]
+    assert summary["lifted"] == 15
+    low, high = summary["interval"]
+    assert low < 0.25 < high
+    (words,) = remarks(summary_of(tmp_path), 100)
+    assert f"read {summary['read']} of 100 answers: 15 need no look any more" in words
+
+
+def test_a_budget_takes_the_worst_first_and_the_random_ones_in_any_case(tmp_path: Path) -> None:
+    run(tmp_path / "few", MIXED, second_share=0.1, second_budget="30")
+    run(tmp_path / "share", MIXED, second_share=0.1, second_budget="30%")
+    run(tmp_path / "none", MIXED, second_share=0, second_budget="7")
+    assert told(tmp_path / "few") == told(tmp_path / "share")
+    assert told(tmp_path / "few")["read"] == 30
+    none = told(tmp_path / "none")
+    assert (none["read"], none["share"]) == (7, None)
+    assert none["without"] == "no answer was drawn at random"
+
+
+def test_an_answer_whose_flags_are_lifted_is_read_whole(tmp_path: Path) -> None:
+    wrong, right = sample(1, right=False, seen=False), sample(2, right=True, seen=False)
+    both = {**wrong, "response": f"{right['response']} {wrong['response']}"}
+    both["documents"] = [*wrong["documents"], *right["documents"]]
+    second = run(tmp_path, [both], second_share=0)
+    (found,) = lines(tmp_path / "assessments.jsonl")
+    assert [row["verdict"] for row in found["evidence"]] == ["supported", "contradicted"]
+    assert found["parts"]["second"] == second.asked.total() == 2
+
+
+def test_stopped_it_goes_on_with_the_same_answers(tmp_path: Path) -> None:
+    calls = 0
+
+    def tired(premise: str, hypothesis: str) -> Probs:
+        nonlocal calls
+        calls += 1
+        if calls > 10:
+            raise BackendError("gone home")
+        return truth(premise, hypothesis)
+
+    run(tmp_path / "whole", MIXED)
+    run(tmp_path / "stopped", MIXED, tired)
+    assert told(tmp_path / "stopped")["unread"] > 0
+    before = calls
+    again = run(tmp_path / "stopped", MIXED)
+    assert again.asked.total() == told(tmp_path / "whole")["statements"] - 10 < before
+    assert told(tmp_path / "stopped") == told(tmp_path / "whole")
+    assert run(tmp_path / "stopped", MIXED).asked.total() == 0
+    assert rescore(
+        tmp_path / "whole",
+        out=tmp_path / "again",
+        second=reader(truth, "careful"),
+        entailer=reader(first, "hasty"),
+        cache=None,
+    )
+    assert told(tmp_path / "again") == told(tmp_path / "whole")
+
+
+def test_alone_its_verdict_counts(tmp_path: Path) -> None:
+    sure = sample(1, right=False, seen=False)
+    run(tmp_path, [sure], lambda *_: (0.4, 0.6, 0.0), second_share=1, second_alone=True)
+    (found,) = lines(tmp_path / "assessments.jsonl")
+    assert found["evidence"][0]["entailment"] == 0.4
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"second_budget": "much"}, "second_budget: expected a number of answers, a share"),
+        ({"second_budget": "0"}, "second_budget: expected"),
+        ({"second_budget": "120%"}, "second_budget: expected"),
+        ({"second_share": 2.0}, "second_share: expected 0 to 1"),
+    ],
+)
+def test_wrong_options_start_nothing(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        run(tmp_path / "run", MIXED[:2], **given)
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_without_a_second_reader_and_one_that_nobody_uses(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected a second reader"):
+        score(MIXED[:2], metrics="faithfulness", second_share=0.2, cache=None)
+    with pytest.raises(UsageError, match="--second is given, but reference does not use it"):
+        gold = {"question": "q", "response": "r", "answers": ["r"]}
+        score([gold], metrics="reference", second=reader(truth, "careful"), cache=None)
+    shard = {
+        **MIXED[0],
+        "trustassay_shard": {
+            "of": "x",
+            "samples": 1,
+            "skipped": 0,
+            "into": 1,
+            "number": 0,
+            "order": 0,
+        },
+    }
+    with pytest.raises(UsageError, match="a shard"):
+        run(tmp_path, [shard])
+
+
+# ---- what it is shown ----
+
+
+def test_windows_hold_the_words_of_the_statement_in_reading_order() -> None:
+    passages = [
+        ["Anna was born in Bern.", "She studied law.", "Nothing else is known of her."],
+        ["The prize was given in 1999.", "Anna won the prize."],
+    ]
+    shown = windows("Anna won the prize in 1999 after studying law.", passages, 2, 8)
+    assert [one.passage for one in shown] == [0, 1]
+    assert shown[1].text == "Anna won the prize."
+    assert "1999" in windows("The prize of 1999", passages, 1, 8)[0].text
+    everything = windows("Anna won the prize.", passages, 3, 60)
+    assert [one.text for one in everything] == [" ".join(passages[0]), " ".join(passages[1])]
+
+
+@given(
+    st.lists(st.lists(st.text("ab .", max_size=12), max_size=6), max_size=4),
+    st.text("ab .", max_size=12),
+    st.integers(1, 4),
+    st.integers(1, 9),
+)
+def test_windows_are_of_the_passages_and_never_meet(
+    passages: list[list[str]], statement: str, most: int, longest: int
+) -> None:
+    shown = windows(statement, passages, most, longest)
+    assert len(shown) <= most
+    assert bool(shown) == any(passages)
+    for number in range(len(passages)):
+        own = [one.text for one in shown if one.passage == number]
+        assert len(" ".join(own)) <= len(" ".join(passages[number]))
+
+
+def test_the_log_odds_of_both_are_added_up() -> None:
+    unsure = Entailment(0.5, 0.5, 0.0)
+    sure = Entailment(0.2, 0.2, 0.6)
+    assert combined(unsure, sure).entailment == pytest.approx(0.2)
+    found = combined(Entailment(0.2, 0.8, 0.0), sure)
+    assert found.entailment == pytest.approx(1 / 17)
+    assert found.contradiction == pytest.approx(0.75 * 16 / 17)
+    assert sum((found.entailment, found.neutral, found.contradiction)) == pytest.approx(1)
+
+
+# ---- the share of all answers ----
+
+
+def shares(
+    rng: np.random.Generator, n: int, per_unit: int, budget: str | None
+) -> tuple[bool, float]:
+    """Whether the interval holds the share that a reader of everything would find, and its width.
+
+    The first reader sees 60 % of the bad answers, and flags a tenth of the good ones.
+    """
+    units = np.repeat(np.arange(n // per_unit), per_unit) if per_unit > 1 else None
+    hard = rng.random(n) if units is None else (0.3 * rng.random(n) + 0.7 * rng.random(n)[units])
+    bad = hard < 0.25
+    flagged = np.where(bad, rng.random(n) < 0.6, rng.random(n) < 0.1)
+    rows = [
+        First(i, bool(flagged[i]), False, float(0.5 * flagged[i] + 0.5 * rng.random()))
+        for i in range(n)
+    ]
+    options = SecondOptions(second_share=0.1, second_budget=budget)
+    chosen = choose(rows, n, units, options, METRIC, int(rng.integers(1 << 30)))
+    read = {*chosen.drawn, *chosen.by_worth}
+    now = {i: bool(bad[i] if i in read else flagged[i]) for i in range(n)}
+    found = share_to_look_at(chosen, now, read, units)
+    low, high = found["interval"]
+    return low - 1e-6 <= bad.mean() <= high + 1e-6, high - low
+
+
+@pytest.mark.parametrize(
+    ("n", "per_unit", "budget"), [(200, 1, None), (1000, 1, "15%"), (600, 3, None), (100, 1, "30")]
+)
+def test_the_interval_holds_the_share_of_all(n: int, per_unit: int, budget: str | None) -> None:
+    rng = np.random.default_rng(7)
+    held = [shares(rng, n, per_unit, budget)[0] for _ in range(repeats(900))]
+    assert 0.925 <= np.mean(held) <= 0.985
+
+
+# ---- answers that come one by one ----
+
+
+def test_a_scorer_reads_again_what_needs_a_look(tmp_path: Path) -> None:
+    second = reader(truth, "careful")
+    how: dict[str, Any] = {"entailer": reader(first, "hasty"), "second": second, "cache": None}
+    with scorer(metrics="faithfulness", out=tmp_path, **how) as open_scorer:
+        lifted = open_scorer.score(sample(1, right=True, seen=False))["faithfulness"]
+        missed = open_scorer.score(sample(2, right=False, seen=False))["faithfulness"]
+    assert (lifted.score, lifted.parts["second"]) == (1.0, 1.0)
+    assert missed.score == 1.0
+    assert second.asked.total() == 1
