@@ -2,14 +2,16 @@
 
     python -m benchmarks.local_models
     python -m benchmarks.second_reader read --out FOLDER --part dev --n 40 --second 1.5b
-    python -m benchmarks.second_reader fit --out FOLDER
+    python -m benchmarks.second_reader tell --out FOLDER --part dev --second 1.5b
 
 ``read`` judges a seeded sample of pairs of a passage and a statement, half of them supported, by
 ``embedded`` (the whole passage) and by a local model (the windows that share most words with the
 statement, :mod:`trustassay.second_reader`). What was judged is kept in the folder, so that it goes
-on where it stopped. ``fit`` fits the weights of both log-odds on the development parts, and tells
-AUC and balanced accuracy of each reader and of both on each part; it writes
-``results/second-reader.json``.
+on where it stopped. ``tell`` gives AUC and balanced accuracy at 0.5 of each reader, and of the mean
+of their log-odds, on each set and as means over the sets; and the weights that a logistic
+regression gives both log-odds. It writes ``results/second-reader-PART.json``.
+
+``embedded`` was chosen by its figures on some of the development parts, the local model by none.
 """
 
 from __future__ import annotations
@@ -19,16 +21,22 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from benchmarks.local_models import path_of
+from benchmarks.results import write_result
 from trustassay.backends.resolve import entailer
 from trustassay.metrics.grounding.sentences import splitter
-from trustassay.second_reader import windows
+from trustassay.second_reader import SURE, windows
+from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
 
+Floats = NDArray[np.float64]
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"
 SETS = {
     "BEGIN": "attribution/begin_wow_{}",
@@ -79,7 +87,7 @@ def rows(part: str, n: int) -> Iterator[Row]:
 def read(options: argparse.Namespace) -> None:
     """Judge what is not judged yet."""
     second = options.second
-    path = options.out / f"{options.part}-{second}-{options.windows}x{options.words}.jsonl"
+    path = path_of_reads(options)
     done = set()
     if path.exists():
         done = {tuple(json.loads(line)["of"]) for line in path.open()}
@@ -117,9 +125,67 @@ def read(options: argparse.Namespace) -> None:
             print(start + len(chunk), round(seconds, 1), flush=True)
 
 
+def odds(probabilities: Sequence[float]) -> Floats:
+    """Return log-odds, of probabilities kept from 0 and 1."""
+    p = np.clip(np.array(probabilities), SURE, 1 - SURE)
+    return np.asarray(np.log(p / (1 - p)))
+
+
+def tell(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of what was judged."""
+    found = [json.loads(line) for line in path_of_reads(options).open()]
+    labels = np.array([row["label"] for row in found])
+    sets = np.array([row["set"] for row in found])
+    readers = {name: odds([row[name][0] for row in found]) for name in ("first", "second")}
+    readers["both"] = (readers["first"] + readers["second"]) / 2
+    table = {}
+    for name in dict.fromkeys(sets.tolist()):
+        own, right = sets == name, labels[sets == name]
+        table[name] = {"n": int(own.sum())} | {
+            reader: {
+                "auc": round(float(auroc(x[own], right) or 0), 3),
+                "balanced_accuracy": round(
+                    float(np.mean([np.mean((x[own] >= 0)[right == k] == k) for k in (0, 1)])), 3
+                ),
+            }
+            for reader, x in readers.items()
+        }
+    means = {
+        reader: {
+            what: round(float(np.mean([row[reader][what] for row in table.values()])), 3)
+            for what in ("auc", "balanced_accuracy")
+        }
+        for reader in readers
+    }
+    weights = logistic(np.column_stack([readers["first"], readers["second"]]), labels)
+    return {
+        "sets": table,
+        "means over sets": means,
+        "weights": [round(float(one), 2) for one in weights],
+        "median words": [int(np.median([row["words"][i] for row in found])) for i in (0, 1)],
+        "median seconds": float(np.median([row["seconds"] for row in found])),
+    }
+
+
+def logistic(x: Floats, labels: Floats) -> Floats:
+    """Return intercept and weights of a logistic regression, by Newton's steps."""
+    x = np.column_stack([np.ones(len(x)), x])
+    b = np.zeros(x.shape[1])
+    for _ in range(25):
+        p = 1 / (1 + np.exp(-x @ b))
+        b = b + np.linalg.solve((x.T * (p * (1 - p))) @ x, x.T @ (labels - p))
+    return b
+
+
+def path_of_reads(options: argparse.Namespace) -> Path:
+    """Return the file of what was judged."""
+    name = f"{options.part}-{options.second}-{options.windows}x{options.words}.jsonl"
+    return Path(options.out) / name
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("command", choices=["read"])
+    parser.add_argument("command", choices=["read", "tell"])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--part", choices=["dev", "test"], default="dev")
     parser.add_argument("--n", type=int, default=40, help="pairs of each set")
@@ -128,7 +194,14 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=60)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    read(options)
+    if options.command == "read":
+        read(options)
+        return
+    command = f"python -m benchmarks.second_reader tell --out FOLDER --part {options.part}"
+    figures = tell(options)
+    name = f"second-reader-{options.part}"
+    write_result(name, command, f"{options.part} parts of public sets", figures)
+    print(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -242,13 +242,12 @@ def test_windows_are_of_the_passages_and_never_meet(
         assert len(" ".join(own)) <= len(" ".join(passages[number]))
 
 
-def test_the_log_odds_of_both_are_added_up() -> None:
-    unsure = Entailment(0.5, 0.5, 0.0)
-    sure = Entailment(0.2, 0.2, 0.6)
-    assert combined(unsure, sure).entailment == pytest.approx(0.2)
-    found = combined(Entailment(0.2, 0.8, 0.0), sure)
-    assert found.entailment == pytest.approx(1 / 17)
-    assert found.contradiction == pytest.approx(0.75 * 16 / 17)
+def test_the_log_odds_of_both_have_one_mean() -> None:
+    sure = Entailment(0.1, 0.2, 0.7)
+    assert combined(Entailment(0.9, 0.1, 0.0), sure).entailment == pytest.approx(0.5)
+    found = combined(Entailment(0.5, 0.5, 0.0), sure)
+    assert found.entailment == pytest.approx(1 / (1 + 3))
+    assert found.contradiction == pytest.approx(0.75 * 7 / 9)
     assert sum((found.entailment, found.neutral, found.contradiction)) == pytest.approx(1)
 
 
