@@ -3,12 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test quick lint types unit nightly golden docs figures pictures integrations wheel lowest format clean
+.PHONY: demo test slow lint types unit nightly golden docs figures pictures integrations wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
 
-test: lint types unit  ## everything that CI checks
+test: lint types unit  ## lint, types, and the tests that take less than a second each
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check .
@@ -21,10 +21,10 @@ types: $(VENV)/test.stamp
 PYTEST := PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --dist loadfile
 
 unit: $(VENV)/test.stamp
-	$(PYTEST)
-
-quick: $(VENV)/test.stamp  ## the tests without the slow ones
 	$(PYTEST) -m "not slow"
+
+slow: $(VENV)/test.stamp  ## the other tests: processes killed, torch, a browser, thousands of calls
+	$(PYTEST) -m slow
 
 golden: $(VENV)/test.stamp  ## compare commands, files and figures with stored hashes
 	$(BIN)/python -m benchmarks.golden_outputs --check

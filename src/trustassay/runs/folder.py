@@ -5,6 +5,7 @@
 ``assessments.jsonl``   one line for each assessment; grows as they finish, sorted at the end
 ``calls.sqlite``        every model call and its reply
 ``pool.jsonl``          the samples of ``--pool``, if there is one
+``second.json``         what the first reader found of each answer, where a second one reads, too
 ``prepared.json``       the requests that metrics made before the first sample, where they did
 ``tracebacks/``         of errors that metrics do not tell of themselves; tried again, they are
                         written anew
@@ -175,9 +176,9 @@ class RunFolder:
                 raise self._damaged(name, f"{part} is missing")
         return content
 
-    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+    def write_json(self, name: str, content: Mapping[str, Any], indent: int | None = 2) -> None:
         """Write ``NAME.json`` in full or not at all."""
-        text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
         with whole(self.path / f"{name}.json") as file:
             file.write(text.encode())
 

@@ -190,14 +190,14 @@ class SecondReading:
             content["metrics"][metric.name] = [list(row) for row in rows]
             chosen = choose(rows, len(pool), units, self._options, metric, self._seed)
             todo += [(metric, place) for place in chosen.every if place not in read]
-        self._folder.write_json(FILE, content)
+        self._folder.write_json(FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent, shown)
         if failures:
             words = amount(len(failures), "answer")
             tell(f"the second reader could not read {words}; the first: {failures[0]}")
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
-        self._folder.write_json(FILE, content)
+        self._folder.write_json(FILE, content, indent=None)
 
     def _first(
         self, metric: Metric, known: Iterable[Sequence[Any]], pool: StoredPool
