@@ -23,7 +23,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,7 +138,7 @@ def tell(options: argparse.Namespace) -> dict[str, Any]:
     sets = np.array([row["set"] for row in found])
     readers = {name: odds([row[name][0] for row in found]) for name in ("first", "second")}
     readers["both"] = (readers["first"] + readers["second"]) / 2
-    table = {}
+    table: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys(sets.tolist()):
         own, right = sets == name, labels[sets == name]
         table[name] = {"n": int(own.sum())} | {

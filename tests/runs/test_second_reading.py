@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import Recorder, lines, repeats, summary_of
-from trustassay import rescore, score, scorer
+from trustassay import plan, rescore, score, scorer
 from trustassay.capabilities import BatchLimits, Entailment
 from trustassay.errors import BackendError, UsageError
 from trustassay.metrics import Faithfulness
@@ -47,7 +47,7 @@ def truth(premise: str, hypothesis: str) -> Probs:
 
 def reader(judge: Any, name: str) -> Recorder:
     made = Recorder(judge, limits=BatchLimits(items=1))
-    made.name = name  # type: ignore[misc]
+    made.name = name
     return made
 
 
@@ -299,3 +299,10 @@ def test_a_scorer_reads_again_what_needs_a_look(tmp_path: Path) -> None:
     assert (lifted.score, lifted.parts["second"]) == (1.0, 1.0)
     assert missed.score == 1.0
     assert second.asked.total() == 1
+
+
+def test_a_plan_says_that_the_second_reader_is_not_in_it() -> None:
+    found = plan(MIXED[:3], metrics="faithfulness", entailer=reader(first, "hasty"),
+                 second=reader(truth, "careful"), cache=None)  # fmt: skip
+    assert found.to_dict()["second"] == "careful"
+    assert {part.backend for part in found.parts} == {"hasty"}

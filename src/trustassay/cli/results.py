@@ -285,6 +285,11 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     mark = " (a guess)" if plan.guess else ""
     samples, seconds = amount(plan.samples, "sample"), _times(plan.seconds_range)
     say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
+    if plan.second:
+        say(
+            f"without what the second reader ({plan.second}) reads: that depends on what the first "
+            "one finds; --second-budget bounds it"
+        )
     for metric, count in plan.unsure.items():
         say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")
     if as_json:

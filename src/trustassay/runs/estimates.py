@@ -284,11 +284,14 @@ class Plan:
     """The calls of a run by metric and backend; a request that two share counts for the first.
 
     ``unsure`` counts samples for each metric whose rehearsal ended early, at a stand-in reply.
+    ``second`` is the name of a second reader: what it will read depends on what the first one
+    finds, and is not among the calls.
     """
 
     samples: int
     parts: Sequence[Planned]
     unsure: Mapping[str, int] = field(default_factory=dict)
+    second: str | None = None
 
     @property
     def usd(self) -> float | None:
@@ -324,6 +327,7 @@ class Plan:
             "samples": self.samples,
             "parts": [part.to_dict() for part in self.parts],
             "unsure": dict(self.unsure),
+            **({"second": self.second} if self.second else {}),
             "usd": self.usd,
             "usd_range": self.usd_range,
             "seconds": round(self.seconds, 1),

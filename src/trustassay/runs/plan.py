@@ -35,6 +35,7 @@ from trustassay.runs.lines import encoded_sample
 from trustassay.runs.needs import resolved
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
+from trustassay.second_reader import ROLE
 
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""
@@ -67,7 +68,8 @@ async def plan(
         filled.path.mkdir()
         await _rehearse(rehearsal, metrics, stages, folder, filled, intake.inventory.samples)
         parts = await asyncio.to_thread(rehearsal.priced)
-        return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure))
+        second = backends.names().get(ROLE)
+        return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure), second)
 
 
 async def _rehearse(
