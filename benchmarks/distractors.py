@@ -45,7 +45,7 @@ from trustassay.distractors import Distractor, find_distractors, same_kind_answe
 from trustassay.distractors.tokens import likely_types, normalised, words_of
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.probe import POOL, loaded
+from trustassay_papers.distractors import POOL, loaded
 
 SYSTEMS = ("flan", "llama", "gpt")
 UNCACHED = CallOptions(cache=None)

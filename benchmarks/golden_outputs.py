@@ -330,7 +330,6 @@ def statistics() -> dict[str, str]:
         "krippendorff_alpha": (ratings,),
         "gwet_ac": (ratings,),
         "intraclass": (ratings,),
-        "truth_of": (x, y),
         "ordered_alike": (x, y),
     }
     return {f"statistics/{name}": _figure(known[name], given) for name, given in calls.items()}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from trustassay.statistics.calibration import balanced_accuracy, balanced_accuracy_interval
-from trustassay.statistics.isotropy import Isotropy, isotropy
+from trustassay_papers.harmonicity.isotropy import Isotropy, isotropy
 
 __all__ = ["JUDGED", "MOVED", "balanced", "directions"]
 

@@ -120,7 +120,7 @@ BAD = {
     "rubric": "rubric check bad.yaml",
     "rescore": "rescore runs/none --out runs/other",
     "shard": "shard answers.jsonl --into 0",
-    "cite-by": "cite answers.jsonl --by magic --out cited.jsonl",
+    "cite-by": "papers cite answers.jsonl --by magic --out cited.jsonl",
     "out-is-file": "score answers.jsonl --entailer lexical --out wide.csv",
 }
 """Wrong calls by what is wrong."""
@@ -186,10 +186,10 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
         "--cache off",
     )
     found["answers/cite"] = _job(
-        "cite demo.jsonl --by bm25 --out b.jsonl",
-        f"cite demo.jsonl {LEXICAL} --out c.jsonl --only-uncited",
-        "cite small.jsonl --by embedding --out e.jsonl",
-        "probe distractors small.jsonl --json --seed 1 --pool --most 5",
+        "papers cite demo.jsonl --by bm25 --out b.jsonl",
+        f"papers cite demo.jsonl {LEXICAL} --out c.jsonl --only-uncited",
+        "papers cite small.jsonl --by embedding --out e.jsonl",
+        "papers distractors small.jsonl --json --seed 1 --pool --most 5",
         "rubric check tone.yaml",
         "rubric check truthfulness",
         Step(
@@ -202,8 +202,8 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
     found["answers/select"] = _job(
         "papers select icl answers.jsonl --out icl.jsonl --metric "
         "fewl:form=agreement,weights=uniform --similarity novel --run runs/icl --json",
-        f"probe attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
-        f"probe isotropy asked.jsonl {VECTORS} --json",
+        f"papers attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
+        f"papers isotropy asked.jsonl {VECTORS} --json",
         "papers dataset asked.jsonl --corpus passages --entailer lexical --out d.jsonl",
         "completion bash",
         "demo --out runs/demo",

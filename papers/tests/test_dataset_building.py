@@ -15,7 +15,7 @@ from trustassay.metrics.grounding import Grounding
 from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
-from trustassay.workflows.resumable import UnfinishedError
+from trustassay.workflows.generate import UnfinishedError
 from trustassay_papers import dataset
 from trustassay_papers.dataset import BuildOptions, build
 

@@ -8,7 +8,7 @@ from trustassay.metric import Context
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.metric import Assessing
 from trustassay.sample import Document, Sample
-from trustassay.workflows.cite import premise
+from trustassay_papers.cite import premise
 from trustassay_papers.dataset import labelled
 
 DOCUMENTS = [

@@ -94,25 +94,6 @@ class View:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A prompt that a search tried: its answer, and how far that moves when the prompt is nudged.
-
-    ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
-    """
-
-    step: int
-    candidate: int
-    prompt: str
-    answer: str = ""
-    gamma: float | None = None
-    angle_degrees: float | None = None
-    kept: bool = False
-    error: str | None = None
-    calls: int = 0
-
-
 # Rows of evidence, which may be older than this code, or another metric's.
 
 R = TypeVar("R", bound="EvidenceRow")

@@ -190,3 +190,10 @@ def test_a_module_that_was_imported_before_is_no_twin(installed: Path) -> None:
     assert chat("acme:m").name == "acme:m?region=eu"
     (entry,) = registry.installed()["acme"]
     assert len(registry.load_plugin(entry)) == 4
+
+
+def test_a_scheme_of_the_papers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "installed", dict)
+    monkeypatch.delitem(registry._SCHEMES, ("linker", "spotlight"), raising=False)
+    with pytest.raises(UnknownNameError, match="linker spotlight: needs trustassay-papers"):
+        registry.load("linker", "spotlight")

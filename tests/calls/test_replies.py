@@ -15,7 +15,7 @@ import pytest
 from trustassay.backends.functions import FunctionChat
 from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
-from trustassay.calls.budget import Budget, RequestCounter
+from trustassay.calls.budget import Budget
 from trustassay.calls.cache_key import chat_parts, request_key
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Prices
@@ -24,6 +24,7 @@ from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
 from trustassay.event_loop import run_anywhere
+from trustassay_papers.request_counter import RequestCounter
 
 ASKED = ChatRequest.of("Where?")
 OLD = {"text": "<think>hm</think>Paris.", "finish": "stop", "prompt_tokens": 3,

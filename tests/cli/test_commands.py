@@ -46,7 +46,9 @@ def test_options_of_a_growing_file_and_of_a_whole_one_do_not_mix(
     assert says in said.err
 
 
-@pytest.mark.parametrize("line", ["papers", "papers --help", "papers select icl x --out y"])
+@pytest.mark.parametrize(
+    "line", ["papers", "papers --help", "papers select icl x --out y", "cite x", "probe attack x"]
+)
 def test_without_the_package_one_line_says_how_to_install_it(
     cli: Cli, without_papers: None, line: str
 ) -> None:
@@ -54,6 +56,15 @@ def test_without_the_package_one_line_says_how_to_install_it(
     assert (said.status, said.out) == (2, "")
     assert said.err.count("\n") == 1
     assert "pip install ./papers" in said.err
+
+
+@pytest.mark.parametrize("line", ["cite", "probe attack", "probe isotropy", "probe distractors"])
+def test_a_command_that_moved_to_the_papers_is_still_found(cli: Cli, line: str) -> None:
+    said = cli(*line.split(), "--help")
+    assert said.status == 0
+    assert said.err.startswith(f"trustassay: {line.split(maxsplit=1)[0]} is now: trustassay papers")
+    assert said.err.count("\n") == 1
+    assert said.out.startswith(f"Usage: trustassay {line}")
 
 
 def test_a_package_adds_a_command_by_an_entry_point(

@@ -139,7 +139,10 @@ def test_nothing_more_is_asked_when_replies_cannot_be_kept(
     ("arguments", "name"),
     [
         (["generate", "q.jsonl", "--out", "disk/a.jsonl"], "disk/a.jsonl"),
-        (["cite", "a.jsonl", "--by", "bm25", "--out", "disk/c.jsonl"], "disk/.c.jsonl.part"),
+        (
+            ["papers", "cite", "a.jsonl", "--by", "bm25", "--out", "disk/c.jsonl"],
+            "disk/.c.jsonl.part",
+        ),
         (["compare", "RUN", "RUN", "--out", "disk/c.html"], "disk/c.html"),
     ],
 )
@@ -151,7 +154,7 @@ def test_other_commands_name_it_too(
     jsonl(tmp_path / "a.jsonl", records(60))
     if arguments[0] == "generate":
         arguments = [*arguments, "--model", uri(server), "--cache", "off"]
-    if arguments[0] == "cite":
+    if arguments[1] == "cite":
         pytest.importorskip("tantivy")
     found = on_small_disk(8, arguments, tmp_path)
     assert (found.status, found.again) == (1, 0)

@@ -162,15 +162,15 @@ def commands(model: str) -> list[list[str]]:
         report one
         compare three three --out compared.html
         plan questions.jsonl --metric harmonicity --model {model}
-        probe isotropy questions.jsonl --perturbation typo --out isotropy.html
+        papers isotropy questions.jsonl --perturbation typo --out isotropy.html
         models --check
         models {model}
-        cite uncited.jsonl --by entailment --out a.jsonl
-        cite uncited.jsonl --by embedding --out b.jsonl
-        cite uncited.jsonl --by bm25 --out c.jsonl
+        papers cite uncited.jsonl --by entailment --out a.jsonl
+        papers cite uncited.jsonl --by embedding --out b.jsonl
+        papers cite uncited.jsonl --by bm25 --out c.jsonl
         papers dataset gold.jsonl --corpus texts --out d.jsonl
         score resampled.jsonl --follow --threshold 1 --once --out seven
-        probe attack Hello --model {model} --steps 1 --candidates 1 --perturbations 1 --out eight
+        papers attack Hello --model {model} --steps 1 --candidates 1 --perturbations 1 --out eight
         generate questions.jsonl --model {model} --out e.jsonl
         annotate answers.jsonl --rater anna --export sheet.csv
         compare e.jsonl resampled.jsonl --judge {model} --run nine

@@ -122,7 +122,7 @@ def test_all_faults_come_at_once_and_before_a_model_is_loaded(
     assert said.status == 2 and "OPENAI_API_KEY" in said.err
     for command in (
         ["generate", "q.jsonl", "--model", "openai:m", "--out", "a.jsonl", "--cache", "off"],
-        ["probe", "attack", "Why?", "--model", "openai:m", "--out", "a", "--cache", "off"],
+        ["papers", "attack", "Why?", "--model", "openai:m", "--out", "a", "--cache", "off"],
     ):
         said = cli(*command)
         assert said.status == 2 and "OPENAI_API_KEY" in said.err

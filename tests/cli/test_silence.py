@@ -104,14 +104,14 @@ def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
 
 def test_attack_does_not_climb_on_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply="text:")
-    said = cli("probe", "attack", "Who?", "--model", uri(server), "--out", "attack")
+    said = cli("papers", "attack", "Who?", "--model", uri(server), "--out", "attack")
     assert said.status == 2
     assert "the reply is empty" in said.err
 
 
 def test_attack_counts_cut_replies(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
     server.change(reply=f"text:{ANSWER}")
-    said = cli("probe", "attack", "Who?", "--model", uri(server), "--max-tokens", "2",
+    said = cli("papers", "attack", "Who?", "--model", uri(server), "--max-tokens", "2",
                "--steps", "1", "--candidates", "1", "--perturbations", "2",
                "--out", "attack")  # fmt: skip
     assert said.status == 0
@@ -261,13 +261,15 @@ def test_without_a_key_nothing_is_started(
 
 def test_attack_and_an_embedder_need_their_keys(cli: Cli, tmp_path: Path) -> None:
     questions(tmp_path / "q.jsonl", 1)
-    said = cli("probe", "attack", "Who?", "--model", "openai:m", "--out", "out")
+    said = cli("papers", "attack", "Who?", "--model", "openai:m", "--out", "out")
     assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
     said = cli("score", "q.jsonl", "--metric", "harmonicity", "--embedder", "openai:e", "--out",
                "out", "--model", "openai:m@http://127.0.0.1:9/v1")  # fmt: skip
     assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
     jsonl(tmp_path / "r.jsonl", [record(0)])
-    said = cli("cite", "r.jsonl", "--by", "embedding", "--embedder", "openai:e", "--out", "out")
+    said = cli(
+        "papers", "cite", "r.jsonl", "--by", "embedding", "--embedder", "openai:e", "--out", "out"
+    )
     assert (said.status, "set OPENAI_API_KEY" in said.err) == (2, True)
     assert not (tmp_path / "out").exists()
 

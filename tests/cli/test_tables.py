@@ -92,7 +92,7 @@ def test_no_command_cuts_a_number(
         ["score", "answers.jsonl", "--entailer", "lexical", "--out", "c"],
         ["score", "asked.jsonl", "--metric", "harmonicity", "--out", "a"],
         ["compare", "a", "b"],
-        ["probe", "isotropy", "asked.jsonl", "--perturbation", "typo", "--perturbations", "3"],
+        ["papers", "isotropy", "asked.jsonl", "--perturbation", "typo", "--perturbations", "3"],
         ["models"],
     ]
     assert cli(*commands[0]).status == 0  # what is shown while it scores is not shown again

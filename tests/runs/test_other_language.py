@@ -12,7 +12,7 @@ from trustassay.backends.similarity import AgreementSimilarity, ConsistencySimil
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
 from trustassay.runs.counts import remarks
-from trustassay.workflows.cite import cite
+from trustassay_papers.cite import cite
 
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."
 ENGLISH = "The red lamp is in the green house by the door."

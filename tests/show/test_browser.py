@@ -16,7 +16,6 @@ from trustassay import score
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import Rated, write_pooled, write_report
-from trustassay.show.ascent import AscentPage, write_ascent_page
 from trustassay.show.charts import stacked_svg
 from trustassay.show.document import (
     Bar,
@@ -39,9 +38,10 @@ from trustassay.show.document import (
 )
 from trustassay.show.page import ReportRun, ReportSample, write_page
 from trustassay.show.plots import Line, Parting, Plot, heat_svg
-from trustassay.views import Point
 from trustassay.workflows.compare import compare
 from trustassay.workflows.compare_outputs import document_of
+from trustassay_papers.harmonicity.ascent import Point
+from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -12,7 +12,6 @@ from tests.support import repeats
 from trustassay.statistics.ranking import (
     ordered_alike,
     rank_models,
-    truth_of,
 )
 
 stats = needed("scipy.stats")
@@ -164,9 +163,3 @@ def test_pairs_ordered_alike_by_hand() -> None:
     assert ordered_alike([[1, 5, 3], [0, 5, 9]], [[1, 1, 1], [0, 0, 1]]) == (1, 2)
     assert ordered_alike([[1], [0], [2]], [[1], [0], [0]]) == (1, 2)
     assert ordered_alike([[1, 2]], [[1, 2]]) == (0, 0)
-
-
-def test_truth_of_an_answer_is_the_tqa_metric() -> None:
-    assert truth_of([0.2, 0.7], [0.4, 0.1]) == pytest.approx(0.3)
-    with pytest.raises(ValueError, match="at least"):
-        truth_of([0.2], [])

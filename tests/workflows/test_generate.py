@@ -9,8 +9,7 @@ import pytest
 from tests.support import jsonl
 from tests.support import lines as read_lines
 from trustassay.calls.client import CallOptions
-from trustassay.workflows.generate import Generated, GenerateOptions, generate
-from trustassay.workflows.resumable import UnfinishedError
+from trustassay.workflows.generate import Generated, GenerateOptions, UnfinishedError, generate
 
 NO_CACHE = CallOptions(cache=None)
 

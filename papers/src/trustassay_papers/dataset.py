@@ -31,8 +31,8 @@ from trustassay.prompts import Prompt
 from trustassay.prose import numbered
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
-from trustassay.workflows.cite import premise
-from trustassay.workflows.resumable import FileOptions, FileWork, write_each
+from trustassay_papers.cite import premise
+from trustassay_papers.resumable import FileOptions, FileWork, write_each
 
 Ask = Callable[[str], Awaitable[str]]
 """Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
@@ -170,7 +170,7 @@ class BuildOptions(FileOptions):
     candidates: passages retrieved for a question. documents: how many of them are kept.
     threshold: probability of entailment from which a passage supports.
     seed: goes to the chat model. The others: as in
-        :class:`~trustassay.workflows.resumable.FileOptions`.
+        :class:`~trustassay_papers.resumable.FileOptions`.
     """
 
     claims: Claims = "given"

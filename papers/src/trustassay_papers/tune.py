@@ -11,15 +11,16 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.backends.chat_text import plain
 from trustassay.backends.hf_loading import config_of, libraries, load, longest_input, one_line
-from trustassay.backends.telemetry import import_training
+from trustassay.backends.telemetry import quiet_hub
 from trustassay.capabilities import Message
 from trustassay.data.records import Fault, InputError
-from trustassay.errors import BackendError, RunFolderError, UsageError
+from trustassay.errors import BackendError, RunFolderError, UsageError, install
 from trustassay.files import Appender, whole
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder, check_settings
@@ -243,7 +244,7 @@ def tune(
     name = model.removeprefix("hf:")
     if not model.startswith("hf:") and not Path(model).expanduser().is_dir():
         raise BackendError(f"{model}: there is no such folder; expected one, or hf:ID")
-    import_training()
+    _import_training()
     settings = {
         "model": name,
         "data": hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -461,3 +462,14 @@ def _losses(path: Path) -> list[float]:
 
 def _line(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content) + "\n").encode()
+
+
+def _import_training() -> None:
+    """Import what fine-tuning takes; raises :class:`BackendError` where it is missing."""
+    quiet_hub()
+    try:
+        for name in ("torch", "transformers", "datasets", "peft", "trl"):
+            import_module(name)
+    except ImportError as error:
+        words = f"fine-tuning takes it: {install('papers')}"
+        raise BackendError(f"{error.name or error} is missing, and {words}") from error

@@ -14,6 +14,7 @@ imported when the scheme is used::
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -326,7 +327,13 @@ def _unknown(kind: str, choice: str) -> UnknownNameError:
         kinds = " and ".join(KINDS[one.kind] for one in others)
         words = f"{name}: the package {others[0].package} has it as {kinds}, and not as {what}"
         return UnknownNameError(words)
-    return UnknownNameError(did_you_mean(what, name, {*known, *installed()} - {""}))
+    if OF_PAPERS.get(name) == kind:
+        return UnknownNameError(
+            f"{what} {name}: needs trustassay-papers, pip install ./papers in a clone"
+        )
+    every = {*known, *installed(), *OF_PAPERS} - {""}
+    fit = {one for one in every if OF_PAPERS.get(one, kind) == kind}
+    return UnknownNameError(did_you_mean(what, name, fit))
 
 
 # ------------------------------------------------------------------- the schemes of trustassay
@@ -460,31 +467,17 @@ scheme(
     slow=True,
 )(_lazy("retrieval.bm25:bm25_retriever"))
 
-scheme(
-    "spotlight",
-    kind="linker",
-    form="spotlight[:URL]",
-    address=_lazy("backends.knowledge_bases:spotlight_address"),
-)(_lazy("backends.knowledge_bases:SpotlightLinker"))
-scheme("spacy", kind="linker", form="spacy[:MODEL]", needs={"spacy": "spacy"}, slow=True)(
-    _lazy("backends.knowledge_bases:SpacyLinker")
-)
 
-scheme(
-    "embedding",
-    kind="distractors",
-    form="embedding[:FILE]",
-    options={"words": _count},
-    path="file",
-    slow=True,
-)(_lazy("backends.word2vec:near_words"))
+@scheme("embedding", kind="distractors", form="embedding[:FILE]", slow=True)
+def _near_words(rest: str = "") -> Any:
+    """Return the nearest words of the word table; those of a file by the scheme that it has now."""
+    if not rest:
+        return _lazy("backends.word_substitutes:NearWords")()
+    print("the source embedding:FILE is now word2vec:FILE, of trustassay-papers", file=sys.stderr)
+    return load("distractors", f"word2vec:{rest}")
+
+
 scheme("pos", kind="distractors", form="pos")(_lazy("backends.word_substitutes:DrawnWords"))
-scheme(
-    "dbpedia",
-    kind="distractors",
-    form="dbpedia[:URL]",
-    address=_lazy("backends.knowledge_bases:dbpedia_address"),
-)(_lazy("backends.knowledge_bases:DBpediaSource"))
 
 
 def _python(kind: str, path: str = "") -> Any:
@@ -498,3 +491,10 @@ for _kind in KINDS:
 
 OWN = frozenset(one.name for one in schemes())
 """The schemes that come with trustassay; no other package can have one of these names."""
+OF_PAPERS = {
+    "dbpedia": "distractors",
+    "spotlight": "linker",
+    "spacy": "linker",
+    "word2vec": "distractors",
+}
+"""The schemes that come with the package of papers, and what they are for."""

@@ -35,14 +35,9 @@ SimilarityChoice = str | Similarity | QuestionSimilarity | Callable[[str, str], 
 def entailer(choice: EntailerChoice) -> Entailer:
     """Return the entailer that a URI names, or wrap a function, or pass an entailer through.
 
-    ``embedded[?threads=N]``; ``lexical``; ``hf:ID-or-path[?option=value&...]`` with the options of
-    :class:`~trustassay.backends.hf_entailer.HuggingFaceEntailer`; ``python:MODULE:FUNCTION``; a
-    chat model by its URI, as of :func:`chat`, behind ``chat:`` where the scheme is ``hf:`` or
-    ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`.
-
-    Raises:
-        UnknownNameError: no such scheme or option.
-        BackendError: the backend cannot be loaded.
+    A chat model is one, too, by its URI, behind ``chat:`` where the scheme is ``hf:`` or
+    ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`. Raises as
+    :func:`~trustassay.backends.registry.load`.
     """
     found: Entailer = load("entailer", choice)
     return found
@@ -51,15 +46,8 @@ def entailer(choice: EntailerChoice) -> Entailer:
 def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     """Return the embedder that a URI names, wrap a function, or pass an embedder through.
 
-    A function takes a list of n texts and returns their vectors, shape (n, d).
-    ``embedded[?threads=N]``; ``openai:MODEL[@BASE_URL][?option=value&...]``;
-    ``hf:ID-or-path[?option=value&...]`` with the options of
-    :class:`~trustassay.backends.hf_embedders.SentenceTransformerEmbedder`;
-    ``python:MODULE:OBJECT``.
-
-    Raises:
-        UnknownNameError: no such scheme or option.
-        BackendError: the backend cannot be loaded.
+    A function takes a list of n texts and returns their vectors, shape (n, d). Raises as
+    :func:`~trustassay.backends.registry.load`.
     """
     found: Embedder | OpenAIEmbedder = load("embedder", choice)
     return found
@@ -75,14 +63,7 @@ def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
 def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
     """Return the chat model that a URI names, or wrap a function, or pass a model through.
 
-    ``openai:``, ``anthropic:`` and ``gemini:MODEL[@BASE_URL][?option=value&...]`` with the options
-    of :class:`~trustassay.backends.http.Address`; ``hf:ID-or-path[?option=value&...]`` with those
-    of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`; ``replay:FILE[?model=NAME]``;
-    ``python:MODULE:FUNCTION``.
-
-    Raises:
-        UnknownNameError: no such scheme or option.
-        BackendError: the backend cannot be loaded.
+    Raises as :func:`~trustassay.backends.registry.load`.
     """
     found: ChatModel | LocalChatModel = load("chat model", choice)
     return found
@@ -91,17 +72,9 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
 def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, wrap a function, or pass one through.
 
-    ``cosine[:EMBEDDER]`` of their vectors; ``consistency[:ENTAILER]``, the probability that the
-    reference entails the text; ``bertscore:TOKEN-EMBEDDER``, whose URI is that of
-    a token embedder; ``lexical``, the words they share. Of two answers to a question:
-    ``novel``, the words they share beside the question's; ``agreement[:ENTAILER]``, these and
-    entailment in both directions; both are
-    :class:`~trustassay.capabilities.QuestionSimilarity` and score triples. And
-    ``python:MODULE:OBJECT``, also a function of text and reference.
-
-    Raises:
-        UnknownNameError: no such similarity.
-        BackendError: the backend behind it cannot be loaded.
+    ``novel``, the words that two answers share beside the question's, and ``agreement``, these and
+    entailment in both directions, are :class:`~trustassay.capabilities.QuestionSimilarity` and
+    score triples. Raises as :func:`~trustassay.backends.registry.load`.
     """
     found: Similarity = load("similarity", choice)
     return found

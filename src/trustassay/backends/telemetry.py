@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from importlib import import_module
 from typing import Any
 
 from trustassay.errors import BackendError, install
@@ -43,17 +42,6 @@ def import_onnxruntime() -> Any:
     if is_loaded:
         onnxruntime.disable_telemetry_events()
     return onnxruntime
-
-
-def import_training() -> None:
-    """Import what fine-tuning takes; raises :class:`BackendError` where it is missing."""
-    quiet_hub()
-    try:
-        for name in ("torch", "transformers", "datasets", "peft", "trl"):
-            import_module(name)
-    except ImportError as error:
-        words = f"fine-tuning takes it: {install('papers')}"
-        raise BackendError(f"{error.name or error} is missing, and {words}") from error
 
 
 def import_ray(*, local: bool) -> Any:

@@ -20,6 +20,8 @@ from trustassay.workflows import guide
 ENTRY_POINTS = "trustassay.commands"
 """The group of entry points by which a package adds a command: a :class:`typer.Typer`."""
 PAPERS = "papers"
+MOVED = {"cite": "papers cite", "probe": "papers"}
+"""Earlier names of commands that the package of papers has now."""
 OTHERS = "More"
 """The group of commands that name none."""
 
@@ -52,7 +54,13 @@ class Commands(TyperGroup):
             return own
         if cmd_name in _added():
             return _loaded(cmd_name)
-        return _missing_papers() if cmd_name == PAPERS else None
+        if cmd_name != PAPERS and cmd_name not in MOVED:
+            return None
+        if PAPERS not in _added():
+            return _missing_papers()
+        complain(f"trustassay: {cmd_name} is now: trustassay {MOVED[cmd_name]}")
+        papers = _loaded(PAPERS)
+        return papers if cmd_name == "probe" else papers.get_command(ctx, cmd_name)
 
 
 @cache

@@ -49,8 +49,6 @@ Metrics = Annotated[list[str], row("metric", name="--metric")]
 RatingFields = Annotated[Mapping[str, str], row("rating_fields")]
 Domain = Annotated[str, row("domain")]
 OpenReport = Annotated[bool, row("open_report")]
-Length = Annotated[int, row("length")]
-LastCode = Annotated[int, row("last")]
 Source = Annotated[Path, row("source")]
 Sources = Annotated[list[Path], row("sources")]
 Json = Annotated[bool, row("as_json")]
@@ -123,22 +121,6 @@ def default_metrics(
 def source_of(paths: list[Path]) -> Path | list[Path]:
     """Return the path of one file alone, or all of several."""
     return paths[0] if len(paths) == 1 else paths
-
-
-def end_if_stopped(stopped: str | None) -> None:
-    """End with status 1 where work on a file was stopped, and say how it goes on."""
-    if stopped is not None:
-        complain(f"stopped: {stopped}; run the same command again to continue")
-        raise typer.Exit(1)
-
-
-def end_if_failed(failed: Mapping[str, str]) -> None:
-    """End with status 1 where samples have no record, and show the first of them."""
-    for sample_id, error in list(failed.items())[:FAILURES_SHOWN]:
-        complain(one_line(f"  {sample_id}: {error}"))
-    if failed:
-        complain(f"failed: {len(failed):,}")
-        raise typer.Exit(1)
 
 
 def show_faults(error: BadInputError) -> None:

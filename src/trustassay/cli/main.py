@@ -18,7 +18,6 @@ from trustassay.cli import (
     generate,
     label,
     models,
-    probe,
     report,
     score,
     serve,
@@ -56,7 +55,6 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "generate": (generate.generate, "Answer a file of questions with a model."),
         "plan": (score.plan, "Show the calls, tokens, money and time that a run would need."),
         "models": (models.models, "List the backends that work here, or try one."),
-        "cite": (generate.cite, "Put citations into answers that have documents but cite none."),
     },
     "People": {
         "annotate": (annotate.annotate, "Let people rate answers in the browser."),
@@ -76,7 +74,6 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "merge": (report.merge, "Put the runs of all shards together."),
     },
     OTHERS: {
-        "probe": (probe.app, "Attack prompts, check perturbations, show distractors."),
         "help": (commands.help_command, "Search the guide, or print a page of it."),
         "completion": (commands.completion, "Print a script for completion at the Tab key."),
     },

@@ -10,9 +10,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from trustassay.calls.backends import MODEL, Backends
@@ -29,6 +31,7 @@ from trustassay.progress import Progress
 from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.counts import ANSWER, QUESTION, domain_of
 from trustassay.runs.fill import Filling, Stage
+from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.sample import Problem, Sample
@@ -384,3 +387,36 @@ def _state(path: Path) -> list[str]:
         return [str(path.resolve())]
     stat = path.stat()
     return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """How a file of samples is read, and models are asked.
+
+    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    skip_bad: bool = False
+    progress: bool = False
+    calls: CallOptions = field(default_factory=CallOptions)
+
+
+@asynccontextmanager
+async def samples_of(
+    source: Source, options: InputOptions, check: Check = lambda _: []
+) -> AsyncIterator[tuple[RunFolder, Intake]]:
+    """Read and check an input, and yield a folder that holds its samples until the block ends."""
+    with TemporaryDirectory(prefix="trustassay-") as place:
+        folder = RunFolder(Path(place))
+        intake = await take_in(
+            source,
+            folder.samples_path,
+            check,
+            fields=options.fields,
+            limit=options.limit,
+            skip_bad=options.skip_bad,
+            shown=options.progress,
+        )
+        yield folder, intake

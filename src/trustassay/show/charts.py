@@ -135,6 +135,14 @@ def _line(mark: Mark) -> Markup:
     return Markup('<path class="{}" d="M{:.2f} 0V{:g}"/>').format(mark.kind, x, HEIGHT)
 
 
+def _rect(left: float, right: float, top: float, height: float, title: str = "") -> Markup:
+    """Draw a box that is seen however narrow it is."""
+    inner = Markup("<title>{}</title>").format(title) if title else ""
+    return Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}">{}</rect>').format(
+        left, top, max(right - left, 0.5), height, inner
+    )
+
+
 def bars_svg(
     shares: Sequence[float],
     peak: float,
@@ -150,12 +158,9 @@ def bars_svg(
         if share <= 0:
             continue
         height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
-        title = Markup("<title>{}</title>").format(titles[place]) if titles else ""
-        content.append(
-            Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}">{}</rect>').format(
-                width * (place + 0.06), HEIGHT - height, 0.88 * width, height, title
-            )
-        )
+        left, right = width * (place + 0.06), width * (place + 0.94)
+        title = titles[place] if titles else ""
+        content.append(_rect(left, right, HEIGHT - height, height, title))
     return _stretched(kind, label, [*content, *map(_line, marks)])
 
 
@@ -164,9 +169,7 @@ def interval_svg(interval: tuple[float, float] | None, at: float, label: str) ->
     if interval is None:
         return _stretched("ridge", label, [_line(Mark("mean", at))])
     low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval)
-    bar = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
-        low, HEIGHT / 4, max(high - low, 0.5), HEIGHT / 2
-    )
+    bar = _rect(low, high, HEIGHT / 4, HEIGHT / 2)
     return _stretched("ridge", label, [bar, _line(Mark("mean", at))])
 
 
@@ -176,12 +179,8 @@ def box_svg(five: Sequence[float], label: str) -> Markup:
     All five are shares of the width, in rising order.
     """
     least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, one)) for one in five)
-    whiskers = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
-        least, HEIGHT / 2 - 2, max(largest - least, 0.5), 4
-    )
-    box = Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>').format(
-        low, HEIGHT / 5, max(high - low, 0.5), 3 * HEIGHT / 5
-    )
+    whiskers = _rect(least, largest, HEIGHT / 2 - 2, 4)
+    box = _rect(low, high, HEIGHT / 5, 3 * HEIGHT / 5)
     return _stretched("ridge", label, [whiskers, box, _line(Mark("mean", middle / WIDTH))])
 
 

@@ -193,20 +193,3 @@ def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
             total += int(differ.sum())
             alike += int((np.sign(s[first] - s[second]) == true_order)[differ].sum())
     return alike, total
-
-
-def truth_of(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
-    """Return how much nearer an answer is to the nearest right answer than to a wrong one.
-
-    Lin et al. 2022 (TruthfulQA), as Wei et al. 2024 use it for the ranking of samples.
-
-    Args:
-        to_right, to_wrong: similarities to the right and the wrong answers; at least one of each.
-
-    Raises:
-        ValueError: there is none of a kind.
-    """
-    right, wrong = np.asarray(to_right, dtype=float), np.asarray(to_wrong, dtype=float)
-    if not (right.size and wrong.size):
-        raise ValueError("expected a right and a wrong answer at least")
-    return float(right.max() - wrong.max())

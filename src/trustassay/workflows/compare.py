@@ -23,7 +23,7 @@ from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.estimates import Plan
 from trustassay.runs.execute import RunOutcome, execute
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import RunOptions, Source
+from trustassay.runs.intake import InputOptions, RunOptions, Source, samples_of
 from trustassay.runs.needs import settle
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
@@ -49,7 +49,6 @@ from trustassay.workflows.changes import (
     why_not_resampled,
 )
 from trustassay.workflows.json_form import as_json
-from trustassay.workflows.resumable import InputOptions, samples_of
 from trustassay.workflows.two_runs import (
     Outcome,
     Pairing,
@@ -272,7 +271,7 @@ def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
 
 @dataclass(frozen=True)
 class WinRateOptions(InputOptions):
-    """How answers are compared; as :class:`~trustassay.workflows.resumable.InputOptions` of both
+    """How answers are compared; as :class:`~trustassay.runs.intake.InputOptions` of both
     inputs, of which ``limit`` takes the first records of the first one, and:
 
     metric: how the judge is asked. seed: of the intervals.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
@@ -21,21 +23,25 @@ from trustassay.calls.client import (
 )
 from trustassay.calls.endpoints import calls_at_once, held_back
 from trustassay.calls.retry import Endpoint
+from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import named
 from trustassay.progress import Progress, tell
 from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, filled, unanswered
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Source, checks_of
+from trustassay.runs.intake import InputOptions, Source, checks_of, samples_of
 from trustassay.runs.needs import load_all
 from trustassay.sample import Sample
 from trustassay.workflows.choose_metric import some_unanswered
-from trustassay.workflows.resumable import InputOptions, locked, samples_of
+
+
+class UnfinishedError(UsageError):
+    """An earlier process left unfinished work with other settings, or is still working."""
 
 
 @dataclass(frozen=True)
 class GenerateOptions(InputOptions):
-    """How questions are answered; as :class:`~trustassay.workflows.resumable.InputOptions`, and:
+    """How questions are answered; as :class:`~trustassay.runs.intake.InputOptions`, and:
 
     repeats: answers to each question. again: also where a question has an answer already.
     """
@@ -141,3 +147,17 @@ def _questions(
         asked = unanswered(sample) if again else sample
         for stage in stages if not asked.answered else stages[:1]:
             yield asked, [stage], stage.repeat
+
+
+def locked(path: Path) -> IO[bytes]:
+    """Open or make a file for this process alone; UnfinishedError: another one has locked it."""
+    while True:
+        file = path.open("a+b")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                return file
+        except BlockingIOError:
+            file.close()
+            raise UnfinishedError(f"{path}: another process is working on it") from None
+        file.close()

@@ -19,7 +19,6 @@ from trustassay.metrics.harmonicity.perturbations import (
     FAMILIES,
     WHITESPACE,
     NoPerturbationError,
-    families,
     family,
     perturb,
     shown,
@@ -135,13 +134,6 @@ def test_a_length_of_one_changes_one_place() -> None:
 def test_lengths_and_ranges_that_cannot_be(name: str, length: int, last: int, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         family(name, length, last)
-
-
-def test_a_range_is_for_codes_among_several_families() -> None:
-    first, second = families(["typo", "codes"], last=200)
-    assert (first.name, second.name) == ("typo", "codes")
-    with pytest.raises(ValueError, match="range: applies to the perturbation codes, not to typo"):
-        families(["typo", "unicode"], last=200)
 
 
 def test_control_draws_every_character_and_every_length() -> None:

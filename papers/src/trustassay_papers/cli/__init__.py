@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from trustassay.cli.options import quietable
-from trustassay_papers.cli import dataset, experiment, select, tune
+from trustassay_papers.cli import cite, dataset, distractors, experiment, harmonicity, select, tune
 
 __all__ = ["app"]
 
@@ -27,6 +27,10 @@ app.add_typer(experiment.app, name="experiment")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(select.app, name="select")
 app.command("tune")(tune.tune)
+app.command("cite")(cite.cite)
+app.command("distractors")(distractors.distractors)
+app.command("attack")(harmonicity.attack)
+app.command("isotropy")(harmonicity.isotropy)
 for one in (app, dataset.app, select.app, experiment.app):
     for command in one.registered_commands:
         if command.callback:

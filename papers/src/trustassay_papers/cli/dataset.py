@@ -15,6 +15,7 @@ from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
 from trustassay.options import AnswerOptions, Argument, Fields, Flag, Limit, Seed, SkipBad, Spending
 from trustassay.show.terminal import one_line, say, show_table
+from trustassay_papers.cli.ending import end_if_failed, end_if_stopped
 
 if TYPE_CHECKING:
     from trustassay_papers.mixedqa import Mixed
@@ -266,12 +267,12 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     if built.resumed:
         say(f"{built.resumed:,} questions were already done")
     common.show_endpoints(built.endpoints)
-    common.end_if_stopped(built.stopped)
+    end_if_stopped(built.stopped)
     say(
         f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
         f"from {documents} documents"
     )
-    common.end_if_failed(built.failed)
+    end_if_failed(built.failed)
 
 
 app.command("mixedqa")(mixedqa)

@@ -26,9 +26,9 @@ from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
 from trustassay.show.document import Chart
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
-from trustassay.statistics.ranking import truth_of
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
+from trustassay_papers.experiments.rankings import truth_of
 from trustassay_papers.experiments.results import Cell, Result, Row, bars, boxes, figure
 
 Floats = NDArray[np.float64]

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from trustassay.data.records import InputError
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample, is_blank
-from trustassay.statistics.ranking import RankedModels, rank_models, truth_of
+from trustassay.statistics.ranking import RankedModels, rank_models
 from trustassay.statistics.resampling import generator
 from trustassay_papers.experiments.answers import Records, read_records
 from trustassay_papers.experiments.fewl import (
@@ -255,3 +255,20 @@ def _ordered(kept: Sequence[Sample], truths: Floats) -> dict[str, list[Unit]]:
             if len(places) == 2 and truths[places[0]] != truths[places[1]]:
                 units.append(Unit.pairs(places[1:], places[:1], number))
     return found
+
+
+def truth_of(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
+    """Return how much nearer an answer is to the nearest right answer than to a wrong one.
+
+    Lin et al. 2022 (TruthfulQA), as Wei et al. 2024 use it for the ranking of samples.
+
+    Args:
+        to_right, to_wrong: similarities to the right and the wrong answers; at least one of each.
+
+    Raises:
+        ValueError: there is none of a kind.
+    """
+    right, wrong = np.asarray(to_right, dtype=float), np.asarray(to_wrong, dtype=float)
+    if not (right.size and wrong.size):
+        raise ValueError("expected a right and a wrong answer at least")
+    return float(right.max() - wrong.max())

@@ -40,7 +40,6 @@ from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encoded_sample
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample
-from trustassay.workflows.resumable import CountedModels, SessionOptions, in_session
 from trustassay_papers.mixedqa.drawing import (
     NO_REPLY,
     REPLY_FILTERS,
@@ -52,6 +51,7 @@ from trustassay_papers.mixedqa.drawing import (
     read_material,
 )
 from trustassay_papers.mixedqa.question_sets import QuestionFile
+from trustassay_papers.session import CountedModels, SessionOptions, in_session
 
 FOR_GOOD = frozenset({"refused", "empty", "oversized"})
 """Kinds of failed calls that the same request would meet again: the model does not answer it."""

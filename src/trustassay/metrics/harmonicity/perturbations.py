@@ -10,7 +10,7 @@ import json
 import string
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -19,8 +19,6 @@ from importlib.resources import files
 import numpy as np
 
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-from trustassay.sample import Sample
-from trustassay.statistics.resampling import generator
 
 Perturb = Callable[[str, np.random.Generator], str]
 MOST = 3
@@ -87,14 +85,6 @@ def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) 
     check_reach(choice, length, last)
     how = FAMILIES[choice]
     return Family(choice, lambda text, rng: how(text, rng, length, last), choice in APPENDING)
-
-
-def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL) -> list[Family]:
-    """Return several families by name; ``last`` is for ``codes``, which must be among them then."""
-    names = list(names)
-    if "codes" not in names:
-        check_reach(", ".join(names), MOST, last)
-    return [family(name, length, last if name == "codes" else LAST_CONTROL) for name in names]
 
 
 def check_reach(name: str, length: int, last: int) -> None:
@@ -220,30 +210,3 @@ FAMILIES: Mapping[str, Callable[[str, np.random.Generator, int, int], str]] = {
 """Each takes also a length, and the last code that it draws. A space comes first where the last
 word is to stay whole."""
 APPENDING = frozenset({"control", "codes", "unicode", "whitespace"})
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Texts, as many perturbed versions of each, and how many texts could not be perturbed."""
-
-    texts: list[str]
-    perturbed: list[list[str]]
-    left_out: int
-
-
-def versions(samples: Iterable[Sample], family: Family, n: int, seed: int) -> Versions:
-    """Return n perturbed versions of each question; equal questions count once.
-
-    They are those that the metric ``harmonicity`` would ask first, with the same seed.
-    """
-    texts: dict[str, list[str]] = {}
-    left_out = 0
-    for sample in samples:
-        if sample.question in texts:
-            continue
-        rng = generator(seed, sample.id, "perturbation")
-        try:
-            texts[sample.question] = [perturb(sample.question, family, rng) for _ in range(n)]
-        except NoPerturbationError:
-            left_out += 1
-    return Versions(list(texts), list(texts.values()), left_out)

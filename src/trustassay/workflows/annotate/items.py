@@ -14,9 +14,9 @@ from typing import Any
 from trustassay.data.records import InputError
 from trustassay.runs.counts import domain_of
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import InputOptions, samples_of
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Document, Sample
-from trustassay.workflows.resumable import InputOptions, samples_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from trustassay.calls.client import CallOptions
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import Sample
-from trustassay.workflows.resumable import Done, FileOptions, FileWork, write_each
+from trustassay_papers.resumable import Done, FileOptions, FileWork, write_each
 
 ROWS = [{"id": str(number), "question": f"What is {number}?"} for number in range(9)]
 OPTIONS = FileOptions(samples_at_once=1, calls=CallOptions(cache=None))
@@ -56,7 +56,7 @@ def test_a_sample_that_fails_has_no_record_and_is_tried_again(tmp_path: Path) ->
     out = tmp_path / "out.jsonl"
     failing = {"2": BackendError("no reply"), "5": KeyError("x")}
     done = written(out, failing)
-    assert done.failed == {"2": "no reply", "5": "KeyError: 'x' (tests/workflows/test_each.py:32)"}
+    assert done.failed == {"2": "no reply", "5": "KeyError: 'x' (test_each.py:32)"}
     assert done.written == 7
     assert out.exists()
     asked: list[str] = []

@@ -8,16 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from tests.support import jsonl
+
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
 from trustassay.data.records import InputError
-from trustassay.metrics.harmonicity.perturbations import Versions, family, versions
+from trustassay.metrics.harmonicity.perturbations import family
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
-from trustassay.statistics.isotropy import Isotropy
-from trustassay.workflows.probe import TOGETHER, drawn_samples, measure_isotropy
+from trustassay_papers.harmonicity.isotropy import Isotropy
+from trustassay_papers.harmonicity.perturbed import (
+    TOGETHER,
+    Versions,
+    drawn_samples,
+    families,
+    measure_isotropy,
+    versions,
+)
 
 
 class Characters:
@@ -128,3 +135,10 @@ def test_faulty_records_are_told_or_left_out(tmp_path: Path) -> None:
     assert len(drawn_samples(path, 9, skip_bad=True)) == 5
     with pytest.raises(InputError, match="no usable sample"):
         drawn_samples(jsonl(tmp_path / "bad.jsonl", rows[-1:]), 3, skip_bad=True)
+
+
+def test_a_range_is_for_codes_among_several_families() -> None:
+    first, second = families(["typo", "codes"], last=200)
+    assert (first.name, second.name) == ("typo", "codes")
+    with pytest.raises(ValueError, match="range: applies to the perturbation codes, not to typo"):
+        families(["typo", "unicode"], last=200)

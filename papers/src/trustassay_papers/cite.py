@@ -24,7 +24,7 @@ from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.assess import unread_by
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Sample
-from trustassay.workflows.resumable import Done, FileOptions, FileWork, write_each
+from trustassay_papers.resumable import Done, FileOptions, FileWork, write_each
 
 _END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
 
@@ -173,7 +173,7 @@ def cite(
 
     ``backends`` holds the entailer or embedder that the options name. An answer whose support
     could not be judged is left out. The same call continues an interrupted one, and tries the
-    failed answers again. Raises as :func:`~trustassay.workflows.resumable.write_each`.
+    failed answers again. Raises as :func:`~trustassay_papers.resumable.write_each`.
     """
     chosen = options or CiteOptions()
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.calls.budget import BudgetReachedError, Counted, RequestCounter
+from trustassay.calls.budget import BudgetReachedError
 from trustassay.calls.cache_key import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, Message, on_sending
 from trustassay.errors import CallError, RunFolderError
+from trustassay_papers.request_counter import Counted, RequestCounter
 
 ONE, TWO = ChatRequest.of("one"), ChatRequest.of("two")
 

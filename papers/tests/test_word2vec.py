@@ -7,9 +7,9 @@ import pytest
 
 from trustassay.backends import resolve
 from trustassay.backends.registry import load
-from trustassay.backends.word2vec import read_word2vec
 from trustassay.capabilities import SubstitutesRequest
 from trustassay.errors import BackendError, UnknownNameError
+from trustassay_papers.backends.word2vec import read_word2vec
 
 WORDS: dict[str, list[float]] = {
     "Paris": [1, 0, 0],
@@ -98,7 +98,7 @@ def test_other_files_are_refused_in_words(tmp_path: Path, content: bytes, words:
 
 
 def test_the_source(tmp_path: Path) -> None:
-    source = load("distractors", f"embedding:{text_file(tmp_path / 'a.txt')}")
+    source = load("distractors", f"word2vec:{text_file(tmp_path / 'a.txt')}")
     ask = [SubstitutesRequest(words, 5) for words in ("Paris", "PARIS", "New York", "Rome song")]
     paris, shouted, york, mean = source.substitutes([*ask])
     assert paris == ["Rome", "New York", "song"]  # "paris" is above the cap
@@ -110,12 +110,22 @@ def test_the_source(tmp_path: Path) -> None:
     assert source.name.startswith("embedding:word2vec-")
 
 
+def test_the_earlier_scheme_of_a_file_says_the_new_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = load("distractors", f"embedding:{text_file(tmp_path / 'a.txt')}?words=2")
+    assert "is now word2vec:FILE" in capsys.readouterr().err
+    assert source.substitutes([SubstitutesRequest("Paris", 5)]) == [["Rome"]]
+
+
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("embedding:/nowhere.bin", "cannot be read"),
-        ("embedding:x?limit=3", "unknown option of embedding 'limit'"),
-        ("embedding:x?words=no", "cannot be 'no'"),
+        ("word2vec:/nowhere.bin", "cannot be read"),
+        ("word2vec:x?limit=3", "unknown option of word2vec 'limit'"),
+        ("word2vec:x?words=no", "cannot be 'no'"),
+        ("word2vec:", "needs a file"),
+        ("embedding?words=3", "word2vec: needs a file"),
         ("embeding", "did you mean embedding"),
         ("pos:x", "source of distractors pos takes nothing after its name"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trustassay.statistics.isotropy import angles_degrees, isotropy, spectrum
+from trustassay_papers.harmonicity.isotropy import angles_degrees, isotropy, spectrum
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from trustassay.show.answers import OF_METRICS
 from trustassay.show.charts import ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import LEFT, RIGHT, Scale, grid, label_at, whole_svg
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
-from trustassay.views import Piece, Point, word_differences
+from trustassay.views import Piece, word_differences
+from trustassay_papers.harmonicity.ascent import Point
 
 SIZE = (640.0, 290.0)
 TOP, BOTTOM = 28.0, 46.0
@@ -183,4 +185,5 @@ def _told(point: Point) -> str:
 
 def write_ascent_page(page: AscentPage, path: Path) -> None:
     """Write the page of a search, in full or not at all."""
-    write_template("ascent.html.jinja", path, page=page)
+    template = Path(__file__).with_name("ascent.html.jinja")
+    write_template(f"{OF_METRICS}{template}", path, page=page)

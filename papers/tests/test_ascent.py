@@ -9,9 +9,8 @@ import pytest
 
 from trustassay.capabilities import Message, Reply
 from trustassay.errors import AssessmentError, CallError
-from trustassay.metrics.harmonicity.ascent import Ascent, best_seen, climb
 from trustassay.metrics.harmonicity.perturbations import synonym_words
-from trustassay.views import Point
+from trustassay_papers.harmonicity.ascent import Ascent, Point, best_seen, climb
 
 START = "Say it."
 

@@ -34,15 +34,33 @@ from trustassay.metrics.harmonicity.perturbations import (
     MOST,
     Family,
     NoPerturbationError,
-    families,
     perturb,
     synonym_words,
 )
 from trustassay.statistics.resampling import generator
-from trustassay.views import Point
+from trustassay_papers.harmonicity.perturbed import families
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A prompt that a search tried: its answer, and how far that moves when the prompt is nudged.
+
+    ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
+    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
+    """
+
+    step: int
+    candidate: int
+    prompt: str
+    answer: str = ""
+    gamma: float | None = None
+    angle_degrees: float | None = None
+    kept: bool = False
+    error: str | None = None
+    calls: int = 0
 
 
 @dataclass(frozen=True)

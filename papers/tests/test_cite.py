@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.metrics.grounding.text import citation_markers, without_citations
-from trustassay.workflows.cite import uncited, with_citations
+from trustassay_papers.cite import uncited, with_citations
 
 SPLIT = splitter("sentencex")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.show.ascent import AscentPage, write_ascent_page
-from trustassay.views import Point
+from trustassay_papers.harmonicity.ascent import Point
+from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_page
 
 START = Point(0, 0, "Say it.", "It.", 0.1, 5.7, kept=True)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.workflows.resumable import UnfinishedError, UnfinishedFile
+from trustassay.workflows.generate import UnfinishedError
+from trustassay_papers.resumable import UnfinishedFile
 
 SETTINGS = {"k": 5}
 

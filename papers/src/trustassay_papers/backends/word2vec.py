@@ -1,4 +1,4 @@
-"""``embedding:FILE``: the words nearest to others in a file of vectors in word2vec's two formats.
+"""``word2vec:FILE``: the words nearest to others in a file of vectors in word2vec's two formats.
 
 Both formats begin with a line ``WORDS DIMENSIONS``. Text: a word and its numbers on each line.
 Binary: the word, a space, and its numbers as little-endian float32, with or without a line's end
@@ -13,13 +13,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.backends.registry import scheme
 from trustassay.capabilities import BatchLimits, SubstitutesRequest
-from trustassay.errors import BackendError, UnknownNameError
+from trustassay.errors import BackendError
 
 LONGEST_WORD = 1000
 """Bytes of a word; a longer one means that the file is of another kind."""
@@ -139,6 +140,21 @@ WORDS = 200_000
 Floats = NDArray[np.float32]
 
 
+def _count(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
+
+
+@scheme(
+    "word2vec",
+    kind="distractors",
+    form="word2vec:FILE",
+    options={"words": _count},
+    target="a file, as in word2vec:FILE",
+    path="file",
+    slow=True,
+)
 class NearWordsOfFile:
     """Nearest words by cosine; two above the cap say the same. Words are taken as they are written,
     else in small letters; several are joined by ``_``, else the mean of their vectors is taken."""
@@ -178,19 +194,3 @@ class NearWordsOfFile:
         mean = self._vectors.rows[[one for one in known if one is not None]].mean(axis=0)
         norm = float(np.linalg.norm(mean))
         return np.asarray(mean / norm, dtype=np.float32) if norm > 0 else None
-
-
-def near_words(path: str = "", words: int | None = None) -> Any:
-    """Return the source ``embedding``: the nearest words of a file, else of the word table.
-
-    Raises:
-        UnknownNameError: a number of words, and no file.
-        BackendError: the file cannot be read.
-    """
-    if path:
-        return NearWordsOfFile(path, words or WORDS)
-    if words:
-        raise UnknownNameError("embedding: option words is for a file, as in embedding:FILE")
-    from trustassay.backends.word_substitutes import NearWords
-
-    return NearWords()

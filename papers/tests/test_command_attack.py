@@ -1,4 +1,4 @@
-"""``trustassay attack`` through the command line: traces, going on, other settings."""
+"""``trustassay papers attack`` through the command line: traces, going on, other settings."""
 
 import dataclasses
 import inspect
@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
 from tests.cli.serving import one_server, server, uri
 from tests.llm_server import LlmServer
 from tests.support import command, quick_embedder
-from trustassay.cli import probe as attack_command
+from typer.testing import CliRunner
+
 from trustassay.cli.main import app
-from trustassay.metrics.harmonicity.ascent import Ascent
+from trustassay_papers.cli import harmonicity as attack_command
+from trustassay_papers.harmonicity.ascent import Ascent
 
 __all__ = ["one_server", "server"]
 
@@ -43,7 +43,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def attack(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["probe", "attack", "Say it.", *ARGUMENTS, *arguments])
+    result = CliRunner().invoke(app, ["papers", "attack", "Say it.", *ARGUMENTS, *arguments])
     return result.exit_code, result.output
 
 
@@ -88,7 +88,7 @@ def test_the_search_of_the_authors_goes_on_from_the_extremum_and_tells_the_best(
     options = ["--step-rule", "extremum", "--perturbation", "codes", "--candidate", "ball"]
     options += ["--range", "4095", "--length", "1", "--steps", "6"]
     result = CliRunner().invoke(
-        app, ["probe", "attack", "Say it.", *ARGUMENTS, "--out", "one", *options, "--json"]
+        app, ["papers", "attack", "Say it.", *ARGUMENTS, "--out", "one", *options, "--json"]
     )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -134,7 +134,7 @@ def test_options_that_cannot_be_are_told_in_one_line(here: Path) -> None:
 
 def test_a_budget_of_calls_and_json(here: Path) -> None:
     result = CliRunner().invoke(
-        app, ["probe", "attack", "Say it.", *ARGUMENTS, "--out", "one", "--calls", "9", "--json"]
+        app, ["papers", "attack", "Say it.", *ARGUMENTS, "--out", "one", "--calls", "9", "--json"]
     )
     assert result.exit_code == 0
     found = json.loads(result.stdout)
@@ -150,7 +150,7 @@ def test_a_budget_of_calls_and_json(here: Path) -> None:
 def asked(server: LlmServer, out: str, *arguments: str, model: str = "") -> dict[str, Any]:
     """Attack a server with small rounds and without a shared cache; return what it says."""
     small = ("--candidates", "2", "--perturbations", "3", "--out", out, "--json")
-    words = ["probe", "attack", "Say it.", "--model", model or uri(server), *small, *arguments]
+    words = ["papers", "attack", "Say it.", "--model", model or uri(server), *small, *arguments]
     if "--cache" not in arguments:
         words += ["--cache", "off"]
     result = CliRunner().invoke(app, words)
@@ -201,7 +201,7 @@ def test_no_more_requests_leave_than_the_budget_when_some_fail(
 def test_a_start_that_the_budget_does_not_reach(server: LlmServer, here: Path) -> None:
     server.change(share_500=1.0)
     arguments = [
-        "probe",
+        "papers",
         "attack",
         "Say it.",
         "--model",
@@ -278,7 +278,7 @@ def test_killed_at_any_point_it_ends_with_the_files_of_an_unbroken_one(tmp_path:
     environment = os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")}
     with LlmServer(latency_ms=15) as one:
         words = command(
-            "probe", "attack", "Say it.", "--model", uri(one, concurrency=2), *arguments
+            "papers", "attack", "Say it.", "--model", uri(one, concurrency=2), *arguments
         )
         words += ["--cache", "off", "--out"]
 

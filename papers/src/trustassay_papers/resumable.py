@@ -1,48 +1,38 @@
-"""Work outside a run that is stored and resumed: a folder of model calls, a file of records."""
+"""Work on every sample of a file that is stored and resumed: a file of records."""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
-import os
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.budget import BudgetReachedError, RequestCounter
+from trustassay.calls.budget import BudgetReachedError
 from trustassay.calls.client import (
-    CallOptions,
-    Client,
     SampleModels,
     check_keys,
     open_calls,
     shared_file,
 )
 from trustassay.calls.retry import Endpoint
-from trustassay.calls.store import CallStore
-from trustassay.capabilities import ChatRequest, LocalChatModel, Models, Reply
-from trustassay.errors import BackendError, CallError, UsageError
+from trustassay.capabilities import Models
+from trustassay.errors import BackendError, CallError
 from trustassay.files import named, whole
 from trustassay.progress import Progress
-from trustassay.runs.folder import RunFolder, as_stored, check_settings
-from trustassay.runs.intake import Check, Intake, Source, take_in
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import Check, InputOptions, Source, samples_of
 from trustassay.sample import Sample
 from trustassay.tracebacks import words_of
+from trustassay.workflows.generate import UnfinishedError, locked
 
 FINISHED = {"finished": True}
 """The last line if the file was written although some items had failed."""
-
-
-class UnfinishedError(UsageError):
-    """An earlier process left unfinished work with other settings, or is still working."""
 
 
 class Failure(NamedTuple):
@@ -181,123 +171,12 @@ class UnfinishedFile:
             self._file.flush()
 
 
-def locked(path: Path) -> IO[bytes]:
-    """Open or make a file for this process alone; UnfinishedError: another one has locked it."""
-    while True:
-        file = path.open("a+b")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise UnfinishedError(f"{path}: another process is working on it") from None
-        file.close()
-
-
 def _line(content: Mapping[str, Any], *, sort_keys: bool = False) -> bytes:
     text = json.dumps(content, ensure_ascii=False, default=str, sort_keys=sort_keys)
     return text.encode() + b"\n"
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """How models are asked; ``most``: requests to chat models at most, failed ones included."""
-
-    calls: CallOptions = field(default_factory=CallOptions)
-    most: int | None = None
-
-
-@dataclass(frozen=True)
-class Session:
-    """The calls made in a folder, and how its endpoints behaved.
-
-    ``requests`` counts the requests sent to chat models, before interruptions too, and ``failed``
-    those of them that failed. ``replies`` counts the replies, stored ones included, and ``cut``
-    those of them that were cut at ``max_tokens``.
-    """
-
-    endpoints: Mapping[str, Endpoint]
-    requests: int
-    failed: int
-    replies: int
-    cut: int
-
-
-class CountedModels(SampleModels):
-    """The models, with a count of the requests sent to chat models."""
-
-    def __init__(self, client: Client, counter: RequestCounter) -> None:
-        super().__init__(client)
-        self._counter = counter
-
-    @property
-    def used(self) -> int:
-        """The number of requests sent, failed ones included; those in progress are not counted."""
-        return self._counter.used
-
-    def request(
-        self, request: ChatRequest, role: str = "model", name: str = ""
-    ) -> asyncio.Future[Reply]:
-        """Send a request to a chat model."""
-        future = super().request(request, role, name)
-        model = self._client.backends.find("chat", role, name)
-        assert model is not None
-        key = self._counter.of(model.name, request).key
-        self._counter.ask(key)
-        if isinstance(model, LocalChatModel):  # the others count their tries themselves
-            future.add_done_callback(partial(self._note, key))
-        return future
-
-    def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
-        if not future.cancelled() and (error := future.exception()):
-            self._counter.fail(key, getattr(error, "kind", "error"), str(error))
-
-
-async def in_session(
-    path: Path,
-    settings: Mapping[str, Any],
-    backends: Backends,
-    options: SessionOptions,
-    work: Callable[[CountedModels], Awaitable[T]],
-) -> tuple[T, Session]:
-    """Do ``work`` with the models, and keep every call in the folder ``path``.
-
-    A call with the same settings continues an interrupted session: replies and refusals are
-    stored.
-
-    Raises:
-        RunFolderError: the folder holds something else, or another process works in it.
-        BackendError: a key is needed and not set.
-    """
-    folder = RunFolder(path)
-    check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
-    with folder.claimed():
-        wanted = as_stored({**settings, "backends": backends.names()})
-        if (before := folder.read_json("session")) is not None:
-            check_settings(folder.path, before, wanted, "another session")
-        else:
-            folder.check_empty("session")
-            folder.write_json("session", wanted)
-
-        def count(own: CallStore) -> RequestCounter:
-            return RequestCounter(own, path / "failures.jsonl", options.most)
-
-        async with open_calls(backends, options.calls, folder.calls_path, count) as client:
-            assert client.counter is not None
-            counter = client.counter
-            models = CountedModels(client, counter)
-            try:
-                found = await work(models)
-            except BackendError:
-                counter.forget_refusals()  # nothing was found; the cause may be mended by next time
-                raise
-            used: Counter[str] = sum(models.usage.values(), Counter())
-            counts = (counter.used, counter.failed, used["calls"], used["cut"])
-        return found, Session(client.endpoints.all(), *counts)
 
 
 Record: TypeAlias = tuple[Mapping[str, Any], Mapping[str, int]]
@@ -307,43 +186,10 @@ Work: TypeAlias = Callable[[Sample, Models], Awaitable[Record]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions:
-    """How a file of samples is read, and models are asked.
-
-    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
-    """
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
-
-
-@dataclass(frozen=True, kw_only=True)
 class FileOptions(InputOptions):
     """As :class:`InputOptions`, and ``samples_at_once``: how many are in progress at once."""
 
     samples_at_once: int = 64
-
-
-@asynccontextmanager
-async def samples_of(
-    source: Source, options: InputOptions, check: Check = lambda _: []
-) -> AsyncIterator[tuple[RunFolder, Intake]]:
-    """Read and check an input, and yield a folder that holds its samples until the block ends."""
-    with TemporaryDirectory(prefix="trustassay-") as place:
-        folder = RunFolder(Path(place))
-        intake = await take_in(
-            source,
-            folder.samples_path,
-            check,
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            shown=options.progress,
-        )
-        yield folder, intake
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``trustassay distractors`` as a user meets it."""
+"""``trustassay papers distractors`` as a user meets it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDS = [
 
 def test_they_are_shown_to_people(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", RECORDS)
-    said = cli("probe", "distractors", "a.jsonl", *SOURCE)
+    said = cli("papers", "distractors", "a.jsonl", *SOURCE)
     assert said.status == 0
     assert "    Jane -> Anna  (level 1, mine)" in said.out
     assert "none: not assessable" in said.out
@@ -28,10 +28,10 @@ def test_they_are_shown_to_people(cli: Cli, tmp_path: Path) -> None:
 
 def test_json_lines_for_programs_and_a_file(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", RECORDS)
-    said = cli("probe", "distractors", "a.jsonl", *SOURCE, "--most", "2", "--json")
+    said = cli("papers", "distractors", "a.jsonl", *SOURCE, "--most", "2", "--json")
     rows = [json.loads(line) for line in said.out.splitlines()]
     assert [len(row["distractors"]) for row in rows] == [2, 0]
-    written = cli("probe", "distractors", "a.jsonl", *SOURCE, "--most", "2", "--out", "d.jsonl")
+    written = cli("papers", "distractors", "a.jsonl", *SOURCE, "--most", "2", "--out", "d.jsonl")
     assert written.status == 0 and not written.out
     assert lines(tmp_path / "d.jsonl") == rows
     assert "2 distractors of 2 answers in d.jsonl" in written.err
@@ -45,7 +45,7 @@ def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path
         (("--source", "llm"), "name one with --generator"),
         ((*SOURCE, "--linker", "spacy:none"), "spacy:none"),
     ):
-        said = cli("probe", "distractors", "a.jsonl", *arguments, "--out", "d.jsonl")
+        said = cli("papers", "distractors", "a.jsonl", *arguments, "--out", "d.jsonl")
         assert words in said.err, said.err
         assert said.status in (1, 2)
     assert not (tmp_path / "d.jsonl").exists() or not lines(tmp_path / "d.jsonl")

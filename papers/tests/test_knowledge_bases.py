@@ -5,22 +5,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from papers.tests.knowledge_base import KnowledgeBase, knowledge_base
 
-from tests.knowledge_base import KnowledgeBase, knowledge_base
-from trustassay.backends.knowledge_bases import (
-    DBpediaSource,
-    SpotlightLinker,
-    dbpedia_address,
-    label_of,
-    query_of,
-    spotlight_address,
-)
 from trustassay.backends.registry import load
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors
 from trustassay.errors import BackendError, CallError, UnknownNameError
-from trustassay.workflows.probe import loaded
+from trustassay_papers.backends.dbpedia import DBpediaSource, dbpedia_address, label_of, query_of
+from trustassay_papers.backends.spotlight import SpotlightLinker, spotlight_address
+from trustassay_papers.distractors import loaded
 
 QUESTION, ANSWER = "who wrote it", "Jane Austen wrote it in 1815."
 QUICK = "?deadline=3&tries=3&patience=1"

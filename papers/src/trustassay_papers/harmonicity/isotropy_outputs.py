@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.metrics.harmonicity.perturbations import Versions
 from trustassay.show import document
 from trustassay.show.charts import Curve, Mark, bars_svg, curves_svg
 from trustassay.show.text import amount, number
-from trustassay.statistics.isotropy import Cosines, Estimate, Isotropy, Shape
+from trustassay_papers.harmonicity.isotropy import Cosines, Estimate, Isotropy, Shape
+from trustassay_papers.harmonicity.perturbed import Versions
 
 PAPER = "In the paper the mean of ten perturbed sentences lay within 11 degrees of each original."
 AUTHORS = "the authors: .9824 ± .0005, with control characters and ada-002 on TruthfulQA"
@@ -197,7 +197,7 @@ def document_of(
             sections.append(document.Section(name, [document.Text(headline(one)), *parts]))
     first = headline(next(iter(found.values()))) if alone else seen(found, embedder)
     return document.Document(
-        "probe isotropy",
+        "papers isotropy",
         f"Isotropy of {', '.join(found)}, seen by {embedder}",
         {name: str(fact) for name, fact in facts.items()},
         f"{first} {PAPER}",

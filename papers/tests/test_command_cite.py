@@ -1,4 +1,4 @@
-"""``trustassay cite`` as a user meets it."""
+"""``trustassay papers cite`` as a user meets it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.cli.conftest import Cli
 from tests.support import command, jsonl, killed_at_work, lines, run_command
 
@@ -32,7 +31,7 @@ def test_each_sentence_gets_the_document_that_supports_it(
 ) -> None:
     text = "The bridge was opened in 1932. Bees make honey! Xylophones zigzag quietly."
     jsonl(tmp_path / "a.jsonl", [answer(text)])
-    said = cli("cite", "a.jsonl", "--by", by, "--out", "c.jsonl", "--cache", "off")
+    said = cli("papers", "cite", "a.jsonl", "--by", by, "--out", "c.jsonl", "--cache", "off")
     assert said.status == 0
     expected = "The bridge was opened in 1932 [1]. Bees make honey [2]! Xylophones zigzag quietly."
     assert responses(tmp_path / "c.jsonl") == [expected]
@@ -48,22 +47,22 @@ def test_what_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
         answer("", id="d", extra="kept"),
     ]
     jsonl(tmp_path / "a.jsonl", rows)
-    assert cli("cite", "a.jsonl", "--out", "c.jsonl", "--only-uncited").status == 0
+    assert cli("papers", "cite", "a.jsonl", "--out", "c.jsonl", "--only-uncited").status == 0
     assert responses(tmp_path / "c.jsonl") == [row["response"] for row in rows]
     assert lines(tmp_path / "c.jsonl")[3]["extra"] == "kept"
-    assert cli("cite", "a.jsonl", "--out", "c.jsonl").status == 0
+    assert cli("papers", "cite", "a.jsonl", "--out", "c.jsonl").status == 0
     assert responses(tmp_path / "c.jsonl")[1] == "Bees make honey [3]. Bees make honey [2]."
 
 
 def test_the_threshold_decides(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [answer("Bees make honey.")])
-    cli("cite", "a.jsonl", "--out", "c.jsonl", "--threshold", "0.99")
+    cli("papers", "cite", "a.jsonl", "--out", "c.jsonl", "--threshold", "0.99")
     assert responses(tmp_path / "c.jsonl") == ["Bees make honey."]
 
 
 def test_what_was_cited_scores_better(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [answer("Bees make honey. The bridge was opened in 1932.")])
-    cli("cite", "a.jsonl", "--out", "c.jsonl")
+    cli("papers", "cite", "a.jsonl", "--out", "c.jsonl")
     recall = {}
     for name in ("a", "c"):
         said = cli("score", f"{name}.jsonl", "--metric", "grounding", "--out", name, "--json")
@@ -88,7 +87,7 @@ def test_an_answer_that_cannot_be_judged_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     jsonl(tmp_path / "a.jsonl", [answer("It is trouble."), answer("It is well.", id="b")])
     uri = "python:failing_entailer:entails"
-    said = cli("cite", "a.jsonl", "--entailer", uri, "--out", "c.jsonl", "--cache", "off")
+    said = cli("papers", "cite", "a.jsonl", "--entailer", uri, "--out", "c.jsonl", "--cache", "off")
     assert said.status == 1
     assert "a: " in said.err
     assert "no idea" in said.err
@@ -108,7 +107,7 @@ def test_what_a_user_gets_wrong(
     cli: Cli, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     jsonl(tmp_path / "a.jsonl", [answer("Bees make honey.")])
-    said = cli("cite", "a.jsonl", "--out", "c.jsonl", *arguments)
+    said = cli("papers", "cite", "a.jsonl", "--out", "c.jsonl", *arguments)
     assert said.status == 2
     assert expected in said.err
     assert not (tmp_path / "c.jsonl").exists()
@@ -116,7 +115,7 @@ def test_what_a_user_gets_wrong(
 
 def test_faulty_answers(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [{"question": "?", "response": "x"}, {"question": "?"}])
-    said = cli("cite", "a.jsonl", "--out", "c.jsonl")
+    said = cli("papers", "cite", "a.jsonl", "--out", "c.jsonl")
     assert said.status == 2
     assert "a.jsonl:1: documents: is missing" in said.err
     assert "a.jsonl:2: response: is missing" in said.err
@@ -144,14 +143,22 @@ def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> No
 
     def ended(out: str, status: int, **environment: str) -> str:
         done = run_command(
-            "cite", "a.jsonl", "--out", out, *options, cwd=tmp_path, **found, **environment
+            "papers",
+            "cite",
+            "a.jsonl",
+            "--out",
+            out,
+            *options,
+            cwd=tmp_path,
+            **found,
+            **environment,
         )
         assert done.returncode == status, done.stderr
         return done.stderr
 
     found = {"PYTHONPATH": str(tmp_path)}
     part = tmp_path / ".c.jsonl.part"
-    arguments = command("cite", "a.jsonl", "--out", "c.jsonl", *options)
+    arguments = command("papers", "cite", "a.jsonl", "--out", "c.jsonl", *options)
     killed_at_work(arguments, part, cwd=tmp_path, **found)
     said = ended("c.jsonl", 1)
     assert "were already done" in said

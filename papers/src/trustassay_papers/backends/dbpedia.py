@@ -1,0 +1,69 @@
+"""``dbpedia``: entities of given types, from a service over HTTP at any address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from trustassay.backends.http import Address
+from trustassay.backends.registry import scheme
+from trustassay.capabilities import SubstitutesRequest
+from trustassay_papers.backends.knowledge_base import Service, address_of, iri_of
+
+SPARQL = "https://dbpedia.org/sparql"
+_QUALIFIER = re.compile(r"\([^()]*\)$")
+
+
+class DBpediaSource(Service):
+    """Entities that have all of some types, those with the most links to them first."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address)
+        self._http.with_headers(
+            Accept="application/sparql-results+json",
+            Content_Type="application/x-www-form-urlencoded",
+        )
+
+    async def asubstitutes(self, request: SubstitutesRequest) -> list[str]:
+        """Return the labels of up to k entities that have all types of the request, in one try.
+
+        Raises:
+            CallError: the try failed, and how.
+        """
+        types = [iri for one in request.types if (iri := iri_of(one))]
+        if not types:
+            return []
+        found = await self._http.post_form("", {"query": query_of(types, request.k)})
+        try:
+            labels = [row["label"]["value"] for row in found["results"]["bindings"]]
+            if not all(isinstance(label, str) for label in labels):
+                raise TypeError
+        except (KeyError, TypeError):
+            raise self.malformed("a reply without bindings of ?label") from None
+        names = dict.fromkeys(filter(None, map(label_of, labels)))
+        return list(names)[: request.k]
+
+
+def query_of(types: Sequence[str], k: int) -> str:
+    """Return the SPARQL query for entities of all these types, by the number of links to them."""
+    classes = ", ".join(f"<{one}>" for one in types)
+    return (
+        "SELECT ?label (COUNT(DISTINCT ?from) AS ?links) WHERE { "
+        f"?entity a {classes} ; <http://www.w3.org/2000/01/rdf-schema#label> ?label . "
+        "?from <http://dbpedia.org/ontology/wikiPageWikiLink> ?entity . "
+        'FILTER (LANG(?label) = "en") } '
+        f"GROUP BY ?label ORDER BY DESC(?links) LIMIT {int(k)}"
+    )
+
+
+def label_of(label: str) -> str:
+    """Return an entity's label without the qualifiers in brackets that tell it from others."""
+    label = label.strip()
+    while match := _QUALIFIER.search(label):
+        label = label[: match.start()].rstrip()
+    return label
+
+
+dbpedia_address = partial(address_of, scheme="dbpedia", base=SPARQL)
+scheme("dbpedia", kind="distractors", form="dbpedia[:URL]", address=dbpedia_address)(DBpediaSource)

@@ -1,0 +1,75 @@
+"""``trustassay papers cite``: citations for answers that have documents but cite none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from trustassay.backends import DEFAULT_EMBEDDER
+from trustassay.cli import common
+from trustassay.cli.options import Only, with_options
+from trustassay.options import Flag, Records, Spending
+from trustassay.show.terminal import say
+from trustassay_papers.cli.ending import end_if_failed, end_if_stopped
+
+
+@with_options
+def cite(  # noqa: PLR0913 - one argument an option
+    *,
+    source: common.Source,
+    out: Annotated[Path, Flag("The cited answers, JSON Lines.")],
+    by: Annotated[str, Flag("How support is judged: entailment, embedding, bm25.")] = "entailment",
+    entailer: common.Entailer,
+    embedder: Annotated[
+        str, Flag("The embedder for --by embedding.", metavar="URI")
+    ] = DEFAULT_EMBEDDER,
+    threshold: Annotated[
+        float | None,
+        Flag(
+            "Cite a document if its support is at least this, and above 0. Default: 0.5 for "
+            "entailment and embedding, 0 for bm25."
+        ),
+    ] = None,
+    only_uncited: Annotated[
+        bool,
+        Flag("Leave answers that already cite something unchanged.", name="--only-uncited"),
+    ] = False,
+    records: Records,
+    spending: Annotated[Spending, Only("cache")],
+) -> None:
+    """Put citations into answers that have documents but do not cite them.
+
+    Each sentence without a citation gets the number of the document that supports it most, before
+    its final punctuation. A sentence that no document supports gets none. Refusals are left
+    unchanged. Run a stopped command again to continue.
+
+    \b
+    trustassay papers cite answers.jsonl --by entailment --entailer embedded \\
+        --out cited.jsonl
+    trustassay papers cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
+    """
+    from trustassay.backends import resolve
+    from trustassay.calls.backends import Backends
+    from trustassay.calls.client import CallOptions
+    from trustassay_papers import cite as citing
+
+    options = citing.CiteOptions(
+        by=by,
+        threshold=threshold,
+        only_uncited=only_uncited,
+        progress=True,
+        calls=CallOptions.of(**spending),
+        **records,
+    )
+    backends = Backends.of(
+        entail=resolve.entailer(entailer) if by == "entailment" else None,
+        embed=resolve.embedder(embedder) if by == "embedding" else None,
+    )
+    done = citing.cite(source, out, backends, options)
+    if done.resumed:
+        say(f"{done.resumed:,} answers were already done")
+    end_if_stopped(done.stopped)
+    say(f"{done.written:,} answers in {out}, {done.counts['citations']:,} citations added")
+    if unsupported := done.counts["unsupported"]:
+        say(f"{unsupported:,} sentences have no support and get no citation")
+    end_if_failed(done.failed)

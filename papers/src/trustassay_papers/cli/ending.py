@@ -1,0 +1,26 @@
+"""How commands that work on every sample of a file end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import typer
+
+from trustassay.cli.common import FAILURES_SHOWN
+from trustassay.show.terminal import complain, one_line
+
+
+def end_if_stopped(stopped: str | None) -> None:
+    """End with status 1 where work on a file was stopped, and say how it goes on."""
+    if stopped is not None:
+        complain(f"stopped: {stopped}; run the same command again to continue")
+        raise typer.Exit(1)
+
+
+def end_if_failed(failed: Mapping[str, str]) -> None:
+    """End with status 1 where samples have no record, and show the first of them."""
+    for sample_id, error in list(failed.items())[:FAILURES_SHOWN]:
+        complain(one_line(f"  {sample_id}: {error}"))
+    if failed:
+        complain(f"failed: {len(failed):,}")
+        raise typer.Exit(1)

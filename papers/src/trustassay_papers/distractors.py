@@ -1,0 +1,128 @@
+"""``trustassay papers distractors``: the wrong answers that a consistency check would offer."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trustassay.backends import DEFAULT_ENTAILER
+from trustassay.calls.backends import Backends
+from trustassay.calls.kinds import capability
+from trustassay.capabilities import Models
+from trustassay.distractors import SOURCES, find_distractors, same_kind_answers
+from trustassay.distractors.search import LLM
+from trustassay.event_loop import run_anywhere
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import Source
+from trustassay.runs.prepare import StoredPool
+from trustassay.sample import Problem, Sample
+from trustassay.statistics.resampling import generator
+from trustassay_papers.resumable import Done, FileOptions, FileWork, Work, write_each
+
+POOL = 300
+"""Other answers that are looked through for those of the same kind."""
+COUNTED = ("assessable", "distractors")
+ENOUGH = 3
+"""Distractors that a question with options needs; with fewer an answer is not assessable."""
+
+
+@dataclass(frozen=True)
+class DistractorOptions(FileOptions):
+    """What is looked for; as of :func:`~trustassay.distractors.find_distractors`, and:
+
+    pool: take answers to other questions of the file, too. most: distractors of an answer.
+    Gold answers are always kept out.
+    """
+
+    sources: Sequence[str] = SOURCES
+    pool: bool = False
+    most: int = 40
+    seed: int = 0
+
+
+def loaded(
+    sources: Any, linker: Any = None, generator: Any = None
+) -> tuple[Backends, tuple[str, ...]]:
+    """Return the backends that sources name, and the names of the sources in their order.
+
+    ``sources`` is ``embedding,pos,dbpedia:URL``, a list or a mapping. The chat model ``generator``
+    is the source ``llm``, which is checked by the embedded entailer, and need not be among them.
+    """
+    found = capability("substitutes")
+    assert found.choices is not None
+    named = dict(found.choices(sources))
+    if generator is not None and LLM not in named:
+        named = {LLM: LLM} | named
+    backends = Backends.of(
+        substitutes={name: found.load(one) for name, one in named.items() if name != LLM},
+        link=None if linker is None else capability("link").load(linker),
+        chat={} if generator is None else {"generator": capability("chat").load(generator)},
+        entail=None if generator is None else capability("entail").load(DEFAULT_ENTAILER),
+    )
+    return backends, tuple(named)
+
+
+def find_in_file(
+    source: Source,
+    out: str | os.PathLike[str],
+    backends: Backends,
+    options: DistractorOptions | None = None,
+) -> Done:
+    """Write the distractors of every answer of ``source`` to ``out``, whole or not at all.
+
+    Counted are the ``distractors``, and the ``assessable`` answers, which have three or more; with
+    ``llm`` also the distractors of each source.
+    JSON Lines: id, question, response, model where it is known, and the distractors in the order of
+    their rank. An answer whose sources failed is left out. The same call goes on after an
+    interruption. Raises as :func:`~trustassay_papers.resumable.write_each`.
+    """
+    options = options or DistractorOptions()
+
+    def problems(sample: Sample) -> list[Problem]:
+        absent = Problem("response", "is missing; nothing can be replaced")
+        return [] if sample.answered else [absent]
+
+    def begin(folder: RunFolder) -> Work:
+        others = _drawn(folder, options.seed) if options.pool else []
+
+        async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
+            found = await find_distractors(
+                sample.question,
+                sample.response or "",
+                models,
+                aliases=[alias for aliases in sample.answers for alias in aliases],
+                pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
+                sources=options.sources,
+                limit=options.most,
+                seed=options.seed,
+            )
+            record = {
+                "id": sample.id,
+                **({"model": sample.model} if sample.model else {}),
+                "question": sample.question,
+                "response": sample.response,
+                "distractors": [asdict(one) for one in found],
+            }
+            counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
+            if LLM in options.sources:
+                counts |= Counter(one.source for one in found)
+            return record, counts
+
+        return work
+
+    names = ("sources", "pool", "most", "seed")
+    settings = {name: getattr(options, name) for name in names}
+    settings["sources"] = list(options.sources)
+    finding = FileWork("finding", problems, settings, begin)
+    return run_anywhere(lambda: write_each(source, Path(out), backends, options, finding))
+
+
+def _drawn(folder: RunFolder, seed: int) -> list[Sample]:
+    """Return the answers that serve as a pool: all, or some drawn at random."""
+    pool = StoredPool(folder.samples_path)
+    places = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
+    return [pool[int(place)] for place in sorted(places)]

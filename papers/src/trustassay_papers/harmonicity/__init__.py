@@ -1,0 +1,1 @@
+"""The search along gamma and the check of isotropy of Kersting et al. 2024."""
