@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 from collections.abc import Sequence
@@ -316,6 +317,20 @@ def test_entailment_by_odds() -> None:
     shared = stated.index("Is every part")
     assert stated[:shared] == false[:shared]  # read once
     assert stated.index("It rains.") < stated.index("It is dry.")
+
+
+def test_both_questions_are_asked_before_either_is_answered() -> None:
+    judge, arrived = Judge(0.2, 0.75), list[ChatRequest]()
+
+    async def answer(request: ChatRequest) -> Reply:
+        arrived.append(request)
+        async with asyncio.timeout(10):
+            while len(arrived) < 2:
+                await asyncio.sleep(0)
+        return judge.replies([request])[0]
+
+    asyncio.run(ChatEntailer(judge).aentailment(("It rains.", "It is dry."), answer))
+    assert len(judge.asked) == 2
 
 
 def test_odds_are_asked_of_any_model_that_tells_them() -> None:

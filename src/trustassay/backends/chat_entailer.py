@@ -205,11 +205,12 @@ class ChatEntailer:
         """Return the probabilities from those of yes and no as the first tokens of two replies.
 
         With s for "is it all stated?" and c for "does the passage contradict it?", they are s,
-        (1 - s)(1 - c) and (1 - s)c. The prompts differ in their ends alone.
+        (1 - s)(1 - c) and (1 - s)c. The prompts differ in their ends alone, and are asked at
+        once: a model in this process then reads what they share once.
         """
+        requests = (self.odds_request(pair, contradicted) for contradicted in (False, True))
         chances = []
-        for contradicted in (False, True):
-            reply = await ask(self.odds_request(pair, contradicted))
+        for reply in await asyncio.gather(*map(ask, requests)):
             if (chance := yes_by_odds(reply)) is None:
                 words = "the model gives no probabilities of its first token"
                 if reply.logprobs:
