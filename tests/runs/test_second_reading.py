@@ -15,7 +15,7 @@ from trustassay import plan, rescore, score, scorer
 from trustassay.capabilities import BatchLimits, Entailment
 from trustassay.errors import BackendError, UsageError
 from trustassay.metrics import Faithfulness
-from trustassay.runs.counts import remarks
+from trustassay.runs.counts import second_readings
 from trustassay.runs.second_reading import First, choose, share_to_look_at
 from trustassay.second_reader import SecondOptions, combined, windows
 
@@ -113,7 +113,7 @@ def test_by_default_it_reads_what_is_flagged_and_some_others_at_random(tmp_path:
     assert summary["lifted"] == 15
     low, high = summary["interval"]
     assert low < 0.25 < high
-    (words,) = remarks(summary_of(tmp_path), 100)
+    (words,) = second_readings(summary_of(tmp_path))
     assert f"read {summary['read']} of 100 answers: 15 need no look any more" in words
 
 

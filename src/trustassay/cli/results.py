@@ -73,7 +73,7 @@ def show(run: Run, *, as_json: bool) -> None:
 
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed."""
-    from trustassay.runs.counts import remarks
+    from trustassay.runs.counts import remarks, second_readings
 
     content = run.summary_file
     if worst:
@@ -88,6 +88,8 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     show_calibrated(content)
     _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
+    for line in second_readings(content):
+        say(line)
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
     if failed:

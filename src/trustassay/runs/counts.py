@@ -384,13 +384,16 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
                 "figure; does the file have all passages?"
             )
-    for metric, told in summary.get("second", {}).items():
-        found.append(f"{metric}: {_second(told)}")
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(used.get("cut", 0) for used in models.values()):
             calls = sum(used["calls"] for used in models.values())
             found.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
     return found
+
+
+def second_readings(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each metric with a second reader."""
+    return [f"{name}: {_second(told)}." for name, told in summary.get("second", {}).items()]
 
 
 def _second(told: Mapping[str, Any]) -> str:

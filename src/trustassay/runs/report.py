@@ -25,6 +25,7 @@ from trustassay.runs.counts import (
     own_label,
     remarks,
     rows,
+    second_readings,
 )
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
@@ -141,6 +142,7 @@ def write_report(
             ratings=rated.told if rated else None,
             selection=counted.choice.selection() if total > SHOWN else None,
             remarks=remarks(summary, total),
+            notes=second_readings(summary),
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),

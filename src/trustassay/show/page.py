@@ -82,8 +82,8 @@ class ReportSample:
 class ReportRun:
     """What the page shows. ``shown`` is read once, while the page is written.
 
-    ``facts`` say what run it was, ``remarks`` what should not pass unseen; ``total`` counts the
-    samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
+    ``facts`` say what run it was, ``remarks`` what should not pass unseen, ``notes`` what else;
+    ``total`` counts the samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
     holds. ``ratings`` says what was joined to the answers, where something was. ``looked`` counts
     the answers that need a look, by the ``lines`` of the metrics; ``judge`` says how sure the
     entailer is, ``chances`` what a calibrator found. The samples come in the order of need.
@@ -96,6 +96,7 @@ class ReportRun:
     shown: Iterable[ReportSample] = field(repr=False)
     selection: Selection | None = None
     remarks: Sequence[str] = ()
+    notes: Sequence[str] = ()
     ratings: RatingsTold | None = None
     looked: Looked = field(default_factory=lambda: Looked(lines=False))
     lines: Sequence[Line] = ()

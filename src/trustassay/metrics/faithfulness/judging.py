@@ -296,7 +296,8 @@ class Judging:
         missing = self._details(claim, numbers) if supported else self._missing(claim)
         why = f"{_BY_BOTH[verdict]} ({found.entailment:.2f}; the first reader {first:.2f})"
         if missing:
-            why += f", without {', '.join(missing[:6])}"
+            lacking = ", without" if supported else "; not in any passage:"
+            why += f"{lacking} {', '.join(missing[:6])}"
         return self._judged(
             claim,
             verdict,
