@@ -83,9 +83,10 @@ class ReportRun:
     """What the page shows. ``shown`` is read once, while the page is written.
 
     ``facts`` say what run it was, ``remarks`` what should not pass unseen, ``notes`` what else;
-    ``total`` counts the samples of the run. Where ``shown`` does not hold all of them, ``selection`` says which it
-    holds. ``ratings`` says what was joined to the answers, where something was. ``looked`` counts
-    the answers that need a look, by the ``lines`` of the metrics; ``judge`` says how sure the
+    ``total`` counts the samples of the run. Where ``shown`` does not hold all of them,
+    ``selection`` says which it holds. ``ratings`` says what was joined to the answers, where
+    something was. ``looked`` counts those that need a look, by the ``lines`` of the metrics;
+    ``judge`` says how sure the
     entailer is, ``chances`` what a calibrator found. The samples come in the order of need.
     """
 
