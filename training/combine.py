@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from training import data, mixture, sets, written
 from training.infer import Encoder, Reading
+from trustassay.backends.embedded import card as shipped_card
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 
@@ -259,6 +260,7 @@ def card(
         "combination": combination,
         "calibration": "the logistic combination itself, fitted on " + ", ".join(FIT),
         "contradiction": contradiction | {"fitted on": list(TELLS)},
+        "quantities": shipped_card()["quantities"],
         "threshold": 0.5,
         "training": {
             "rows": data.check(),

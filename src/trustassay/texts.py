@@ -181,11 +181,12 @@ def _content_words(text: str) -> tuple[str, ...]:
         if word[0].isdigit():
             found[word] = None
         elif not is_negation(word) and word not in _EMPTY_WORDS:
-            found[_stem(word)] = None
+            found[stem(word)] = None
     return tuple(found)
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """Return a word in lower case without common English endings."""
     word = word.removesuffix("'s")
     for ending in ("ingly", "edly", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

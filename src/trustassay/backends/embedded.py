@@ -4,8 +4,9 @@ The entailer reads a premise in overlapping windows of whole sentences with a sm
 and uses the window with the strongest entailment. What still has more tokens than fit (data, lists
 of links, scripts without spaces) is cut between tokens, so that every text can be read. A logistic
 combination, whose inputs and weights are in ``entailer.json``, adds the words that the statement
-shares with the whole premise. ``docs/models/embedded.md`` reports the agreement with people;
-``training/`` builds the weights, and cuts with the same functions.
+shares with the whole premise; then the odds move with what ``verifier`` says of numbers, units and
+dates. ``docs/models/embedded.md`` reports the agreement with people; ``training/`` builds the
+weights, and cuts with the same functions.
 
 The encoders are int8 ONNX graphs over one shared table of word embeddings. Both begin behind the
 word embeddings, so that the table, a third of all weights, is shipped once: int8 rows with a scale
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends import lexical, telemetry
+from trustassay.backends import lexical, telemetry, verifier
 from trustassay.backends.functions import check_labels
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 from trustassay.errors import BackendError
@@ -284,7 +285,9 @@ EMBEDDED_AT_ONCE = 256
 class EmbeddedEntailer:
     """The built-in entailer; ``threads=None`` uses all cores.
 
-    ``folder`` names other weights of the same form, as ``training/`` makes them.
+    ``folder`` names other weights of the same form, as ``training/`` makes them. ``quantities``:
+    the weights of :func:`with_quantities`, empty for none. ``key_name`` changes with
+    it: replies from before it came are not used again.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -297,13 +300,15 @@ class EmbeddedEntailer:
     def __init__(self, threads: int | None = None, folder: Path | None = None) -> None:
         self._card = card(folder)
         self.name = f"embedded:{self._card['version']}"
+        self.quantities: Mapping[str, float] = card()["quantities"]["weights"]
+        self.key_name = f"{self.name} quantities:{card()['quantities']['version']}"
         self._encoder = encoder("entailer", threads, folder)
         check_labels(self)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
         rows = [
-            self._combined(read, *pair)
+            with_quantities(self._combined(read, *pair), *pair, self.quantities)
             for read, pair in zip(self.logits(pairs), pairs, strict=True)
         ]
         return np.array(rows, dtype=float).reshape(len(pairs), 3)
@@ -381,6 +386,31 @@ def _chance(combination: Mapping[str, Any], features: Mapping[str, float]) -> fl
     weights = combination["weights"]
     z = combination["bias"] + sum(weight * features[name] for name, weight in weights.items())
     return float(1 / (1 + np.exp(-z)))
+
+
+def with_quantities(
+    row: tuple[float, float, float], premise: str, hypothesis: str, weights: Mapping[str, float]
+) -> tuple[float, float, float]:
+    """Return probabilities of entailment, neutral and contradiction whose log-odds are moved by
+    the weights (none: not at all) times what :func:`verifier.verdict` says of a pair."""
+    if not weights or is_copied(premise, hypothesis):
+        return row
+    if not (verdict := verifier.verdict(premise, hypothesis)):
+        return row
+    against = row[2] / max(row[1] + row[2], 1e-12)
+    if verdict < 0:
+        entailment = _moved(row[0], weights["contradicted"] * verdict)
+        against = _moved(against, -weights["contradiction"] * verdict)
+    else:
+        entailment = _moved(row[0], weights["supported"] * verdict)
+    contradiction = (1 - entailment) * against
+    return entailment, 1 - entailment - contradiction, contradiction
+
+
+def _moved(chance: float, by: float) -> float:
+    """Return a probability whose log-odds are moved."""
+    odds = chance / max(1 - chance, 1e-12) * float(np.exp(by))
+    return odds / (1 + odds)
 
 
 def log_odds(logits: Probabilities) -> Probabilities:
