@@ -86,8 +86,8 @@ class ReportRun:
     ``total`` counts the samples of the run. Where ``shown`` does not hold all of them,
     ``selection`` says which it holds. ``ratings`` says what was joined to the answers, where
     something was. ``looked`` counts those that need a look, by the ``lines`` of the metrics;
-    ``judge`` says how sure the
-    entailer is, ``chances`` what a calibrator found. The samples come in the order of need.
+    ``judge`` says how sure the entailer is, ``chances`` what a calibrator found. The samples come
+    in the order of need.
     """
 
     title: str
