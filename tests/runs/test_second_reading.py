@@ -88,6 +88,7 @@ def test_flags_are_lifted_and_what_was_missed_is_found(tmp_path: Path, metric: s
         "read": 4,
         "statements": 4,
         "unread": 0,
+        "failed": 0,
         "lifted": 1,
         "set": 1,
         "share": 0.5,
@@ -128,6 +129,17 @@ def test_a_budget_takes_the_worst_first_and_the_random_ones_in_any_case(tmp_path
     assert none["without"] == "no answer was drawn at random"
 
 
+def test_seconds_are_a_budget_too(tmp_path: Path) -> None:
+    run(tmp_path / "long", MIXED, second_budget="600s")
+    long = told(tmp_path / "long")
+    assert (long["read"], long["unread"], long["interval"]) == (100, 0, [0.25, 0.25])
+    run(tmp_path / "short", MIXED, second_budget="0.000001s")
+    short = told(tmp_path / "short")
+    assert short["unread"] + short["read"] == 100
+    assert short["unread"] > 90
+    assert run(tmp_path / "short", MIXED, second_budget="0.000001s").asked.total() == 0
+
+
 def test_an_answer_whose_flags_are_lifted_is_read_whole(tmp_path: Path) -> None:
     wrong, right = sample(1, right=False, seen=False), sample(2, right=True, seen=False)
     both = {**wrong, "response": f"{right['response']} {wrong['response']}"}
@@ -150,7 +162,9 @@ def test_stopped_it_goes_on_with_the_same_answers(tmp_path: Path) -> None:
 
     run(tmp_path / "whole", MIXED)
     run(tmp_path / "stopped", MIXED, tired)
-    assert told(tmp_path / "stopped")["unread"] > 0
+    stopped = told(tmp_path / "stopped")
+    assert stopped["failed"] == stopped["unread"] == 45
+    assert "; 45 could not be read" in second_readings(summary_of(tmp_path / "stopped"))[0]
     before = calls
     again = run(tmp_path / "stopped", MIXED)
     assert again.asked.total() == told(tmp_path / "whole")["statements"] - 10 < before

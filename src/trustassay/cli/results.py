@@ -72,7 +72,8 @@ def show(run: Run, *, as_json: bool) -> None:
 
 
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
-    """Print a finished run, its worst answers first, and return how many samples failed."""
+    """Print a finished run, its worst answers first, and return how many samples failed, or could
+    not be read by the second reader."""
     from trustassay.runs.counts import remarks, second_readings
 
     content = run.summary_file
@@ -101,7 +102,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     say(f"run:    {run.path}")
     if as_json:
         print_json(content)
-    return failed
+    return failed + sum(told["failed"] for told in content.get("second", {}).values())
 
 
 def show_worst(run: Run) -> None:

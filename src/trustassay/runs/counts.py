@@ -402,8 +402,10 @@ def _second(told: Mapping[str, Any]) -> str:
         f"the second reader ({told['reader']}) read {told['read']:,} of {told['answers']:,} "
         f"answers: {told['lifted']:,} need no look any more, {told['set']:,} others do"
     )
-    if told["unread"]:
-        words += f"; {told['unread']:,} that it was to read were not read"
+    if told["failed"]:
+        words += f"; {told['failed']:,} could not be read"
+    if left := told["unread"] - told["failed"]:
+        words += f"; {left:,} were left when its time was spent"
     if told["share"] is None:
         return f"{words}; {told['without']}"
     words += f". Had it read all, {100 * told['share']:.0f} % would need a look"

@@ -1,9 +1,9 @@
 """The second pass of a run: which answers the second reader reads, and what it changes.
 
-The first reader has scored all answers. The second one reads those that matter, first what
-needs a look, then what is near the line, each the worst first, until the budget is spent; and a
-random part of all others. So the share of answers that need a look by both readers
-has an interval, though most were read by the first alone.
+The first reader has scored all answers. The second one reads a random part of them, and those that
+matter: first what needs a look, then what is near the line, each the worst first, until the budget
+is spent. So the share of answers that need a look by both readers has an interval, though most
+were read by the first alone.
 
 ``second.json`` holds, for each metric, what the first reader found of each answer, by its place in
 the input; all choices follow from it, so that a stopped run goes on with the same ones.
@@ -12,6 +12,7 @@ the input; all choices follow from it, so that a stopped run goes on with the sa
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,7 +195,8 @@ class SecondReading:
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent, shown)
         if failures:
             words = amount(len(failures), "answer")
-            tell(f"the second reader could not read {words}; the first: {failures[0]}")
+            tell(f"the second reader could not read {words}; the first: {failures[0][1]}")
+        content["failed"] = Counter(name for name, _ in failures)
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
         self._folder.write_json(FILE, content, indent=None)
@@ -225,9 +227,9 @@ class SecondReading:
         at_once: int,
         spent: float,
         shown: bool | None,
-    ) -> list[str]:
-        """Read answers again; return why some could not be read."""
-        failures: list[str] = []
+    ) -> list[tuple[str, str]]:
+        """Read answers again; return the metric and the reason where one could not be read."""
+        failures: list[tuple[str, str]] = []
         began, most = time.monotonic(), self._options.seconds
         limiter = TaskLimiter(at_once if most is None else SLOWLY)
         writer = self._folder.open_assessments()
@@ -247,7 +249,7 @@ class SecondReading:
             if found.error is None:
                 writer.append(line)
             else:
-                failures.append(found.error)
+                failures.append((metric.name, found.error))
             progress.step()
 
         try:
@@ -272,7 +274,8 @@ def second_results(
     """
     if FILE not in run:
         return {}
-    stored = (folder.read_json(FILE) or {}).get("metrics", {})
+    content = folder.read_json(FILE) or {}
+    stored = content.get("metrics", {})
     if not stored:  # of samples that came one by one
         return {}
     units = read_units(folder, run.get(UNIT))
@@ -295,6 +298,7 @@ def second_results(
             "read": len(read),
             "statements": int(statements),
             "unread": len(set(chosen.every) - read),
+            "failed": content.get("failed", {}).get(metric.name, 0),
             "lifted": sum(row.flagged and not now[row.place] for row in rows),
             "set": sum(now[row.place] and not row.flagged for row in rows),
             **share_to_look_at(chosen, now, read, units),
