@@ -248,6 +248,7 @@ def test_latency_and_slow_replies() -> None:
         assert time.monotonic() - began > 0.5
 
 
+@pytest.mark.slow
 def test_five_hundred_at_once() -> None:
     with LlmServer(hold=500) as server:
         assert fates(server, 500, at_once=500) == ["200"] * 500

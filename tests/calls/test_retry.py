@@ -420,6 +420,7 @@ fates = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(fates, st.integers(1, 6), st.sampled_from([None, 300, 60]))
 def test_never_more_than_the_limit_and_all_places_come_back(

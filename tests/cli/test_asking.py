@@ -117,6 +117,7 @@ def test_the_cache_may_lie_anywhere_and_may_be_damaged(
 # ---- faults ----
 
 
+@pytest.mark.slow
 def test_through_faults_every_sample_is_scored_and_little_is_asked_twice(
     cli: Cli,
     tmp_path: Path,

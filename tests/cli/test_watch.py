@@ -155,6 +155,7 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
     assert scored(out) == ["q0", "q1", "q5"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_ended_in_the_middle_and_started_again(tmp_path: Path, how: signal.Signals) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"

@@ -193,6 +193,7 @@ def _build(folder: Path, delay: float) -> None:
     assert len(build_index(folder, slow(), "mark")) == 4
 
 
+@pytest.mark.slow
 def test_two_processes_share_one_building(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_build, args=(tmp_path / "i", 0.1)) for _ in range(3)]

@@ -44,6 +44,7 @@ def without_seconds(folder: Path) -> str:
     return json.dumps(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("into", [1, 3, 50])
 def test_merged_runs_are_the_run_of_the_whole(tmp_path: Path, into: int) -> None:
     source = jsonl(tmp_path / "a.jsonl", messy(30))

@@ -267,6 +267,7 @@ def test_errors_that_no_file_can_hold_are_written_all_the_same(tmp_path: Path) -
 # ---- the window ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 5])
 def test_no_more_samples_are_in_flight_than_allowed(
     probe_installed: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int

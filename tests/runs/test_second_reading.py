@@ -292,6 +292,7 @@ def shares(
     return low - 1e-6 <= bad.mean() <= high + 1e-6, high - low
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "per_unit", "budget"), [(200, 1, None), (1000, 1, "15%"), (600, 3, None), (100, 1, "30")]
 )

@@ -132,6 +132,7 @@ def test_a_margin_of_one_group_is_left_out() -> None:
     assert [len(column.rows) for column in groups.columns()] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_however_many_groups_there_are_memory_is_bounded_and_nothing_is_lost() -> None:
     groups = Groups()
     for number in range(5000):

@@ -147,6 +147,7 @@ def test_isotonic_as_scikit_learn_with_the_two_added(seed: int, n: int) -> None:
     assert 0 < found.at(x).min() <= found.at(x).max() < 1
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(5, 200))
 def test_combination_as_scikit_learn(seed: int, n: int) -> None:

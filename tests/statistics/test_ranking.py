@@ -74,6 +74,7 @@ def test_few_questions_tell_no_models_apart(n: int, apart: bool) -> None:
         assert found.intervals[0][1] == 1
 
 
+@pytest.mark.slow
 def test_equal_models_are_rarely_told_apart_however_many_there_are() -> None:
     """Of four equal models some pair was told apart in 17 to 38 of 100 sets without correction."""
     alarms, draws = 0, repeats(200)
@@ -86,6 +87,7 @@ def test_equal_models_are_rarely_told_apart_however_many_there_are() -> None:
     assert alarms <= expected + np.sqrt(expected)
 
 
+@pytest.mark.slow
 def test_fifty_models_can_be_told_apart() -> None:
     """The smallest p-value that sign flips can give has to pass the correction for 1,225 pairs."""
     scores = np.linspace(0, 1, 50)[:, None] + rng().normal(0, 0.001, (50, 60))
@@ -141,6 +143,7 @@ def test_a_lower_score_that_is_better_agrees_with_truth() -> None:
     assert found.agreement and found.agreement.kendall == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_and_many_questions_take_little_memory() -> None:
     scores = rng().random((3, 50))
     assert rank_models(scores, rng()).intervals == rank_models(scores, rng()).intervals

@@ -19,6 +19,7 @@ def _run(folder: Path, value: float, start: str) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_means_of_trunk_and_run_and_of_two_runs(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def test_new_layers_change_little_until_they_are_trained() -> None:
         grow(small.state_dict(), (9,))
 
 
+@pytest.mark.slow
 @pytest.mark.torch
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_order_within_a_premise_is_what_is_lost() -> None:

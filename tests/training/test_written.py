@@ -49,6 +49,7 @@ def test_what_is_not_like_that_is_named(text: str, message: str) -> None:
         written.parse(text, "x.txt")
 
 
+@pytest.mark.slow
 def test_passages_are_held_out_whole() -> None:
     kept, left = written.rows(), written.held_out()
     assert len(kept) + len(left) == len(written.every())
@@ -66,6 +67,7 @@ def _runs(text: str, words: int) -> set[tuple[str, ...]]:
     return {tuple(found[i : i + words]) for i in range(len(found) - words + 1)}
 
 
+@pytest.mark.slow
 def test_probes_share_no_sentence_with_what_is_trained_on() -> None:
     seen = {run for row in written.every() for text in row[:2] for run in _runs(text, 7)}
     assert not [row for row in probes() if any(_runs(t, 7) & seen for t in row[1:3])]

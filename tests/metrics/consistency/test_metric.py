@@ -183,6 +183,7 @@ def test_without_other_distractors_the_same_are_offered_in_another_order(distrac
     assert len(model.prompts) == {3: 2, 4: 5}[distractors]
 
 
+@pytest.mark.slow
 def test_whether_an_answer_is_left_out_does_not_depend_on_the_model_keeping_to_it() -> None:
     """One reply in ten cannot be read, and is not when asked again: without another check in its
     place two thirds of the answers that are kept to would have no score.

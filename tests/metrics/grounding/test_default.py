@@ -609,6 +609,7 @@ def naive(
     return recall, points / counted if counted else 0.0, bad
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     answers=st.lists(answer_, min_size=1, max_size=6),

@@ -198,6 +198,7 @@ def test_an_f1_of_refusals_follows_from_the_binomial_of_both_sides() -> None:
     assert summary.intervals["reject_f1"] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_variances_are_those_of_the_jackknife(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaving each answer out in turn gives nearly the variance that the derivatives give."""
     seen: dict[str, float] = {}
@@ -344,6 +345,7 @@ def entails(premise: str, hypothesis: str) -> bool:
     return (len(premise) + len(hypothesis)) % 3 != 0
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     rows=random_items(),

@@ -179,6 +179,7 @@ def test_words_and_parts() -> None:
     assert Rules(words=False).contains("anything", "")
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_normalising_twice_changes_nothing_more(text: str) -> None:
     once = normalise(text)
