@@ -180,6 +180,17 @@ def test_stopped_it_goes_on_with_the_same_answers(tmp_path: Path) -> None:
     assert told(tmp_path / "again") == told(tmp_path / "whole")
 
 
+def test_one_that_reads_nothing_leaves_what_the_first_found(tmp_path: Path) -> None:
+    def away(*_: str) -> Probs:
+        raise BackendError("nobody is there")
+
+    run(tmp_path, MIXED, away)
+    found = told(tmp_path)
+    assert (found["read"], found["lifted"], found["share"]) == (0, 0, None)
+    assert found["without"] == "none of the answers drawn at random was read"
+    assert summary_of(tmp_path)["metrics"]["faithfulness"]["failed"] == 0
+
+
 def test_alone_its_verdict_counts(tmp_path: Path) -> None:
     sure = sample(1, right=False, seen=False)
     run(tmp_path, [sure], lambda *_: (0.4, 0.6, 0.0), second_share=1, second_alone=True)

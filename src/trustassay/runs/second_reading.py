@@ -331,7 +331,10 @@ def share_to_look_at(
     bad = sum(now[place] for place in known)
     if not others or not sample:
         value = bad / n if n and not others else None
-        words = "" if value is not None else "no answer was drawn at random"
+        words = ""
+        if value is None:
+            words = "no answer was drawn at random"
+            words = "none of the answers drawn at random was read" if drawn else words
         interval = None if value is None else [value, value]
         return {"share": value, "interval": interval, "drawn": len(sample), "without": words}
     values = np.array([now[place] for place in sample], dtype=np.float64)
