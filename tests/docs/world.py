@@ -67,7 +67,7 @@ def scripted(line: str) -> str:
     words = shlex.split(line)
     for place, word in enumerate(words):
         model = "python:page_models:" + re.sub(r"\W", "_", word.rpartition("=")[2])
-        if words[place - 1] == "--entailer" or word.startswith("entailer="):
+        if words[place - 1] in ("--entailer", "--second") or word.startswith("entailer="):
             model = "python:page_models:entails"
         elif words[place - 1] == "--embedder":
             model = "embedded"
