@@ -102,7 +102,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     say(f"run:    {run.path}")
     if as_json:
         print_json(content)
-    return failed + sum(told["failed"] for told in content.get("second", {}).values())
+    return failed + sum(int(told["failed"]) for told in content.get("second", {}).values())
 
 
 def show_worst(run: Run) -> None:
