@@ -373,7 +373,7 @@ def main() -> None:
     names = measure.TESTS if args.part == "test" else measure.SETS
     made: Row = {
         "name": "quantities",
-        "version": model.key_name,
+        "version": model.name,
         "date": datetime.date.today().isoformat(),
         "command": f"python -m benchmarks.quantities --part {args.part}",
         "altered": by_kind([one.kind for one in found], true, scores),

@@ -93,7 +93,7 @@ def measured(name: str, every: dict[str, Scores], found: Sequence[sets.Item]) ->
         made[who] = {
             "auc": interval(auc, scores, truth, picks),
             "balanced_accuracy": interval(balanced_accuracy, scores, truth, picks),
-            "calibration_error": round(calibration_error(scores, truth) or 0.0, 4),
+            "calibration_error": round(calibration_error(np.clip(scores, 0, 1), truth) or 0.0, 4),
             "true_passed": round(float((scores[truth] >= 0.5).mean()), 4),
             "false_passed": round(float((scores[~truth] >= 0.5).mean()), 4),
             "above_first": [round(float(v), 4) for v in np.quantile(gaps, [0.025, 0.975])],

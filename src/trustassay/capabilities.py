@@ -312,9 +312,9 @@ class Embedder(Protocol):
 class Entailer(Protocol):
     """Judges whether a premise entails a hypothesis.
 
-    ``name`` is recorded in the run and is part of a stored call's key. Three attributes are
-    optional: ``limits`` (:class:`BatchLimits`), ``stored`` (``False`` for a pure function that
-    is cheaper to compute again than to look up) and ``key_name`` (in place of the name in keys).
+    ``name`` is recorded in the run and is part of a stored call's key. Two attributes are
+    optional: ``limits`` (:class:`BatchLimits`), and ``stored`` (``False`` for a pure function that
+    is cheaper to compute again than to look up).
     """
 
     name: str

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay import entailer
 from trustassay.backends import quantities
 from trustassay.backends.embedded import EmbeddedEntailer, with_quantities
 from trustassay.backends.verifier import compare, relation, verdict
@@ -109,11 +108,6 @@ def test_the_built_in_entailer_follows_it() -> None:
     assert after[1, 0] > before[1, 0]
     assert (after[2] == before[2]).all()
     assert after.sum(axis=1) == pytest.approx(1)
-
-
-def test_replies_from_before_it_came_are_not_used_again() -> None:
-    model = entailer("embedded")
-    assert model.name in model.key_name != model.name  # type: ignore[attr-defined]
 
 
 def test_nothing_is_said_of_very_long_texts() -> None:

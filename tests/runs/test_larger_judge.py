@@ -17,7 +17,7 @@ FIRST = "A larger judge: --entailer openai:gpt-4o-mini, "
 class Embedded(Recorder):
     """An entailer under the name of one whose agreement with people is known."""
 
-    name = "embedded:6"
+    name = "embedded:7"
     languages = ("en",)
 
 

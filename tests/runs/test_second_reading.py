@@ -3,7 +3,8 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,9 +14,12 @@ from hypothesis import strategies as st
 from tests.support import Recorder, lines, repeats, summary_of
 from trustassay import plan, rescore, score, scorer
 from trustassay.capabilities import BatchLimits, Entailment
+from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UsageError
 from trustassay.metrics import Faithfulness
+from trustassay.runs.calibrator import Calibrator, Input
 from trustassay.runs.counts import second_readings
+from trustassay.runs.probabilities import check_calibrator
 from trustassay.runs.second_reading import First, choose, share_to_look_at
 from trustassay.second_reader import SecondOptions, combined, windows
 
@@ -211,6 +215,16 @@ def test_wrong_options_start_nothing(tmp_path: Path, given: dict[str, Any], word
     with pytest.raises(UsageError, match=words):
         run(tmp_path / "run", MIXED[:2], **given)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_calibrator_of_the_first_reader_alone_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, MIXED[:2])
+    settings = json.loads((tmp_path / "run.json").read_text())
+    own = settings["metrics"]["faithfulness"]
+    made = Input("faithfulness", "", own, {"entailer": "hasty"})
+    calibrator = cast(Calibrator, SimpleNamespace(inputs=[made]))
+    with pytest.raises(InputError, match=r"other models .* second 'careful', not None"):
+        check_calibrator(calibrator, settings["metrics"], settings["backends"], "runs/new")
 
 
 def test_options_without_a_second_reader_and_one_that_nobody_uses(tmp_path: Path) -> None:

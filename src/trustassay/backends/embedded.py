@@ -286,8 +286,7 @@ class EmbeddedEntailer:
     """The built-in entailer; ``threads=None`` uses all cores.
 
     ``folder`` names other weights of the same form, as ``training/`` makes them. ``quantities``:
-    the weights of :func:`with_quantities`, empty for none. ``key_name`` changes with
-    it: replies from before it came are not used again.
+    the weights of :func:`with_quantities`, empty for none.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -301,7 +300,6 @@ class EmbeddedEntailer:
         self._card = card(folder)
         self.name = f"embedded:{self._card['version']}"
         self.quantities: Mapping[str, float] = card()["quantities"]["weights"]
-        self.key_name = f"{self.name} quantities:{card()['quantities']['version']}"
         self._encoder = encoder("entailer", threads, folder)
         check_labels(self)
 

@@ -141,8 +141,7 @@ class Batcher(Generic[Item, Reply]):
     If a batch fails, its requests are tried one by one, so that only the faulty ones fail.
 
     ``compute`` is a plain function of a batch, or where ``remote`` a coroutine function that also
-    returns the seconds that the endpoint took. ``key_name`` stands for the backend in keys, by
-    default its name.
+    returns the seconds that the endpoint took.
     """
 
     def __init__(  # noqa: PLR0913 - one maker calls it
@@ -156,11 +155,10 @@ class Batcher(Generic[Item, Reply]):
         store: Calls | None,
         policy: Policy,
         remote: bool = False,
-        key_name: str = "",
     ) -> None:
         self.counts = Counts()
         self.backend = backend
-        self._capability, self._keys = capability, Keys(capability, key_name or backend)
+        self._capability, self._keys = capability, Keys(capability, backend)
         self._compute, self._codec, self._store = compute, codec, store
         self._remote = remote
         self._under_way: set[asyncio.Task[None]] = set()

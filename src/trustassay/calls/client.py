@@ -216,7 +216,6 @@ class Client:
             store=self.calls_of(backend) if getattr(backend, "stored", True) else None,
             policy=self._policy,
             remote=remote is not None,
-            key_name=getattr(backend, "key_name", backend.name),
         )
 
     def _through(self, found: Capability[Any, Any], backend: Any) -> Remote | None:

@@ -26,6 +26,7 @@ from trustassay.errors import (
     did_you_mean,
 )
 from trustassay.metric import Inventory, Metric, Need
+from trustassay.registry import metric_from_settings
 from trustassay.second_reader import ROLE as SECOND
 
 ROLES: Mapping[str, tuple[str, str]] = {
@@ -242,6 +243,16 @@ class Unloaded:
 def asked_words(metrics: Iterable[Metric], given: Container[str] = ()) -> set[str]:
     """Return the option names of the backends that metrics need beside those ``given``."""
     return {one.word for one in demands_of(metrics, given)}
+
+
+def needed_words(metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]) -> set[str]:
+    """Return those names of backends, as in ``run.json``, that a metric asks; of one that is not
+    installed, all."""
+    try:
+        words = asked_words([metric_from_settings(metric, options)], backends) - {MODEL}
+    except (UnknownNameError, TypeError, ValueError):
+        return set(backends)
+    return words | {word.replace("_", " ") for word in words}
 
 
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:

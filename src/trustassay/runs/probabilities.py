@@ -17,7 +17,9 @@ from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.counts import rows
 from trustassay.runs.folder import RunFolder, as_stored, metric_infos
 from trustassay.runs.lines import Step, nothing
+from trustassay.runs.needs import needed_words
 from trustassay.sample import question_key
+from trustassay.second_reader import ROLE as SECOND
 from trustassay.show.answers import AnswerChance, ChancesTold
 from trustassay.show.text import amount
 from trustassay.statistics.comparison import unlikeness
@@ -105,7 +107,8 @@ def check_calibrator(
             raise InputError(
                 f"{where}: the calibrator is of the metric {one.metric}; this run has {has}"
             )
-        named = {name: backends.get(name) for name in one.backends}
+        asked = needed_words(one.metric, metrics[one.metric], backends) & {SECOND}
+        named = {name: backends.get(name) for name in (*one.backends, *asked)}
         for what, same, theirs, here in (
             ("options", "options", one.options, metrics[one.metric]),
             ("models", "ones", one.backends, named),

@@ -390,7 +390,7 @@ def _warnings(runs: Sequence[_Run], shared: Sequence[str], repeated: int) -> Ite
         told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in runs]
         if len(set(told)) > 1:
             yield f"{name} was run with different options: its scores may not be comparable"
-    for backend in ("entailer", "embedder", "similarity", "judge"):
+    for backend in ("entailer", "second", "embedder", "similarity", "judge"):
         names = {str(run.settings["backends"].get(backend, "none")) for run in runs}
         if len(names) > 1:
             yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"

@@ -14,12 +14,10 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.calls.backends import MODEL
 from trustassay.data.records import InputError
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
-from trustassay.registry import metric_from_settings
 from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
-from trustassay.runs.needs import asked_words
+from trustassay.runs.needs import needed_words
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show.text import amount
 from trustassay.statistics.auroc import auroc_difference
@@ -217,18 +215,9 @@ def _input(column: Column, lower: Sequence[str]) -> Input:
     if column.name in lower and not column.part:
         raise UsageError(f"lower: {column.name} is a metric, which knows that itself")
     turned = column.turned or column.name in lower
-    needed = _needed(column.metric, options, backends)
+    needed = needed_words(column.metric, options, backends)
     own = {name: value for name, value in backends.items() if name in needed}
     return Input(column.metric, column.part, options, own, -1 if turned else 1)
-
-
-def _needed(metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]) -> set[str]:
-    """Return the names of the backends of a metric; of one that is not installed, all."""
-    try:
-        words = asked_words([metric_from_settings(metric, options)], backends) - {MODEL}
-    except (UnknownNameError, TypeError, ValueError):
-        return set(backends)
-    return words | {word.replace("_", " ") for word in words}
 
 
 def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: float) -> None:
