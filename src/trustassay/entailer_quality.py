@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 
 BETTER = "openai:gpt-4o-mini"
 """An entailer that reads all languages and more closely than the embedded one, at a low price."""
+LOCAL = ("qwen2.5-coder-1.5b", "1.1 GB")
+"""A model for a second reader on this machine that ``trustassay models get`` fetches; its size."""
+READ_TWICE = frozenset({"faithfulness", "grounding"})
+"""The metrics that take a second reader."""
 
 CHANCE = 0.6
 """An interval that ends below it is called hardly better than chance, which is 0.5."""
@@ -40,6 +44,7 @@ class EntailerQuality:
     near_copies: the AUC on pairs of a supported statement and a near copy that is not. weak: what
     it does not see. page: where the documentation says more. larger: what a larger judge would cost
     for the same run, as in ``summary.json``. why: the metric was chosen, if nobody named it.
+    alone: the run could have had a second reader, and had none.
     """
 
     name: str
@@ -49,6 +54,7 @@ class EntailerQuality:
     near_copies: Agreement | None = None
     weak: tuple[str, ...] = ()
     page: str = "docs/models/entailers.md"
+    alone: bool = False
 
     @property
     def sentence(self) -> str:
@@ -88,18 +94,29 @@ class EntailerQuality:
         if not self.sets:
             return ""
         words = f"A larger judge: --entailer {BETTER}"
+        name, size = LOCAL
+        get = f"`trustassay models get {name}` ({size})"
+        local = f" A second reader on this machine: {get}, then --second {name}." * self.alone
         if not self.larger:
-            return f"{words}."
+            return f"{words}.{local}"
         usd, samples = self.larger["usd"], self.larger["samples"]
         price = "less than 0.01" if usd < 0.01 else f"about {usd:,.2f}"
         of = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
-        return f"{words}, {price} USD for {'this 1' if samples == 1 else f'these {samples:,}'}{of}."
+        of = f"{'this 1' if samples == 1 else f'these {samples:,}'}{of}"
+        return f"{words}, {price} USD for {of}.{local}"
 
 
 def entailer_quality(
-    entailer: str, metrics: Collection[str], larger: Mapping[str, Any] | None = None, why: str = ""
+    entailer: str,
+    metrics: Collection[str],
+    larger: Mapping[str, Any] | None = None,
+    why: str = "",
+    second: str | None = None,
 ) -> EntailerQuality:
-    """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics."""
+    """Return how sure an entailer is, by the name in ``run.json``, for a run of these metrics.
+
+    second: the name of the run's second reader, if it has one.
+    """
     raw = _figures().get(entailer)
     if raw is None:
         return EntailerQuality(entailer, why=why)
@@ -107,8 +124,9 @@ def entailer_quality(
     result = [Agreement(**one) for one in raw["sets"][own]]
     copies = Agreement("near copies", "hand-written minimal pairs", **raw["near_copies"])
     result.sort(key=lambda one: -one.auc)
+    alone = not second and not READ_TWICE.isdisjoint(metrics)
     return EntailerQuality(
-        entailer, larger, why, tuple(result), copies, tuple(raw["weak"]), raw["page"]
+        entailer, larger, why, tuple(result), copies, tuple(raw["weak"]), raw["page"], alone
     )
 
 

@@ -78,11 +78,15 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def alone(part: Path) -> IO[bytes]:
-    """Open a file for this process alone; one that is moved meanwhile is created again."""
+def alone(part: Path, *, wait: bool = True) -> IO[bytes]:
+    """Open a file for this process alone; one that is moved meanwhile is created again.
+
+    Raises:
+        BlockingIOError: another process has it, and this one is not to ``wait``.
+    """
     while True:
         file = part.open("ab")
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         with suppress(FileNotFoundError):  # moved while this one waited
             if os.path.samestat(part.stat(), os.fstat(file.fileno())):
                 return file

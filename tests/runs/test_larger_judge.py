@@ -9,9 +9,14 @@ from tests.support import Recorder, records, summary_of
 from trustassay import Prices, Run, score
 from trustassay.calls.prices import Price, published_price, table_told
 from trustassay.capabilities import ChatRequest, Reply
+from trustassay.entailer_quality import entailer_quality
 from trustassay.metrics import Grounding
 
 FIRST = "A larger judge: --entailer openai:gpt-4o-mini, "
+LOCAL = (
+    "A second reader on this machine: `trustassay models get qwen2.5-coder-1.5b` (1.1 GB), then "
+    "--second qwen2.5-coder-1.5b."
+)
 
 
 class Embedded(Recorder):
@@ -34,10 +39,27 @@ def test_its_price_is_that_of_the_pairs_that_were_judged(tmp_path: Path) -> None
     # The prompt around a pair has 600 characters, and the pair about 60.
     assert found["usd"] == pytest.approx(pairs * 700 / 4 * 1000 / 1e6, rel=0.3)
     assert (found["samples"], found["prices"]) == (3, "")
-    words = f"{FIRST}about {found['usd']:.2f} USD for these 3. Why this metric: they cite."
+    words = f"{FIRST}about {found['usd']:.2f} USD for these 3. {LOCAL} Why this metric: they cite."
     assert words in repr(run)
     assert words in run._repr_html_()
     assert words in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_a_second_reader_is_offered_where_the_run_could_have_one_and_has_none() -> None:
+    def way_out(metric: str, second: str | None = None) -> str:
+        return entailer_quality("embedded:7", [metric], second=second).way_out
+
+    assert way_out("grounding") == f"A larger judge: --entailer openai:gpt-4o-mini. {LOCAL}"
+    assert LOCAL in way_out("faithfulness")
+    assert LOCAL not in way_out("factcheck")
+    assert LOCAL not in way_out("grounding", "gguf:model.gguf")
+
+
+def test_a_run_with_a_second_reader_is_offered_no_other(tmp_path: Path) -> None:
+    second = Recorder()
+    run = scored(tmp_path / "run", second=second)
+    assert FIRST in repr(run)
+    assert LOCAL not in repr(run)
 
 
 def test_the_published_price_comes_with_the_day_of_its_table(tmp_path: Path) -> None:

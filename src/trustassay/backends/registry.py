@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, OF_PAPERS, recommended
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean, requirement
 
 ENTRY_POINT_GROUP = "trustassay.backends"
@@ -42,6 +42,8 @@ KINDS: Mapping[str, str] = {
     "distractors": "source of distractors",
 }
 """What a backend is for, as in ``run.json``; and as in messages."""
+ASKED = ("chat model", "entailer")
+"""The kinds that a chat model serves as."""
 
 Load = TypeVar("Load", bound=Callable[..., Any])
 
@@ -185,9 +187,10 @@ def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
     """Return the scheme of a URI for a kind of backend, if there is one, and what follows it.
 
     Raises:
-        BackendError: a package describes it, and cannot be loaded.
+        BackendError: a package describes it, and cannot be loaded; or a recommended model that is
+            not on this machine.
     """
-    name, rest = _split(uri)
+    name, rest = _split(recommended.located(uri) if kind in ASKED else uri)
     if name in OWN or (kind, name) in _SCHEMES:
         return _SCHEMES.get((kind, name)), rest
     for entry in installed().get(name, ()):
@@ -333,6 +336,7 @@ def _unknown(kind: str, choice: str) -> UnknownNameError:
         )
     every = {*known, *installed(), *OF_PAPERS} - {""}
     fit = {one for one in every if OF_PAPERS.get(one, kind) == kind}
+    fit |= set(recommended.recommended() if kind in ASKED else ())
     return UnknownNameError(did_you_mean(what, name, fit))
 
 
@@ -491,10 +495,3 @@ for _kind in KINDS:
 
 OWN = frozenset(one.name for one in schemes())
 """The schemes that come with trustassay; no other package can have one of these names."""
-OF_PAPERS = {
-    "dbpedia": "distractors",
-    "spotlight": "linker",
-    "spacy": "linker",
-    "word2vec": "distractors",
-}
-"""The schemes that come with the package of papers, and what they are for."""

@@ -54,7 +54,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     "Before a run": {
         "generate": (generate.generate, "Answer a file of questions with a model."),
         "plan": (score.plan, "Show the calls, tokens, money and time that a run would need."),
-        "models": (models.models, "List the backends that work here, or try one."),
+        "models": (models.group, "List the backends that work here, try one, or fetch one."),
     },
     "People": {
         "annotate": (annotate.annotate, "Let people rate answers in the browser."),
@@ -79,7 +79,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     },
 }
 """By group: each command's function, or its own commands, and its line in ``--help``."""
-ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "models", "entailers", "help", "completion"}
+ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "entailers", "help", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():

@@ -1,15 +1,16 @@
-"""``trustassay models`` and ``trustassay entailers``."""
+"""``trustassay models``, ``trustassay models get`` and ``trustassay entailers``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import Only, quietable, with_options
 from trustassay.options import Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
     from trustassay.workflows.entailers import Estimate, MeasuredEntailer, Passed
 
 
+UNNAMED = "list"
+"""The command that is meant where none is named."""
+
+
+class _Group(TyperGroup):
+    """Takes what begins with no command of its own for :data:`UNNAMED`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args and args[0] in self.commands
+        return super().parse_args(ctx, args if named else [UNNAMED, *args])
+
+
+group = typer.Typer(cls=_Group)
+
+
+@group.command(UNNAMED)
 @with_options
 def models(
     *,
@@ -67,6 +84,45 @@ def _show_plugins() -> None:
     if broken := sum(one.broken for one in found):
         say(f"{broken} of these cannot be loaded")
         raise typer.Exit(1)
+
+
+@group.command("get")
+@quietable
+@with_options
+def get(
+    *,
+    name: str | None,
+    check: bool,
+    as_json: bool,
+) -> None:
+    """Fetch a recommended model, which then serves by its name; without a name, list them."""
+    from trustassay.backends.recommended import named_model, recommended
+    from trustassay.backends.registry import fault_of
+    from trustassay.workflows.fetch_model import fetch_model
+
+    if name is None:
+        found = recommended().values()
+        texts = ["name", "what it is", "licence", "measured as a judge"]
+        rows = [
+            (one.name, one.what, one.licence, one.measured, one.size, _yes(one.path.exists()))
+            for one in found
+        ]
+        show_table([*texts, "size", "here"], rows, texts)
+        if as_json:
+            print_json({"models": [one.to_dict() for one in found]})
+        return
+    model = named_model(name)
+    say(f"{name} ({model.size}, {model.licence}) from {model.address}")
+    done = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
+    say(f"{done}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
+    if fault := fault_of("chat model", name):
+        say(fault)
+    if as_json:
+        print_json(model.to_dict())
+
+
+def _yes(truth: bool) -> str:
+    return "yes" if truth else "no"
 
 
 @with_options

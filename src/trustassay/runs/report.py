@@ -161,7 +161,8 @@ def judge_of(
     if not entailer:
         return None
     larger = (summary or {}).get(LARGER_JUDGE)
-    return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""))
+    second = run["backends"].get("second")
+    return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""), second)
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
