@@ -29,7 +29,7 @@ from benchmarks.planted import Answer, planted
 from benchmarks.results import write_result
 from trustassay import score
 from trustassay.backends.resolve import entailer
-from trustassay.capabilities import BatchLimits
+from trustassay.capabilities import BatchLimits, Entailer
 from trustassay.metrics.grounding.sentences import splitter
 from trustassay.runs.folder import RunFolder
 from trustassay.second_reader import READ, windows
@@ -50,7 +50,8 @@ class Kept:
 
     def __init__(self, model: str, path: Path) -> None:
         self.name = f"kept:{model}"
-        self._model, self._path, self._slow = model, path, None
+        self._model, self._path = model, path
+        self._slow: Entailer | None = None
         self._found: dict[tuple[str, str], list[float]] = {}
         if path.exists():
             for line in path.open(encoding="utf-8"):
