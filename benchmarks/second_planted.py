@@ -137,7 +137,8 @@ def main() -> None:
             how = {"second": second, "second_budget": share, "second_alone": not both}
             words = f"{share} read by the second, {'both verdicts' if both else 'its verdict'}"
             figures[words] = run(folder / words.replace(" ", "-"), made, second_share=0.0, **how)
-    command = f"python -m benchmarks.second_planted --out FOLDER --answers {options.answers}"
+    command = "python -m benchmarks.second_planted --out FOLDER"
+    command += f" --answers {options.answers} --second {options.second}"
     write_result(f"second-planted-{options.second}", command, DATA, figures)
     print(json.dumps(figures, indent=1))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,6 +93,24 @@ def test_what_is_not_comparable_is_said(paths: list[Path], tmp_path: Path) -> No
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "harmonicity was run with different options" in page
     assert "24 answers are counted twice" in page
+
+
+def test_runs_that_a_second_reader_read_in_part_are_told_apart(tmp_path: Path) -> None:
+    sample = {"question": "Is it red?", "response": "It is red.", "documents": ["It is red."]}
+
+    def first(_: str, __: str) -> float:
+        return 0.9
+
+    def second(_: str, __: str) -> float:
+        return 0.9
+
+    given: dict[str, Any] = {"metrics": "faithfulness", "entailer": first}
+    score([{**sample, "model": "a"}], out=tmp_path / "a", **given)
+    score([{**sample, "model": "b"}], out=tmp_path / "b", second=second, **given)
+    write_pooled([tmp_path / "a", tmp_path / "b"], tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "the runs have different backends for second: " in page
+    assert "different backends for entailer" not in page
 
 
 def test_what_cannot_be_pooled_is_refused(paths: list[Path], tmp_path: Path) -> None:

@@ -104,7 +104,10 @@ def get(
         found = recommended().values()
         texts = ["name", "what it is", "licence", "measured as a judge"]
         rows = [
-            (one.name, one.what, one.licence, one.measured, one.size, _yes(one.path.exists()))
+            (
+                *(one.name, one.what, one.licence, one.measured),
+                *(one.size, "yes" if one.path.exists() else "no"),
+            )
             for one in found
         ]
         show_table([*texts, "size", "here"], rows, texts)
@@ -119,10 +122,6 @@ def get(
         say(fault)
     if as_json:
         print_json(model.to_dict())
-
-
-def _yes(truth: bool) -> str:
-    return "yes" if truth else "no"
 
 
 @with_options
