@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.syspath_prepend(str(tmp_path))
     known = dict(registry._SCHEMES)
     yield tmp_path
-    registry._SCHEMES.clear()
-    registry._SCHEMES.update(known)
+    for key, one in [*registry._SCHEMES.items()]:
+        if key not in known and one.load.__module__.startswith(("acme_", "sham_")):
+            del registry._SCHEMES[key]
     for module in [name for name in sys.modules if name.startswith(("acme_", "sham_"))]:
         del sys.modules[module]
 
@@ -190,6 +192,17 @@ def test_a_module_that_was_imported_before_is_no_twin(installed: Path) -> None:
     assert chat("acme:m").name == "acme:m?region=eu"
     (entry,) = registry.installed()["acme"]
     assert len(registry.load_plugin(entry)) == 4
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_scheme_that_cannot_be_loaded_leaves_others_of_its_package() -> None:
+    assert chat("acme:m").name == "acme:m?region=eu"
+    (good,) = registry.installed()["acme"]
+    broken = EntryPoint("broken", "sham_broken", registry.ENTRY_POINT_GROUP)
+    vars(broken).update(dist=good.dist)
+    with pytest.raises(BackendError, match=r"broken: .* acme-trust 1\.2 cannot be loaded"):
+        registry.load_plugin(broken)
+    assert chat("acme:m").name == "acme:m?region=eu"
 
 
 def test_a_scheme_of_the_papers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,6 +272,7 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
     known = [one for one in schemes() if one.name == entry.name]
     if entry.name not in OWN and known and known[0].package in (package, ""):
         return known
+    before = set(_SCHEMES)
     token = _PLUGIN.set((entry.name, package))
     try:
         if known:
@@ -280,7 +281,7 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         if not (found := [one for one in schemes() if one.name == entry.name]):
             raise ValueError("it describes no such scheme")
     except (Exception, SystemExit) as error:
-        for key in [key for key, one in _SCHEMES.items() if one.package == package]:
+        for key in set(_SCHEMES) - before:
             del _SCHEMES[key]
         reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
         words = f"{entry.name}: the scheme of the package {package} cannot be loaded ({reason})"
