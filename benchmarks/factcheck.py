@@ -25,7 +25,7 @@ import numpy as np
 
 import trustassay
 from trustassay.capabilities import Entailment, Passage
-from trustassay.metrics.factcheck.maths import SCORES, decided
+from trustassay.metrics.factcheck.metric import SCORES, decided
 from trustassay.retrieval.bm25 import Bm25
 from trustassay.verdicts import VERDICTS, Verdict
 

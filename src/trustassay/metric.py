@@ -30,7 +30,7 @@ from trustassay.errors import AssessmentError, CallError
 from trustassay.sample import Problem, Sample
 from trustassay.second_reader import READ, SecondReader
 from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits
-from trustassay.views import View
+from trustassay.views import EvidenceRow, View
 
 __all__ = [
     "Assessment",
@@ -333,6 +333,13 @@ class Metric(ABC):
         Raises:
             AssessmentError: the sample cannot be scored; any other exception is treated the same.
         """
+
+    def assessed(
+        self, sample: Sample, score: float | None, rows: Iterable[EvidenceRow] = (), **others: Any
+    ) -> Assessment:
+        """Return the assessment of a sample; ``others`` are further fields of it by name."""
+        evidence = [row.to_json() for row in rows]
+        return Assessment(sample.id, self.name, score, evidence=evidence, **others)
 
     def summarise(
         self,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import ROOT
 from trustassay.metrics import FactCheck
-from trustassay.metrics.trustscore.maths import TABLE
+from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.verdicts import VERDICTS
 
 PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")

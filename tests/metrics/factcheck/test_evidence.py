@@ -14,7 +14,7 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import FactCheck
-from trustassay.metrics.factcheck.evidence import Facts
+from trustassay.metrics.factcheck.metric import Facts
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} \u202e"
 TELLS = words_of({"red": (0.8, 0.1, 0.1), "blue": (0.1, 0.1, 0.8)})

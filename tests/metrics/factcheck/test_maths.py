@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.capabilities import Entailment
-from trustassay.metrics.factcheck.maths import SCORES, decided
+from trustassay.metrics.factcheck.metric import SCORES, decided
 from trustassay.verdicts import VERDICTS
 
 SUPPORTS = Entailment(0.7, 0.2, 0.1)

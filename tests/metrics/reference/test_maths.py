@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.metrics.reference.maths import (
+from trustassay.metrics.reference.measures import (
     aggregated,
     contains,
     mean_log_probability,

@@ -11,8 +11,13 @@ import pytest
 from tests.lazily import needed
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference import measures as module
-from trustassay.metrics.reference.maths import Aggregate
-from trustassay.metrics.reference.measures import Compared, Recipe, lexical_parts, missing
+from trustassay.metrics.reference.measures import (
+    Aggregate,
+    Compared,
+    Recipe,
+    lexical_parts,
+    missing,
+)
 from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
 sacrebleu = needed("sacrebleu", reason="pip install '.[reference]'")

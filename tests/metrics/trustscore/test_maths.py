@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from trustassay.metrics.trustscore.maths import TABLE, mean, trust_ov, weakest
+from trustassay.metrics.trustscore.metric import TABLE, mean, trust_ov, weakest
 from trustassay.verdicts import VERDICTS, Verdict
 
 

@@ -14,7 +14,7 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency, FactCheck, TrustScore
-from trustassay.metrics.trustscore.maths import TABLE
+from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.registry import metric_from_settings
 from trustassay.runs.needs import demands_of
 

@@ -67,38 +67,32 @@ _WHY = {
 }
 
 
-class _Sums:
-    """Sums over the answers that did not fail, and of their products."""
+def _counted(assessments: Iterable[Assessment], sums: RowSums) -> Iterator[Assessment]:
+    """Yield the assessments; those that did not fail are counted in."""
+    for one in assessments:
+        if one.error is None:
+            parts = {
+                **one.parts,
+                "answers": 1.0,
+                "assessed": float(one.score is not None),
+                "parsed": one.parts.get("checks", 0) - one.parts.get("unparsed", 0),
+            }
+            row = [parts.get(name, 0) for name in _COLUMNS]
+            sums.add(np.array([row], dtype=np.float64), units_of([one]))
+        yield one
 
-    def __init__(self) -> None:
-        self.rows = RowSums(len(_COLUMNS))
 
-    def counted(self, assessments: Iterable[Assessment]) -> Iterator[Assessment]:
-        """Yield the assessments, counted in."""
-        for one in assessments:
-            if one.error is None:
-                parts = {
-                    **one.parts,
-                    "answers": 1.0,
-                    "assessed": float(one.score is not None),
-                    "parsed": one.parts.get("checks", 0) - one.parts.get("unparsed", 0),
-                }
-                row = [parts.get(name, 0) for name in _COLUMNS]
-                self.rows.add(np.array([row], dtype=np.float64), units_of([one]))
-            yield one
+def _interval(sums: RowSums, above: str, below: str) -> Interval | str:
+    """Return the interval of a ratio of two sums, in percent, or why it has none.
 
-    def interval(self, above: str, below: str) -> Interval | str:
-        """Return the interval of a ratio of two sums, in percent, or why it has none.
-
-        Answers, or their units, were drawn, and not choices: those of one answer go together.
-        """
-        each = np.eye(len(_COLUMNS))
-        found = self.rows.ratio(each[_COLUMNS.index(above)], each[_COLUMNS.index(below)])
-        given = self.rows.n, self.rows.units, found.units, FEWEST_FOR_MEANS
-        if reason := too_few_units(*given):
-            return reason
-        low, high = mean_interval(*found)
-        return 100 * low, 100 * high
+    Answers, or their units, were drawn, and not choices: those of one answer go together.
+    """
+    each = np.eye(len(_COLUMNS))
+    found = sums.ratio(each[_COLUMNS.index(above)], each[_COLUMNS.index(below)])
+    if reason := too_few_units(sums.n, sums.units, found.units, FEWEST_FOR_MEANS):
+        return reason
+    low, high = mean_interval(*found)
+    return 100 * low, 100 * high
 
 
 @dataclass(frozen=True)
@@ -186,7 +180,7 @@ class Consistency(ConsistencyOptions):
         """Find distractors, and let the model choose; each choice stands in the evidence."""
         sample, response = context.sample, context.response()
         if no_answer(response):
-            return Assessment(sample.id, self.name, None, reason=NO_ANSWER)
+            return self.assessed(sample, None, reason=NO_ANSWER)
         what = "characters of an answer that is offered among others"
         context.limits.count(what, len(response))
         found = await candidates_of(self, context)
@@ -223,15 +217,9 @@ class Consistency(ConsistencyOptions):
             parts["lowest"], parts["highest"] = maths.bounds(score)
             parts["open"] = float(score is None)
         verdict = None if all_kept is None else "consistent" if all_kept else "inconsistent"
-        return Assessment(
-            sample.id,
-            self.name,
-            score,
-            verdict=verdict,
-            reason=self._reason(checks, candidates, possible, score is None),
-            parts=parts,
-            evidence=[one.row.to_json() for one in done],
-        )
+        reason = self._reason(checks, candidates, possible, score is None)
+        rows = [one.row for one in done]
+        return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where a model does not choose its own answer again."""
@@ -248,14 +236,14 @@ class Consistency(ConsistencyOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
-        sums = _Sums()
-        found = summarised(self.statistics, sums.counted(assessments), self.score_range)
-        n, totals = sums.rows.n, dict(zip(_COLUMNS, sums.rows.total.tolist(), strict=True))
+        sums = RowSums(len(_COLUMNS))
+        found = summarised(self.statistics, _counted(assessments, sums), self.score_range)
+        n, totals = sums.n, dict(zip(_COLUMNS, sums.total.tolist(), strict=True))
         for key, (above, below) in RATIOS.items():
             value = interval = None
             if totals[below]:
-                value, interval = 100 * totals[above] / totals[below], sums.interval(above, below)
-            found.put(key, value, n, interval, units=sums.rows.units, why=_WHY[below])
+                value, interval = 100 * totals[above] / totals[below], _interval(sums, above, below)
+            found.put(key, value, n, interval, units=sums.units, why=_WHY[below])
         found.put(
             "position_bias",
             position_bias(totals),

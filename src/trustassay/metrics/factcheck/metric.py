@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment, Message, Models
 from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
@@ -21,26 +21,145 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
-from trustassay.metrics.factcheck.evidence import Facts, JudgeReply, Passage, Statement
-from trustassay.metrics.factcheck.maths import SCORES, Rule, decided
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Document, Problem, Sample, is_blank, missing
 from trustassay.texts import TextWork, amount
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
-from trustassay.views import EvidenceRow, View
+from trustassay.views import EvidenceRow, Mark, Rows, View
 
 By = Literal["entailer", "model"]
-
+Rule = Literal["support", "stronger"]
 
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
 SHOWN = 300
-_WORDS: Mapping[Verdict, str] = {
-    "support": "supports the answer",
-    "neutral": "leaves the answer open",
-    "contradict": "contradicts the answer",
+
+SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
+"""Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; of equal distances any
+three give the same correlations.
+"""
+
+
+class Decision(NamedTuple):
+    """A verdict, and the place of the passage that decided it; ``None`` where none did."""
+
+    verdict: Verdict
+    place: int | None
+
+
+def decided(rows: Sequence[Entailment], threshold: float, rule: Rule = "support") -> Decision:
+    """Return the verdict of several passages on one statement, each judged by itself.
+
+    Let E be the largest probability of entailment among the passages, C the largest of
+    contradiction, t the ``threshold``. Where only one of E >= t and C >= t holds, it decides:
+    support, or contradict; where neither does, or without passages, the verdict is neutral. Where
+    both hold, ``support`` (the rule) takes support, ``stronger`` the larger of the two, and
+    support where they are equal. Of passages with equal probabilities the first decides.
+    """
+    if not rows:
+        return Decision("neutral", None)
+    places = range(len(rows))
+    best = max(places, key=lambda place: rows[place].entailment)
+    worst = max(places, key=lambda place: rows[place].contradiction)
+    supported = rows[best].entailment >= threshold
+    contradicted = rows[worst].contradiction >= threshold
+    if supported and contradicted and rule == "stronger":
+        supported = rows[best].entailment >= rows[worst].contradiction
+    if supported:
+        return Decision("support", best)
+    return Decision("contradict", worst) if contradicted else Decision("neutral", None)
+
+
+_DECIDES = {
+    "support": Mark("good", "✓", "supports the answer"),
+    "contradict": Mark("bad", "✕", "contradicts the answer"),
 }
+_OPEN = Mark("none", "○", "leaves the answer open")
+_SHOWN = Mark("none", "○", "shown to the judge")
+_FAILED = Mark("none", "○", "not judged")
+_JUDGED = Mark("none", "○", "does not decide")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(EvidenceRow):
+    """What passages were searched with, if ``retrieved``, and what they were to entail."""
+
+    row_kind = "statement"
+    told_by = ("text",)
+
+    text: str
+    retrieved: bool
+    hypothesis: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply(EvidenceRow):
+    """What the judge said of all passages, and its verdict."""
+
+    row_kind = "reply"
+    told_by = ("text",)
+
+    text: str
+    verdict: str
+
+    @property
+    def mark(self) -> Mark:
+        """The verdict, for the report."""
+        return _DECIDES.get(self.verdict, _OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage(EvidenceRow):
+    """A passage, and what it says of the answer.
+
+    number: counts from 1. title, text: ``None`` of a document of the sample, which has them.
+    error: why it could not be judged. entailment, neutral, contradiction: ``None`` where it was not
+    judged by itself. decides: the verdict that it decides.
+    """
+
+    row_kind = "passage"
+    told_by = ("number",)
+
+    number: int
+    id: str
+    title: str | None = None
+    text: str | None = None
+    error: str = ""
+    entailment: float | None = None
+    neutral: float | None = None
+    contradiction: float | None = None
+    decides: str = ""
+
+    @property
+    def mark(self) -> Mark:
+        """What it says, for the report."""
+        usual = _FAILED if self.error else _SHOWN if self.entailment is None else _JUDGED
+        return _DECIDES.get(self.decides, usual)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All evidence of a fact check: the statement, the judge's reply if one was asked for, and the
+    passages; ``rest`` is evidence of any other kind.
+    """
+
+    statement: Statement | None
+    reply: JudgeReply | None
+    passages: Sequence[Passage]
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> Facts:
+        """Read the evidence of a sample that has so many documents."""
+        rows = Rows(evidence, Statement, JudgeReply, Passage)
+        statements, replies = rows.of(Statement), rows.of(JudgeReply)
+        passages = [
+            one if 1 <= one.number <= documents else replace(one, text=one.text or "")
+            for one in rows.of(Passage)
+        ]
+        last = statements[-1] if statements else None
+        return cls(last, replies[-1] if replies else None, passages, rows.rest)
 
 
 @dataclass(frozen=True)
@@ -147,19 +266,11 @@ class FactCheck(Metric):
         """Have the evidence judged; without any the answer is not assessable."""
         sample = context.sample
         if evidence is None:
-            parts = {"assessable": 0.0}
             reason = NO_ANSWER if no_answer(sample.response or "") else NO_EVIDENCE
-            return Assessment(sample.id, self.name, None, reason=reason, parts=parts)
-        found = await checked(self, evidence, context.models)
-        return Assessment(
-            sample.id,
-            self.name,
-            SCORES[found.verdict],
-            verdict=found.verdict,
-            reason=found.reason,
-            parts={"assessable": 1.0, **found.parts},
-            evidence=[row.to_json() for row in found.evidence],
-        )
+            return self.assessed(sample, None, reason=reason, parts={"assessable": 0.0})
+        verdict, reason, parts, rows = await checked(self, evidence, context.models)
+        parts, score = {"assessable": 1.0, **parts}, SCORES[verdict]
+        return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where the evidence contradicts an answer."""
@@ -205,8 +316,7 @@ class Evidence:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """The verdict on an answer, why, and what it is made of."""
 
     verdict: Verdict
@@ -254,7 +364,7 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
     if index is not None:
         decisive, row = places[index], rows[index]
         value = row.entailment if verdict == "support" else row.contradiction
-        reason = f"passage {decisive + 1} {_WORDS[verdict]} ({value:.2f})"
+        reason = f"passage {decisive + 1} {_DECIDES[verdict].word} ({value:.2f})"
     if broken:
         reason += f"; {amount(len(broken), 'passage')} could not be judged"
     parts = {

@@ -76,11 +76,11 @@ class Faithfulness(FaithfulnessOptions):
         sample, response = context.sample, context.response()
         work = TextWork.on(sample)
         if refusal := await work(refusal_of, response, self.refuses, self.split):
-            rows = [Refusal(refusal, self.refusal).to_json()]
-            return Assessment(sample.id, self.name, None, "refused", "refuses to answer", {}, rows)
+            rows = [Refusal(refusal, self.refusal)]
+            words = "refuses to answer"
+            return self.assessed(sample, None, rows, verdict="refused", reason=words)
         if all(document.blank for document in sample.documents or ()):
-            parts = {"no_passages": 1.0}
-            return Assessment(sample.id, self.name, None, reason=NO_PASSAGES, parts=parts)
+            return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
         claims = await self._claims(context)
         context.limits.count("statements", len(claims))
         judging = await work(Judging, self, context, claims)
@@ -116,17 +116,14 @@ class Faithfulness(FaithfulnessOptions):
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
         rows = [one.row for one in judged]
-        evidence = [row.to_json() for row in rows]
         if not supports:
             words = "not assessable: no sentence claims anything"
-            return Assessment(
-                sample.id, self.name, None, verdict=verdict, reason=words, evidence=evidence
-            )
+            return self.assessed(sample, None, rows, verdict=verdict, reason=words)
         counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
-        return Assessment(
-            sample.id,
-            self.name,
+        return self.assessed(
+            sample,
             counts["supported"] / len(supports),
+            rows,
             verdict=verdict,
             reason=_reason(rows, len(supports)),
             parts={
@@ -136,7 +133,6 @@ class Faithfulness(FaithfulnessOptions):
                 "weakest": min(supports),
                 "order": min(one.standing for one in judged if one.standing is not None),
             },
-            evidence=evidence,
         )
 
     @property

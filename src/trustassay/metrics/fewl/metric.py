@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,23 +18,23 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Pool, Summary, directions, read_figures
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import Absent, NearQuestion, Row, Weighed, Weighting
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import (
+    Absent,
     Neighbour,
+    Neighbours,
     QuestionPool,
     Reference,
     counted,
-    pack,
     prepared,
+    questions_of,
     says_same,
-    unpack,
 )
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.texts import amount
-from trustassay.views import View
+from trustassay.views import EvidenceRow, Rows, View
 
 CHANCE = 50.0
 DISAGREES = 0.2
@@ -60,6 +61,69 @@ def _noting(
             for name, column in columns.items():
                 column.append(numbers.get(name, 0.0))
         yield one
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting(EvidenceRow):
+    """By which formula the score was computed, and by which weights."""
+
+    told_by = ("form", "weights")
+
+    form: str
+    weights: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row(EvidenceRow):
+    """One reference, by its name.
+
+    penalty: its mean likeness to its answers to so many other questions, the ``neighbours``.
+    """
+
+    told_by = ("reference", "answer")
+
+    reference: str
+    answer: str
+    similarity: float | None
+    expertise: float | None
+    weight: float | None
+    penalty: float | None = None
+    neighbours: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NearQuestion(EvidenceRow):
+    """A neighbour of the question."""
+
+    told_by = ("neighbour",)
+
+    neighbour: str
+    likeness: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the evidence of one answer says; ``rest`` is evidence of any other kind."""
+
+    weights: str
+    rows: Sequence[Row]
+    absent: Sequence[Absent]
+    neighbours: Sequence[NearQuestion]
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any]) -> Weighed:
+        """Sort the evidence; references by weight, the heaviest first."""
+        rows = Rows(evidence, Weighting, Row, Absent, NearQuestion)
+        weights = [one.weights for one in rows.of(Weighting)]
+        by_weight = sorted(rows.of(Row), key=lambda row: -(row.weight or 0.0))
+        absent, near = rows.of(Absent), rows.of(NearQuestion)
+        return cls("".join(weights[-1:]), by_weight, absent, near, rows.rest)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether any reference has a penalty."""
+        return any(row.penalty is not None for row in self.rows)
 
 
 _FORMS = {
@@ -135,11 +199,24 @@ class Fewl(FewlOptions):
 
     def pack(self, prepared: QuestionPool) -> Mapping[str, NDArray[Any]]:
         """Return the neighbours of all questions, and the abilities."""
-        return pack(prepared, self)
+        ability = [[*rater, value] for rater, value in prepared.ability.items()]
+        told = json.dumps({"names": sorted(prepared.names), "ability": ability}).encode()
+        arrays: dict[str, NDArray[Any]] = {"told": np.frombuffer(told, dtype=np.uint8)}
+        if self.penalising == "nearest":
+            arrays |= prepared.nearest_of(range(len(prepared.vectors)), self)._asdict()
+        elif self.penalising == "random":
+            arrays["vectors"] = prepared.vectors
+        return arrays
 
     def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
-        """Return what :meth:`prepare` returned."""
-        return unpack(arrays, pool)
+        """Return what :meth:`prepare` returned; without vectors where neighbours are known."""
+        told = json.loads(arrays["told"].tobytes())
+        found = questions_of(pool, told["names"])
+        found.ability = {(name, number): value for name, number, value in told["ability"]}
+        if "places" in arrays:
+            found.known = Neighbours(arrays["places"], arrays["similarities"])
+        found.vectors = arrays.get("vectors", found.vectors)
+        return found
 
     async def assess(self, context: Context) -> Assessment:
         """Compare, weigh, subtract; every reference stands in the evidence."""
@@ -169,8 +246,7 @@ class Fewl(FewlOptions):
 
     def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
-        evidence = [one.to_json() for one in absent]
-        return Assessment(sample.id, self.name, None, reason=reason, evidence=evidence)
+        return self.assessed(sample, None, absent, reason=reason)
 
     async def _expertise(
         self, present: Sequence[Reference], comparing: _Comparing, questions: QuestionPool
@@ -229,14 +305,12 @@ class Fewl(FewlOptions):
             behind = len(elsewhere) or None
             rows.append(Row(one.shown, one.text, near, knows, weight, penalty, behind))
         nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
-        weighting = Weighting(self.form, self.weighting)
-        return Assessment(
-            sample.id,
-            self.name,
+        return self.assessed(
+            sample,
             score(penalties) if self.penalising != "none" else plain,
+            (Weighting(self.form, self.weighting), *rows, *absent, *nearest),
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
-            evidence=[one.to_json() for one in (weighting, *rows, *absent, *nearest)],
         )
 
     def _weights(self, expertise: Any) -> tuple[Any, Any]:
@@ -334,9 +408,14 @@ class _Comparing:
 
         ``None`` where it was asked, and no reply about right, or wrong, answers could be read.
         """
-        right, wrong = self._measures()
+        sample, pairs = self.sample, self.options.pairs
+        right: Sequence[str] = sample.corrected_answers[:pairs]
+        wrong = sample.wrong_answers[:pairs]
+        if self.options.weighting == "ideal":
+            right = [alias for aliases in sample.answers for alias in aliases]
+            wrong = sample.incorrect_answers
         if self.options.expertise == "ask" and self.options.weighting != "ideal":
-            ask = self.sample.question, self.models
+            ask = sample.question, self.models
             to_right, to_wrong = await asyncio.gather(
                 says_same(reference, right, *ask), says_same(reference, wrong, *ask)
             )
@@ -347,14 +426,6 @@ class _Comparing:
                 self._all(reference.text, right), self._all(reference.text, wrong)
             )
         return maths.expertise(to_right, to_wrong)
-
-    def _measures(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the answers that a reference should be near to, and those it should not."""
-        sample, pairs = self.sample, self.options.pairs
-        if self.options.weighting == "ideal":
-            right = [alias for aliases in sample.answers for alias in aliases]
-            return right, sample.incorrect_answers
-        return sample.corrected_answers[:pairs], sample.wrong_answers[:pairs]
 
     async def _all(self, text: str, references: Sequence[str]) -> list[float]:
         compare, question = self.models.compare, self.sample.question

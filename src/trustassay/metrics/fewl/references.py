@@ -5,13 +5,12 @@ and how far they agree over all samples.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,13 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Pool
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.evidence import Absent
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.grounding.refusal import refuses_outright
 from trustassay.prompts import shipped
 from trustassay.prose import Prose, plain
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
+from trustassay.views import EvidenceRow
 
 Key = tuple[str, int]
 """Who answers throughout a file: a name, and which of its answers, from 1; a pair of both, since
@@ -54,6 +53,16 @@ class Reference(NamedTuple):
     def shown(self) -> str:
         """The name as people read it; a model's first answer has no number."""
         return self.name if self.number == 1 else f"{self.name} {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Absent(EvidenceRow):
+    """A reference that does not count for a sample, and why."""
+
+    told_by = ("absent", "why")
+
+    absent: str
+    why: str
 
 
 def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[Reference]:
@@ -189,7 +198,7 @@ def nearest(
     if not (n and k):
         return Neighbours(places, found)
     own = np.full(n, -1) if itself is None else np.asarray(itself, dtype=np.int64)
-    rows = max(1, block_bytes // (8 * m))  # the similarities, and the order among them
+    rows = _rows_at_once(block_bytes, m)
     for start in range(0, n, rows):
         alike = queries[start : start + rows] @ pool.T
         alike[alike > max_similarity + ROUNDING] = -np.inf
@@ -201,6 +210,10 @@ def nearest(
             places[start + row, : len(order)] = order
             found[start + row, : len(order)] = values[order]
     return Neighbours(places, found)
+
+
+def _rows_at_once(block_bytes: int, m: int) -> int:
+    return max(1, block_bytes // (8 * max(1, m)))  # the similarities, and the order among them
 
 
 def _largest(values: Vectors, k: int) -> NDArray[np.int64]:
@@ -308,35 +321,27 @@ class QuestionPool:
         ]
 
     def _nearest(self, number: int, options: FewlOptions) -> tuple[Neighbours, int]:
-        """Return neighbours of the pool's own questions, found block by block, and the row."""
+        """Return neighbours of the pool's own questions, and the row; found in the blocks of
+        :func:`nearest`: in others, the last digit of a similarity may differ.
+        """
         if self.known:
             return self.known, number
-        block, row = divmod(number, self._rows)
+        rows = _rows_at_once(BLOCK_BYTES, len(self.vectors))
+        block, row = divmod(number, rows)
         if block not in self._blocks:
-            self._blocks[block] = self._block(block * self._rows, options)
+            start = block * rows
+            places = range(start, min(start + rows, len(self.vectors)))
+            self._blocks[block] = self.nearest_of(places, options)
         return self._blocks[block], row
 
-    def nearest_of_all(self, options: FewlOptions) -> Neighbours:
-        """Return the neighbours of all questions of the pool, in the blocks of :meth:`_nearest`:
-        in others, the last digit of a similarity may differ.
-        """
-        starts = range(0, len(self.vectors), self._rows) if len(self.vectors) else [0]
-        blocks = [self._block(start, options) for start in starts]
-        return Neighbours(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
-
-    @property
-    def _rows(self) -> int:
-        """The questions of a block."""
-        return max(1, BLOCK_BYTES // (8 * max(1, len(self.vectors))))
-
-    def _block(self, start: int, options: FewlOptions) -> Neighbours:
-        stop = min(start + self._rows, len(self.vectors))
+    def nearest_of(self, places: range, options: FewlOptions) -> Neighbours:
+        """Return the neighbours of questions of the pool."""
         return nearest(
-            self.vectors[start:stop],
+            self.vectors[places.start : places.stop],
             self.vectors,
             options.neighbours,
             max_similarity=options.max_similarity,
-            itself=np.arange(start, stop),
+            itself=places,
         )
 
     async def _answers(self, number: int, models: Models, drop: bool) -> Mapping[Key, str]:
@@ -358,7 +363,7 @@ class QuestionPool:
 
 async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
     """Look at all samples: sort their questions, embed them, and learn whom to believe."""
-    found = _sorted(pool, models.names("references"))
+    found = questions_of(pool, models.names("references"))
     if options.penalising != "none":
         found.vectors = await _embedded(list(found.numbers), models)
     if options.weighting == "agreement":
@@ -366,31 +371,7 @@ async def prepared(pool: Pool, options: FewlOptions, models: Models) -> Question
     return found
 
 
-def pack(found: QuestionPool, options: FewlOptions) -> dict[str, NDArray[Any]]:
-    """Return what :func:`prepared` found as arrays; the neighbours of all questions among it."""
-    ability = [[*rater, value] for rater, value in found.ability.items()]
-    told = json.dumps({"names": sorted(found.names), "ability": ability}).encode()
-    arrays: dict[str, NDArray[Any]] = {"told": np.frombuffer(told, dtype=np.uint8)}
-    if options.penalising == "nearest":
-        arrays |= found.nearest_of_all(options)._asdict()
-    elif options.penalising == "random":
-        arrays["vectors"] = found.vectors
-    return arrays
-
-
-def unpack(arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
-    """Return what :func:`pack` packed. The vectors are missing where neighbours are known."""
-    told = json.loads(arrays["told"].tobytes())
-    found = _sorted(pool, told["names"])
-    found.ability = {(name, number): value for name, number, value in told["ability"]}
-    if "places" in arrays:
-        found.known = Neighbours(arrays["places"], arrays["similarities"])
-    if "vectors" in arrays:
-        found.vectors = arrays["vectors"]
-    return found
-
-
-def _sorted(pool: Pool, names: Iterable[str]) -> QuestionPool:
+def questions_of(pool: Pool, names: Iterable[str]) -> QuestionPool:
     """Return the questions of a pool, with the names of all references."""
     found = QuestionPool(pool)
     every = set(names)

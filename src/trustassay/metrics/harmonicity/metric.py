@@ -78,14 +78,13 @@ class Perturbing(PerturbingOptions):
         }
         lost = [*map(Refused, asking.refused), *map(Empty, asking.empty)]
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
-        return Assessment(
-            sample.id,
-            self.name,
+        return self.assessed(
+            sample,
             score,
+            (Original(original), *answers, *lost),
             verdict="stable" if score < self.stability_bound and not turned else "unstable",
             reason=_reason(original, answers, asking, turned=turned),
             parts=parts,
-            evidence=[row.to_json() for row in (Original(original), *answers, *lost)],
         )
 
     score_part: ClassVar[str]

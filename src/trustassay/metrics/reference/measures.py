@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -20,12 +22,55 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, install
 from trustassay.metrics.grounding.text import normalise_squad
-from trustassay.metrics.reference import maths
-from trustassay.metrics.reference.maths import Aggregate
 from trustassay.metrics.reference.parts import PARTS, Family, Form
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample
-from trustassay.token_matching import greedy_match
+from trustassay.token_matching import Overlap, greedy_match, harmonic_mean
+
+Aggregate = Literal["best", "first", "mean"]
+
+
+def token_overlap(answer: Sequence[str], gold: Sequence[str]) -> Overlap:
+    """Return the overlap of two lists of tokens, each counted as often as both have it (SQuAD).
+
+    All three are 1 where both lists are empty, and 0 where one is.
+    """
+    if not answer or not gold:
+        same = float(len(answer) == len(gold))
+        return Overlap(same, same, same)
+    common = (Counter(answer) & Counter(gold)).total()
+    precision, recall = common / len(answer), common / len(gold)
+    return Overlap(precision, recall, harmonic_mean(precision, recall))
+
+
+def contains(answer: Sequence[str], gold: Sequence[str]) -> bool:
+    """Whether the gold tokens stand in the answer's, in a row; no tokens stand nowhere."""
+    n = len(gold)
+    return n > 0 and any(answer[i : i + n] == gold for i in range(len(answer) - n + 1))
+
+
+def novel(answer: Sequence[str], question: Collection[str]) -> Sequence[str]:
+    """Return the answer's tokens that the question lacks; all of them where none is left."""
+    return [token for token in answer if token not in question] or answer
+
+
+def mean_log_probability(tokens: Sequence[float]) -> float:
+    """Return the mean of tokens' natural log-probabilities, log p(y | x) / |y|.
+
+    This is BARTScore (Yuan et al. 2021, eq. 2) and GPTScore (Fu et al. 2023, eq. 1) with the same
+    weight 1 / |y| for each token. Without a token it raises ValueError.
+    """
+    if not tokens:
+        raise ValueError("a text without tokens has no mean log-probability")
+    return math.fsum(tokens) / len(tokens)
+
+
+def aggregated(values: Sequence[float], how: Aggregate) -> float:
+    """Return one number from those of the gold answers, of which there is at least one."""
+    if how == "first":
+        return values[0]
+    return max(values) if how == "best" else math.fsum(values) / len(values)
+
 
 DEBIAN = Path("/usr/share/wordnet")
 """Where Debian's and Ubuntu's wordnet-base and wordnet-sense-index put WordNet 3.0."""
@@ -129,7 +174,7 @@ def lexical_parts(names: Sequence[str], given: Compared) -> dict[str, float]:
     columns, found = per_gold(names, given), {}
     for name in names:
         if name in columns:
-            found[name] = maths.aggregated(columns[name], given.how(name))
+            found[name] = aggregated(columns[name], given.how(name))
         elif PARTS[name].family == "bleu":
             order = int(name[-1])
             if given.recipe == "trustscore-paper":
@@ -138,7 +183,7 @@ def lexical_parts(names: Sequence[str], given: Compared) -> dict[str, float]:
                 found[name] = _bleu(given.answer, given.golds, order)
             else:
                 values = [_bleu(given.answer, [gold], order) for gold in given.golds]
-                found[name] = maths.aggregated(values, given.aggregate)
+                found[name] = aggregated(values, given.aggregate)
     return found
 
 
@@ -166,15 +211,15 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _tokens(answer: str, gold: str, question: str, _: Recipe) -> Mapping[str, float]:
     ours, theirs = _words(answer), _words(gold)
-    overlap = maths.token_overlap(ours, theirs)
-    new = maths.novel(ours, frozenset(_words(question)))
+    overlap = token_overlap(ours, theirs)
+    new = novel(ours, frozenset(_words(question)))
     return {
         "em": float(ours == theirs),
-        "contains": float(maths.contains(ours, theirs)),
+        "contains": float(contains(ours, theirs)),
         "token_precision": overlap.precision,
         "token_recall": overlap.recall,
         "token_f1": overlap.f1,
-        "novel_token_f1": maths.token_overlap(new, theirs).f1,
+        "novel_token_f1": token_overlap(new, theirs).f1,
     }
 
 
@@ -319,7 +364,7 @@ class Likelihoods:
     async def _likelihood(self, prompt: str, text: str) -> float:
         found = await self.models.likelihood(prompt, text.strip(), role=JUDGE, name=self._judge())
         try:
-            return maths.mean_log_probability(found.tokens)
+            return mean_log_probability(found.tokens)
         except ValueError:
             raise AssessmentError(f"{self.family}: the model reads no token in {text!r}") from None
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from typing import Any, ClassVar, Self
 
 from trustassay.errors import (
@@ -30,9 +30,16 @@ from trustassay.metric import (
     Summary,
     directions,
 )
-from trustassay.metrics.reference import maths, measures
-from trustassay.metrics.reference.maths import Aggregate
-from trustassay.metrics.reference.measures import JUDGE, Likelihoods, Recipe, bertscore, prompt_of
+from trustassay.metrics.reference import measures
+from trustassay.metrics.reference.measures import (
+    JUDGE,
+    Aggregate,
+    Likelihoods,
+    Recipe,
+    aggregated,
+    bertscore,
+    prompt_of,
+)
 from trustassay.metrics.reference.parts import (
     FORMS,
     LEXICAL,
@@ -120,14 +127,6 @@ class Reference(Metric):
     def _of(self, *families: str) -> list[Part]:
         return [PARTS[name] for name in self.chosen if PARTS[name].family in families]
 
-    def _forms(self) -> dict[str, list[Any]]:
-        """Return the forms of each family of likelihoods that are wanted."""
-        found: dict[str, list[Any]] = {}
-        for part in self._of("bartscore", "gptscore"):
-            if part.form not in found.setdefault(part.family, []):
-                found[part.family].append(part.form)
-        return found
-
     @property
     def _reads_passages(self) -> bool:
         return any(PARTS[name].form == "evid" for name in self.chosen)
@@ -202,9 +201,7 @@ class Reference(Metric):
         work = TextWork.on(sample)
         given = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
         found = await work(measures.lexical_parts, self.chosen, given)
-        found |= {
-            name: maths.aggregated(values, self.aggregate) for name, values in by_models.items()
-        }
+        found |= {name: aggregated(values, self.aggregate) for name, values in by_models.items()}
         parts = {name: found[name] for name in self.chosen}
         part = self.scored
         value = parts[part.name]
@@ -213,16 +210,9 @@ class Reference(Metric):
         if not rows:
             rows = (await work(measures.per_gold, [part.name], given)).get(part.name, ())
         own = rows if part.needs_gold else ()  # the first alone may have one
-        row_of = gold_row(part.name)
-        evidence = [row_of(*row).to_json() for row in zip_longest(golds, own)]
-        return Assessment(
-            sample.id,
-            self.name,
-            score,
-            reason=_reason(part, value, self.aggregate, len(golds)),
-            parts=parts,
-            evidence=evidence,
-        )
+        shown = starmap(gold_row(part.name), zip_longest(golds, own))
+        reason = _reason(part, value, self.aggregate, len(golds))
+        return self.assessed(sample, score, shown, reason=reason, parts=parts)
 
     async def _by_models(
         self, sample: Sample, models: Any, golds: Sequence[str]
@@ -230,9 +220,10 @@ class Reference(Metric):
         """Return, for each wanted part that asks a model, its values against the gold answers."""
         answer = sample.response or ""
         asked = [bertscore(models, answer, golds)] if self._of("bertscore") else []
-        for family, forms in self._forms().items():
+        likelihoods = self._of("bartscore", "gptscore")
+        for family, form in dict.fromkeys((p.family, p.form) for p in likelihoods if p.form):
             likely = Likelihoods(family, models, sample, answer, self.passages, self.prompts)
-            asked += [likely.parts(form, golds) for form in forms]
+            asked.append(likely.parts(form, golds))
         found: dict[str, Sequence[float]] = {}
         for columns in await asyncio.gather(*asked):
             found |= {name: values for name, values in columns.items() if name in self.chosen}

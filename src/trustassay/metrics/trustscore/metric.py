@@ -23,14 +23,44 @@ from trustassay.metric import (
 from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.consistency.checks import ConsistencyOptions
 from trustassay.metrics.factcheck import FactCheck
-from trustassay.metrics.factcheck.maths import Rule
+from trustassay.metrics.factcheck.metric import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
-from trustassay.metrics.trustscore import maths
 from trustassay.metrics.trustscore.evidence import Claims, PartRow, Row
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
 from trustassay.views import Rows, View
+
+TABLE: Mapping[tuple[Verdict, bool], float] = {
+    ("support", True): 1.0,
+    ("support", False): 0.8,
+    ("neutral", True): 0.6,
+    ("neutral", False): 0.4,
+    ("contradict", True): 0.2,
+    ("contradict", False): 0.0,
+}
+"""Zheng et al. 2024, Table 3: by what the facts say, and whether the model keeps to its answer."""
+
+
+def trust_ov(verdict: Verdict, *, consistent: bool) -> float:
+    """Return Trust_OV, 0 to 1, of an answer (Zheng et al. 2024, Table 3)."""
+    return TABLE[verdict, consistent]
+
+
+def mean(scores: Sequence[float]) -> float | None:
+    """Return the mean of the claims' scores, each counting the same; ``None`` without any.
+
+    The paper leaves answers of several claims out (A.1); the mean is this package's choice: it is
+    the expected score of a claim drawn from the answer, and one claim gives its own score.
+    """
+    return sum(scores) / len(scores) if scores else None
+
+
+def weakest(scores: Sequence[float | None]) -> int | None:
+    """Return the place of the lowest score, the first of equal ones; ``None`` without any."""
+    known = [(score, place) for place, score in enumerate(scores) if score is not None]
+    return min(known)[1] if known else None
+
 
 _BOUNDS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
@@ -79,7 +109,7 @@ class TrustScore(ConsistencyOptions):
         "the facts contradict it, the model does not choose it again, or one of both could not "
         "be assessed (Table 3 of the paper)"
     )
-    verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in maths.TABLE)
+    verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in TABLE)
 
     fact_by: Literal["entailer", "model"] = "entailer"
     k: int = 10
@@ -196,14 +226,16 @@ class TrustScore(ConsistencyOptions):
         for part in (facts, kept):
             if part is not None and part.verdict is None:
                 left_open = verdict and kept is not None and kept.parts.get("checks")
-                bounds = [*maths.bounds(verdict)] if verdict and left_open else None
+                bounds = (
+                    [TABLE[verdict, x] for x in (False, True)] if verdict and left_open else None
+                )
                 said = part.reason.removeprefix("not assessable: ")
                 return replace(
                     row, bounds=bounds, reason=f"{part.metric} is not assessable: {said}"
                 )
         assert kept is not None and verdict is not None
         consistent = kept.verdict == "consistent"
-        score = maths.trust_ov(verdict, consistent=consistent)
+        score = trust_ov(verdict, consistent=consistent)
         return replace(
             row,
             score=score,
@@ -217,20 +249,13 @@ class TrustScore(ConsistencyOptions):
         for name, part in (("factcheck", row.factcheck), ("consistency", row.consistency)):
             own = part.parts if part else {}
             parts |= {f"{name}_{k}": v for k, v in own.items() if k not in _BOUNDS}
-        return Assessment(
-            sample.id,
-            self.name,
-            row.score,
-            verdict=row.verdict,
-            reason=row.reason,
-            parts=parts,
-            evidence=[row.to_json()],
-        )
+        verdict, reason = row.verdict, row.reason
+        return self.assessed(sample, row.score, [row], verdict=verdict, reason=reason, parts=parts)
 
     def _whole(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
         scores = [row.score for row in rows]
         known = [score for score in scores if score is not None]
-        place = maths.weakest(scores)
+        place = weakest(scores)
         parts = {
             "assessable": float(bool(known)),
             "claims": float(len(rows)),
@@ -242,15 +267,9 @@ class TrustScore(ConsistencyOptions):
             parts["weakest"], verdict = rows[place].score or 0.0, rows[place].verdict
             reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
             reason += f" ({rows[place].reason})"
-        return Assessment(
-            sample.id,
-            self.name,
-            maths.mean(known),
-            verdict=verdict,
-            reason=reason,
-            parts=parts,
-            evidence=[replace(row, weakest=n == place).to_json() for n, row in enumerate(rows)],
-        )
+        shown = [replace(row, weakest=number == place) for number, row in enumerate(rows)]
+        score = mean(known)
+        return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
