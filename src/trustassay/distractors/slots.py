@@ -208,27 +208,21 @@ def _linked(entities: Sequence[Entity], answer: str, tokens: Sequence[Token]) ->
 
 def _names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
     """Yield runs of names: tagged as such, or with a capital inside a sentence."""
-    run: list[Token] = []
-    between: list[Token] = []
+    runs: list[list[Token]] = []
+    between: list[Token] | None = None  # what stands behind the last name, if that may go on
     for place, token in enumerate(tokens):
         if _is_name(tokens, place):
-            gap = answer[run[-1].end : token.start] if run else ""
-            if run and (between or not gap.strip()):
-                run += [*between, token]
+            follows = between is not None and not answer[runs[-1][-1].end : token.start].strip()
+            if between or follows:
+                runs[-1] += [*(between or ()), token]
             else:
-                yield from _run(answer, run)
-                run = [token]
+                runs.append([token])
             between = []
-        elif run and token.text.lower() in _INSIDE and len(between) < 2:
+        elif between is not None and token.text.lower() in _INSIDE and len(between) < 2:
             between.append(token)
         else:
-            yield from _run(answer, run)
-            run, between = [], []
-    yield from _run(answer, run)
-
-
-def _run(answer: str, run: Sequence[Token]) -> Iterator[Slot]:
-    if run:
+            between = None
+    for run in runs:
         start, end = run[0].start, run[-1].end
         tag = run[-1].tag if run[-1].tag in _NAMES else "NNP"
         yield Slot(answer[start:end], start, end, "entity", 1, tag)

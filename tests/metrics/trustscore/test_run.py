@@ -16,7 +16,7 @@ from trustassay import score
 from trustassay.api import plan, rescore
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.metrics import TrustScore
-from trustassay.metrics.trustscore.evidence import Claims
+from trustassay.metrics.trustscore.metric import Claims
 from trustassay.sample import Sample
 
 ROWS = [sample(i, response=LONG) for i in range(4)]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from trustassay.errors import UnparsedError
 from trustassay.metrics.grounding.refusal import Detector, answers_apart, belongs_to_refusal
@@ -199,35 +201,29 @@ def sentences(
     """
     found: list[Claim] = []
     for part, prose in _parts(without_references(response)):
-        silent = [Claim(part.strip(), None, why="a heading or code")]
-        found += _prose(question, part, split, refuses) if prose else silent
+        if not prose:
+            found.append(Claim(part.strip(), None, why="a heading or code"))
+            continue
+        found += [
+            Claim(one.text, answers_apart(one.hypothesis) or None, why=DECLINES)
+            if refuses(one.hypothesis)
+            else Claim(one.text, _hypothesis(question, _EMPHASIS.sub("", one.hypothesis)))
+            for one in statements(part, split, trailing=True, lines=True)
+        ]
     return found
-
-
-def _prose(question: str, text: str, split: Splitter, refuses: Detector) -> list[Claim]:
-    return [
-        Claim(one.text, answers_apart(one.hypothesis) or None, why=DECLINES)
-        if refuses(one.hypothesis)
-        else Claim(one.text, _hypothesis(question, _EMPHASIS.sub("", one.hypothesis)))
-        for one in statements(text, split, trailing=True, lines=True)
-    ]
 
 
 def _parts(text: str) -> list[tuple[str, bool]]:
     """Part a text into prose (true), and code, headings and heads of tables (false)."""
-    parts: list[tuple[list[str], bool]] = []
-    lines, fenced = text.splitlines(), False
+    lines, marks, fenced = text.splitlines(), list[bool](), False
     for place, line in enumerate(lines):
         fence = line.lstrip().startswith(("```", "~~~"))
         head = line.lstrip().startswith("|") and _is_rule(lines[place + 1 : place + 2])
         rule = "|" in line and _is_rule([line])
-        prose = not (fenced or fence or head or rule or _HEADING.match(line))
+        marks.append(not (fenced or fence or head or rule or _HEADING.match(line)))
         fenced ^= fence
-        if parts and parts[-1][1] == prose:
-            parts[-1][0].append(line)
-        else:
-            parts.append(([line], prose))
-    found = [("\n".join(part), prose) for part, prose in parts]
+    runs = groupby(zip(marks, lines, strict=True), key=itemgetter(0))
+    found = [("\n".join(line for _, line in own), prose) for prose, own in runs]
     return [(part, prose) for part, prose in found if any(map(str.isalnum, part))]
 
 

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trustassay.metric import Assessment
 from trustassay.metrics.grounding.evidence import Refusal
-from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
+from trustassay.views import EvidenceRow, Mark, Rows
 
 _MARKS = {
     "supported": Mark("good", "✓", "supported"),
@@ -70,37 +68,3 @@ class Trace:
         ]
         refusals = [one.text for one in rows.of(Refusal)]
         return cls(statements, "".join(refusals[-1:]), rows.rest)
-
-
-def view_of(sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to know of the evidence of one answer."""
-    documents = sample.documents or ()
-    trace = Trace.read(assessment.evidence, len(documents))
-    near = [one.mark for one in trace.statements if one.mark.tone == "fair"]
-    text = "".join(one.text for one in trace.statements)
-    told = "".join(text.split()) == "".join((sample.response or "").split())
-    ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
-    for place, one in enumerate(trace.statements, 1):
-        for number in one.passages or ():
-            if one.verdict != "not found":
-                label = f"sentence {place}: {one.mark.word}"
-                ties[number].append(Tie(f"s{place}", label, one.mark))
-    return View(
-        data=trace,
-        tells_response=bool(text) and told,
-        judged=[Judged(one.text, one.mark, _reason(one)) for one in trace.statements],
-        passages={
-            number: PassageNote(citing=found if trace.statements else None, tied_by="used by")
-            for number, found in ties.items()
-        },
-        mark=min(near, key=lambda mark: mark.word)
-        if near and assessment.verdict == "supported"
-        else None,
-    )
-
-
-def _reason(one: Statement) -> str:
-    """Return what decides: the words of the passage that contradicts, or those that are missing."""
-    if one.verdict == "contradicted" and one.quote and one.passages:
-        return f"Passage [{one.passages[0]}] says: “{one.quote}”"
-    return one.why

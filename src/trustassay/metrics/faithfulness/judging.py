@@ -205,7 +205,7 @@ SHORTEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Finding:
     """A statement with its verdict, as it stands in the evidence.
 
     entailment: the largest probability that a passage, or several, entail it; ``None`` if it
@@ -243,11 +243,11 @@ class Judging:
             for text in {claim.hypothesis for claim in claims if claim.hypothesis is not None}
         }
 
-    async def verdict(self, claim: Claim) -> Judged:
+    async def verdict(self, claim: Claim) -> Finding:
         """Judge one statement."""
         text = claim.hypothesis
         if text is None:
-            return Judged(Statement(claim.text, "no claim", why=claim.why))
+            return Finding(Statement(claim.text, "no claim", why=claim.why))
         options, work, near = self._options, self._work, self._near[text]
         entail = self._models.entail
         rows = await all_of(entail(part.premise, text) for part, _ in near)
@@ -271,47 +271,34 @@ class Judging:
         closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._not_found, claim, closest, rows, best)
 
-    async def again(self, claim: Claim, before: Judged) -> Judged:
+    async def again(self, claim: Claim, before: Finding) -> Finding:
         """Judge a statement that claims something once more, by both readers."""
         text = claim.hypothesis or claim.text
         sentences = [[piece.text for piece in own] for own in self._pieces]
         shown = await self._work(windows, text, sentences)
         row = before.row
-        e, c = row.entailment or 0.0, row.contradiction or 0.0
+        first = _beside(row.entailment or 0.0, row.contradiction or 0.0)
         assert self._second
-        first = Entailment(e, max(0.0, 1 - e - c), c)
         found = await self._second.verdict(self._models, shown, text, first)
-        return await self._work(self._read_twice, claim, shown, e, found)
+        return await self._work(self._read_twice, claim, shown, first.entailment, found)
 
     def _read_twice(
         self, claim: Claim, shown: Sequence[Window], first: float, found: Entailment
-    ) -> Judged:
+    ) -> Finding:
         numbers = sorted({one.passage for one in shown})
         verdict: Verdict = "not found"
         if found.entailment >= self._options.threshold:
             verdict = "supported"
         elif found.contradiction >= self._options.contradiction:
             verdict = "contradicted"
-        supported = verdict == "supported"
-        missing = self._details(claim, numbers) if supported else self._missing(claim)
         why = f"{_BY_BOTH[verdict]} ({found.entailment:.2f}; the first reader {first:.2f})"
-        if missing:
-            lacking = ", without" if supported else "; not in any passage:"
-            why += f"{lacking} {', '.join(missing[:6])}"
-        return self._judged(
-            claim,
-            verdict,
-            found,
-            numbers,
-            why=why,
-            quote=self._nearest_sentence(claim, numbers[0]) if numbers else None,
-            missing=missing or None,
-            borderline=supported
-            and is_borderline(
-                found.entailment, self._options.threshold, detail_missing=bool(missing)
-            ),
-            first=first,
-        )
+        others: dict[str, Any] = {"first": first}
+        if numbers:
+            others["quote"] = self._nearest_sentence(claim, numbers[0])
+        if verdict != "supported" and (missing := self._missing(claim)):
+            others["missing"] = missing
+            why += f"; not in any passage: {', '.join(missing[:6])}"
+        return self._judged(claim, verdict, found, numbers, why, **others)
 
     def _about(self, claim: Claim, number: int) -> float:
         """Return how near a passage is to a statement (:func:`shared`): 0 with none of its names,
@@ -327,55 +314,32 @@ class Judging:
 
     def _supported(
         self, claim: Claim, numbers: Sequence[int], found: Entailment, used: Sequence[Piece] = ()
-    ) -> Judged:
+    ) -> Finding:
         places = " and ".join(f"[{number + 1}]" for number in numbers)
         why = f"passage {places} supports it"
         if used:
             several = f"passages {places}", f"sentences of passage {places} together"
             why = f"{several[len(numbers) == 1]} support it"
         why += f" ({found.entailment:.2f})"
-        missing = self._details(claim, numbers)
-        if missing:
-            why += f", without {', '.join(missing[:6])}"
-        threshold = self._options.threshold
-        return self._judged(
-            claim,
-            "supported",
-            found,
-            numbers,
-            why=why,
-            quote=" ".join(p.text for p in used) or self._nearest_sentence(claim, numbers[0]),
-            missing=missing or None,
-            borderline=is_borderline(found.entailment, threshold, detail_missing=bool(missing)),
-        )
+        quote = " ".join(p.text for p in used) or self._nearest_sentence(claim, numbers[0])
+        return self._judged(claim, "supported", found, numbers, why, quote=quote)
 
-    def _contradicted(self, claim: Claim, number: int, found: Entailment, best: float) -> Judged:
-        return self._judged(
-            claim,
-            "contradicted",
-            _beside(best, found.contradiction),
-            [number],
-            why=f"passage [{number + 1}] says otherwise ({found.contradiction:.2f})",
-            quote=self._nearest_sentence(claim, number),
-        )
+    def _contradicted(self, claim: Claim, number: int, found: Entailment, best: float) -> Finding:
+        why = f"passage [{number + 1}] says otherwise ({found.contradiction:.2f})"
+        both, quote = _beside(best, found.contradiction), self._nearest_sentence(claim, number)
+        return self._judged(claim, "contradicted", both, [number], why, quote=quote)
 
     def _not_found(
         self, claim: Claim, closest: Sequence[int], rows: Sequence[Entailment], best: float
-    ) -> Judged:
+    ) -> Finding:
         """Say what no passage holds: words, if some are nowhere, else the statement itself."""
         missing = self._missing(claim)
         why = "no passage says this"
         if missing:
             why += f"; not in any of them: {', '.join(missing[:6])}"
-        return self._judged(
-            claim,
-            "not found",
-            _beside(best, max((row.contradiction for row in rows), default=0.0)),
-            closest,
-            why=why,
-            quote="".join(self._nearest_sentence(claim, number) for number in closest),
-            missing=missing,
-        )
+        both = _beside(best, max((row.contradiction for row in rows), default=0.0))
+        quote = "".join(self._nearest_sentence(claim, number) for number in closest)
+        return self._judged(claim, "not found", both, closest, why, quote=quote, missing=missing)
 
     def _judged(
         self,
@@ -383,19 +347,27 @@ class Judging:
         verdict: Verdict,
         found: Entailment,
         numbers: Sequence[int],
+        why: str,
         **others: Any,
-    ) -> Judged:
+    ) -> Finding:
+        """Return a statement with its verdict; one that is supported with the details it lacks."""
+        lacks = self._details(claim, numbers)
+        if verdict == "supported":
+            threshold = self._options.threshold
+            near = is_borderline(found.entailment, threshold, detail_missing=bool(lacks))
+            others |= {"missing": lacks or None, "borderline": near}
+            why += f", without {', '.join(lacks[:6])}" if lacks else ""
         row = Statement(
             claim.text,
             verdict,
             None if claim.hypothesis == claim.text else claim.hypothesis,
             round(found.entailment, 4),
             round(found.contradiction, 4),
+            why=why,
             passages=[number + 1 for number in numbers],
             **others,
         )
-        lacks = bool(self._details(claim, numbers))
-        return Judged(row, found.entailment, standing(found, detail_missing=lacks))
+        return Finding(row, found.entailment, standing(found, detail_missing=bool(lacks)))
 
     def _nearest_sentence(self, claim: Claim, number: int) -> str:
         """Return the sentence of a passage that holds most words of a statement."""

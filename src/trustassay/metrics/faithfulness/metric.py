@@ -11,14 +11,14 @@ import numpy as np
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import Statement, view_of
-from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Judged, Judging
+from trustassay.metrics.faithfulness.evidence import Statement, Trace
+from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, is_borderline, worst
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again
 from trustassay.texts import TextWork, amount
-from trustassay.views import View
+from trustassay.views import Judged, PassageNote, Tie, View
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
 
@@ -111,7 +111,7 @@ class Faithfulness(FaithfulnessOptions):
         )
         return listed(reply.text)
 
-    def _assessed(self, sample: Sample, judged: Sequence[Judged]) -> Assessment:
+    def _assessed(self, sample: Sample, judged: Sequence[Finding]) -> Assessment:
         verdicts = [one.row.verdict for one in judged]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
@@ -166,7 +166,29 @@ class Faithfulness(FaithfulnessOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences, each with its verdict and the passage that decides."""
-        return view_of(sample, assessment)
+        documents = sample.documents or ()
+        trace = Trace.read(assessment.evidence, len(documents))
+        near = [one.mark for one in trace.statements if one.mark.tone == "fair"]
+        text = "".join(one.text for one in trace.statements)
+        told = "".join(text.split()) == "".join((sample.response or "").split())
+        ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
+        for place, one in enumerate(trace.statements, 1):
+            for number in one.passages or ():
+                if one.verdict != "not found":
+                    label = f"sentence {place}: {one.mark.word}"
+                    ties[number].append(Tie(f"s{place}", label, one.mark))
+        return View(
+            data=trace,
+            tells_response=bool(text) and told,
+            judged=[Judged(one.text, one.mark, _decides(one)) for one in trace.statements],
+            passages={
+                number: PassageNote(citing=found if trace.statements else None, tied_by="used by")
+                for number, found in ties.items()
+            },
+            mark=min(near, key=lambda mark: mark.word)
+            if near and assessment.verdict == "supported"
+            else None,
+        )
 
 
 def _reason(rows: Sequence[Statement], judged: int) -> str:
@@ -178,3 +200,10 @@ def _reason(rows: Sequence[Statement], judged: int) -> str:
     words = words if judged != 1 else "the passages support the answer"
     near = [row for row in rows if row.borderline]
     return f"{words}; borderline: {near[0].why}" if near else words
+
+
+def _decides(one: Statement) -> str:
+    """Return what decides: the words of the passage that contradicts, or those that are missing."""
+    if one.verdict == "contradicted" and one.quote and one.passages:
+        return f"Passage [{one.passages[0]}] says: “{one.quote}”"
+    return one.why

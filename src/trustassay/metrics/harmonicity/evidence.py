@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trustassay.metric import Assessment
-from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Piece, Rows, View, word_differences
+from trustassay.views import EvidenceRow, Piece, Rows, word_differences
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 """A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
@@ -120,13 +118,3 @@ class Perturbed:
         refused = [one.refused for one in rows.of(Refused)]
         empty = [one.empty for one in rows.of(Empty)]
         return cls(original, same, variants, refused, empty, len(rows.of(Answer)), rows.rest)
-
-
-def view_of(sample: Sample, assessment: Assessment) -> View:
-    """Return the answers to perturbed prompts for the report."""
-    found = Perturbed.read(assessment.evidence, sample.question)
-    original = found.original
-    told = original is not None and sample.response in (None, original)
-    why = f"Asked again, it said: “{found.variants[0].text.strip()}”" if found.variants else ""
-    shows = found if found.answers else None
-    return View(data=found, tells_response=told, shows=shows, why=why)

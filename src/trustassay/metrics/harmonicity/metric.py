@@ -28,14 +28,14 @@ from trustassay.metric import (
 )
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded, vectors_of
-from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Refused, view_of
+from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Perturbed, Refused
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
     Interval,
     RowSums,
-    mean_interval,
+    bounded_interval,
     too_few_units,
 )
 from trustassay.statistics.resampling import generator
@@ -97,7 +97,12 @@ class Perturbing(PerturbingOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
-        return view_of(sample, assessment)
+        found = Perturbed.read(assessment.evidence, sample.question)
+        original = found.original
+        told = original is not None and sample.response in (None, original)
+        why = f"Asked again, it said: “{found.variants[0].text.strip()}”" if found.variants else ""
+        shows = found if found.answers else None
+        return View(data=found, tells_response=told, shows=shows, why=why)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
@@ -376,20 +381,15 @@ class Scores:
             return float(np.quantile(self.scores, _QUANTILES[key]))
         return float(self.sums.total[2 + self.keys.index(key)]) / self.behind(key)
 
-    def interval(self, key: str) -> Interval | str:
+    def interval(self, key: str) -> Interval | str | None:
         """Return a figure's interval, or why it has none."""
         if key in _QUANTILES:
             q = Quantile(_QUANTILES[key])
-            found = interval_of(q, np.array(self.scores), np.array(self.units), (0.0, 1.0))
-            assert found is not None
-            return found
+            return interval_of(q, np.array(self.scores), np.array(self.units), (0.0, 1.0))
         each = np.eye(len(self.sums.total))
         below = each[int(key == "stable_mean")]
-        mean, variance, worth = self.sums.ratio(each[2 + self.keys.index(key)], below)
+        mean = self.sums.ratio(each[2 + self.keys.index(key)], below)
         fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
-        if reason := too_few_units(self.behind(key), self.units_behind(key), worth, fewest):
+        if reason := too_few_units(self.behind(key), self.units_behind(key), mean.units, fewest):
             return reason.replace("samples", "stable samples") if key == "stable_mean" else reason
-        largest = _LARGEST.get(key, 1.0)
-        share = min(max(mean / largest, 0.0), 1.0)
-        low, high = mean_interval(share, variance / largest**2, worth)
-        return low * largest, high * largest
+        return bounded_interval(mean, (0.0, _LARGEST.get(key, 1.0)))

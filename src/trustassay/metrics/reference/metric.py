@@ -44,14 +44,16 @@ from trustassay.metrics.reference.parts import (
     FORMS,
     LEXICAL,
     PARTS,
+    Gold,
+    Golds,
     Part,
     gold_row,
+    mark_of,
     selected,
-    view_of,
 )
 from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
-from trustassay.views import View
+from trustassay.views import Rows, View
 
 HEADLINE = "token_recall"
 """The part that agrees best with people where answers are sentences and gold answers phrases."""
@@ -242,9 +244,15 @@ class Reference(Metric):
             return None
         return f"it has nothing in common with the gold answers ({self.scored.name})"
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the gold answers with what each gives the answer."""
-        return view_of(sample, assessment, self.scored)
+        part = self.scored
+        kind = gold_row(part.name)
+        rows = Rows(assessment.evidence, kind)
+        values = [(row.gold, getattr(row, part.name)) for row in rows.of(kind)]
+        golds = [Gold(text, value, mark_of(value, part)) for text, value in values]
+        golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
+        return View(data=Golds(part.name, golds, rows.rest), tells_golds=bool(golds))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean of every part, with intervals, and why a part is not there."""

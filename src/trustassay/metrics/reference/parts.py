@@ -11,9 +11,7 @@ from importlib.resources import files
 from typing import Any, Literal, cast
 
 from trustassay.errors import UnknownNameError, did_you_mean
-from trustassay.metric import Assessment
-from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Mark, Rows, View
+from trustassay.views import EvidenceRow, Mark
 
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
@@ -106,17 +104,7 @@ class Golds:
     rest: Sequence[Mapping[str, Any]]
 
 
-def view_of(sample: Sample, assessment: Assessment, part: Part) -> View:  # noqa: ARG001
-    """Return the gold answers with what each gives the answer by ``part``."""
-    kind = gold_row(part.name)
-    rows = Rows(assessment.evidence, kind)
-    values = [(row.gold, getattr(row, part.name)) for row in rows.of(kind)]
-    golds = [Gold(text, value, _mark(value, part)) for text, value in values]
-    golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
-    return View(data=Golds(part.name, golds, rows.rest), tells_golds=bool(golds))
-
-
-def _mark(value: float | None, part: Part) -> Mark | None:
+def mark_of(value: float | None, part: Part) -> Mark | None:
     """Return the mark of a value from 0 to 1; other scales have no such ends."""
     if value is None or part.bounds != (0.0, 1.0):
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
@@ -15,6 +15,7 @@ from trustassay.metric import (
     Context,
     Direction,
     Figure,
+    Metric,
     Need,
     Pool,
     directions,
@@ -25,11 +26,10 @@ from trustassay.metrics.consistency.checks import ConsistencyOptions
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.metric import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
-from trustassay.metrics.trustscore.evidence import Claims, PartRow, Row
 from trustassay.sample import Problem, Sample
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
-from trustassay.views import Rows, View
+from trustassay.views import EvidenceRow, Mark, Rows, View
 
 TABLE: Mapping[tuple[Verdict, bool], float] = {
     ("support", True): 1.0,
@@ -60,6 +60,110 @@ def weakest(scores: Sequence[float | None]) -> int | None:
     """Return the place of the lowest score, the first of equal ones; ``None`` without any."""
     known = [(score, place) for place, score in enumerate(scores) if score is not None]
     return min(known)[1] if known else None
+
+
+_MARKS = {
+    "support": Mark("good", "✓", "the facts support it"),
+    "neutral": Mark("none", "○", "the facts leave it open"),
+    "contradict": Mark("bad", "✕", "the facts contradict it"),
+    "consistent": Mark("good", "✓", "the model chooses its own answer again"),
+    "inconsistent": Mark("bad", "✕", "the model does not choose its own answer again"),
+}
+_ABSENT = Mark("none", "○", "not assessed")
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow(EvidenceRow):
+    """The assessment of one of the two metrics."""
+
+    score: float | None
+    verdict: str | None
+    reason: str
+    parts: Any
+    evidence: Sequence[Any]
+
+    @classmethod
+    def of(cls, part: Assessment) -> PartRow:
+        """Return what is kept of an assessment."""
+        return cls(part.score, part.verdict, part.reason, dict(part.parts), list(part.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Row(EvidenceRow):
+    """The answer, or one of its claims, with both parts.
+
+    bounds: between which scores it lies; ``None`` where that is not known. weakest: of all claims.
+    """
+
+    told_by = ("kind", "text")
+
+    kind: Literal["claim", "answer"]
+    text: str
+    score: float | None
+    factcheck: PartRow | None
+    consistency: PartRow | None
+    bounds: Sequence[float] | None = None
+    verdict: str | None = None
+    reason: str = field(kw_only=True)
+    weakest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one of the two metrics says: ``data`` is for its own template."""
+
+    title: str
+    mark: Mark
+    reason: str
+    data: Any
+
+    @classmethod
+    def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> Part:
+        """Return it as the metric draws it."""
+        evidence = row.evidence if row else ()
+        part = Assessment(sample.id, metric.name, None, evidence=evidence)
+        mark = _MARKS.get((row and row.verdict) or "", _ABSENT)
+        return cls(metric.title, mark, row.reason if row else "", metric.view(sample, part).data)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The answer, or one of its claims, with both parts."""
+
+    row: Row
+    factcheck: Part
+    consistency: Part
+
+    @property
+    def tone(self) -> str:
+        """The worse of the two marks."""
+        tones = {self.factcheck.mark.tone, self.consistency.mark.tone}
+        return next(tone for tone in ("bad", "none", "good") if tone in tones)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """All evidence of an assessment; ``by_claim`` says that the answer was taken apart."""
+
+    shown: Sequence[Claim]
+    by_claim: bool
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(
+        cls, factcheck: Metric, consistency: Metric, sample: Sample, evidence: Iterable[Any]
+    ) -> Claims:
+        """Sort the evidence; both metrics draw their parts."""
+        found = Rows(evidence, Row)
+        shown = [
+            Claim(
+                row,
+                Part.of(factcheck, sample, row.factcheck),
+                Part.of(consistency, sample, row.consistency),
+            )
+            for row in found.of(Row)
+        ]
+        return cls(shown, any(one.row.kind == "claim" for one in shown), found.rest)
 
 
 _BOUNDS = ("lowest", "highest", "open")
