@@ -85,7 +85,7 @@ def alone(part: Path, *, wait: bool = True) -> IO[bytes]:
         BlockingIOError: another process has it, and this one is not to ``wait``.
     """
     while True:
-        file = part.open("ab")
+        file = part.open("a+b")
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         with suppress(FileNotFoundError):  # moved while this one waited
             if os.path.samestat(part.stat(), os.fstat(file.fileno())):

@@ -104,7 +104,7 @@ def read_journal(path: Path) -> Journal:
     start: Mapping[str, Any] = {}
     lines: list[tuple[str, dict[str, Any]]] = []
     sound = 0
-    for where, content, line in _whole_lines(path):
+    for where, content, line in whole_lines(path):
         if content.get(ACTION) == START:
             if lines or start:
                 raise InputError(f"{where}: a second first line; each file is of one `annotate`")
@@ -117,7 +117,15 @@ def read_journal(path: Path) -> Journal:
     return Journal(path, start, lines, sound)
 
 
-def _whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+def whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+    """Yield the objects of a file of JSON Lines, each with its place and its line.
+
+    A last line without its end is left out.
+
+    Raises:
+        InputError: a line is damaged; the message names it.
+        OSError: the file cannot be read.
+    """
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             where = f"{path}:{number}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from trustassay.calls.endpoints import calls_at_once, held_back
 from trustassay.calls.retry import Endpoint
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import named
+from trustassay.files import alone, named
 from trustassay.progress import Progress, tell
 from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, filled, unanswered
 from trustassay.runs.folder import RunFolder
@@ -151,13 +150,7 @@ def _questions(
 
 def locked(path: Path) -> IO[bytes]:
     """Open or make a file for this process alone; UnfinishedError: another one has locked it."""
-    while True:
-        file = path.open("a+b")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.exists() and os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                return file
-        except BlockingIOError:
-            file.close()
-            raise UnfinishedError(f"{path}: another process is working on it") from None
-        file.close()
+    try:
+        return alone(path, wait=False)
+    except BlockingIOError:
+        raise UnfinishedError(f"{path}: another process is working on it") from None

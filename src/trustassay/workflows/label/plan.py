@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trustassay.data.journal import whole_lines
 from trustassay.data.records import InputError
 from trustassay.files import Appender, cut_unfinished
 
@@ -75,37 +76,21 @@ def read_plan(path: Path) -> LabelPlan:
     start: dict[str, Any] = {}
     batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
     seen: set[AnswerKey] = set()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                continue
-            where, content = f"{path}:{number}", _read_line(f"{path}:{number}", line)
-            action = content.get("action")
-            if not start:
-                _check_start(where, content)
-                start = content
-            elif action == "batch":
-                batches.append((_keys(where, "known", content), []))
-            elif action == "draw" and batches:
-                batches[-1][1].append(_read_draw(where, content, seen))
-                seen.update(batches[-1][1][-1].answers)
-            else:
-                raise InputError(
-                    f"{where}: action: expected batch, or draw after it, got {action!r}"
-                )
+    for where, content, _ in whole_lines(path):
+        action = content.get("action")
+        if not start:
+            _check_start(where, content)
+            start = content
+        elif action == "batch":
+            batches.append((_keys(where, "known", content), []))
+        elif action == "draw" and batches:
+            batches[-1][1].append(_read_draw(where, content, seen))
+            seen.update(batches[-1][1][-1].answers)
+        else:
+            raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
     if not start:
         raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
     return LabelPlan(path, start, [Batch(known, draws) for known, draws in batches])
-
-
-def _read_line(where: str, line: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        raise InputError(f"{where}: damaged (is not JSON); restore or remove it") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{where}: damaged (expected an object); restore or remove it")
-    return content
 
 
 def _check_start(where: str, content: Mapping[str, Any]) -> None:
