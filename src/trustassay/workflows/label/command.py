@@ -33,10 +33,9 @@ from trustassay.workflows.label.population import (
     Population,
     Unit,
     measured,
+    needs,
     read_labels,
     read_population,
-    told_apart,
-    wide_enough,
 )
 from trustassay.workflows.study.answers import as_list
 
@@ -291,12 +290,13 @@ class _Work:
         planned = [key for draw in self.plan.draws for key in draw.answers]
         done = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
         figures: list[LabelFigure] = []
-        needs: list[Need] = []
+        needed: list[Need] = []
         if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
             every = dict.fromkeys([self.figure, *_others(self.population)])
             figures = [measured(one, self.population, labels, used) for one in every]
-            needs = _needs(figures[0], width, int(np.isin(units, drawn).sum()), beyond)
+            count_drawn = int(np.isin(units, drawn).sum())
+            needed = needs(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
             self.path,
             len(units),
@@ -307,7 +307,7 @@ class _Work:
             count,
             added,
             figures,
-            needs,
+            needed,
             [*self.population.remarks, *self._notes(draws, count)],
             self.start["scores"],
             self.plan.equal,
@@ -327,13 +327,6 @@ class _Work:
                 "or an earlier unit is not complete; the next batch uses them"
             )
         return notes
-
-
-def _needs(first: LabelFigure, width: float, labels: int, beyond: bool) -> list[Need]:
-    if first.estimate is None or first.without:
-        return []
-    apart = [told_apart(first, labels, beyond=beyond)] if first.figure.signed else []
-    return [wide_enough(first, width, labels, beyond=beyond), *apart]
 
 
 def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.records import InputError
@@ -21,13 +20,12 @@ from trustassay.statistics.active import Estimate, Labels, Target, auroc_target,
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_interval, too_few
+from trustassay.statistics.resampling import Bools, Floats, Places
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
 from trustassay.workflows.study.labels import Label, LabelOptions, labelled, pooled
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 Unit = Literal["question", "answer"]
 
 
@@ -78,7 +76,7 @@ class Population:
         rows = sorted((row.id, row.model, row.question, row.words) for row in self.answers.rows)
         return hashlib.sha256(repr(rows).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    def of_model(self, name: str) -> NDArray[np.bool_]:
+    def of_model(self, name: str) -> Bools:
         """Which answers are a model's."""
         return np.array([row.model == name for row in self.answers.rows])
 
@@ -172,7 +170,9 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     options = LabelOptions(None, {}, (), source.positive, (), weighted=True)
     made = []
     if source.field:
-        made += [(source.field, labelled(population.answers, [source.field], options).labels[-1])]
+        made.append(
+            (source.field, labelled(population.answers, [source.field], options).labels[-1])
+        )
     columns = dict(source.columns or {})
     for path in source.ratings:
         journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
@@ -180,11 +180,10 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
         if journal is None or any(line.get("rating") is not None for _, line in states):
             own = replace(options, ratings=path, columns=columns)
             made.append((str(path), labelled(population.answers, [], own).labels[-1]))
-            choices = journal.start.get("choices") if journal else None
+            choices = journal.choices if journal else ()
             whole = source.at_least is None and not source.positive  # no scale of several levels,
-            if whole and isinstance(choices, list) and len(choices) > 2:  # even if two were used
-                named = ", ".join(map(str, choices))
-                raise InputError(f"{path}: has the levels {named}; {WANTED}")
+            if whole and len(choices) > 2:  # even if two were used
+                raise InputError(f"{path}: has the levels {', '.join(choices)}; {WANTED}")
     for name, label in made:
         values = _right(name, label, source.at_least)
         both = ~np.isnan(values) & ~np.isnan(result)
@@ -260,11 +259,6 @@ class Figure:
         """Whether it is a difference, from -1 to 1, and not from 0 to 1."""
         return "difference" in self.kind
 
-    @property
-    def by_class(self) -> bool:
-        """Whether it needs answers of both kinds."""
-        return "auroc" in self.kind
-
     def target(self, population: Population, labels: Floats) -> Target | None:
         """Return the figure of labels, known or expected, of all answers."""
         match self.kind:
@@ -328,7 +322,7 @@ def measured(figure: Figure, population: Population, labels: Labels, told: Float
     there = told[~np.isnan(told)]
     rarer = int(min(there.sum(), len(there) - there.sum()))
     reason = too_few(f"rated {population.unit}s", result.draws, FEWEST)
-    if figure.by_class:
+    if "auroc" in figure.kind:
         reason = reason or too_few("labels of one kind", rarer, FEWEST_OF_CLASS)
     if reason:
         return LabelFigure(figure, value, without=reason, estimate=result)
@@ -358,50 +352,39 @@ def _possible(interval: Interval, told: Floats) -> Interval:
     return max(low, float(right)), min(high, 1 - float(wrong))
 
 
-def wide_enough(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> Need:
-    """Return how many labels more make the interval no wider than ``width``. ``labels``: so far."""
+def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> list[Need]:
+    """Return how many labels more make the interval no wider than ``width``; of a difference also
+    how many show with a power of 80 % at 5 % that it is not 0, if it is the one that was seen.
+    Nothing where the figure has no interval.
 
-    def enough(one: Estimate, variance: float, draws: float) -> bool:
+    Args:
+        labels: so far. beyond: count for the interval of questions like these.
+    """
+    one, now = result.estimate, result.beyond if beyond else result.interval
+    if one is None or result.without:
+        return []
+    added, each = one.between if beyond else 0.0, labels / one.draws
+    reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
+
+    def narrow(variance: float, draws: float) -> bool:
         low, high = interval_at(result.figure, one, variance, draws)
         return high - low <= width
 
-    goal = f"an interval of {width:g}"
-    return _need(goal, result, labels, lambda low, high: high - low <= width, enough, beyond=beyond)
-
-
-def told_apart(result: LabelFigure, labels: int, *, beyond: bool) -> Need:
-    """Return how many labels more show with a power of 80 % at 5 % that a difference is not 0,
-    if it is the one that was seen. It is 0 where the interval leaves 0 out already.
-    """
-    assert result.estimate
-    goal = f"detecting a difference of {abs(result.estimate.value):.3f} (power 80 %)"
-    reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
-
-    def enough(one: Estimate, variance: float, _draws: float) -> bool:
+    def apart(variance: float, _draws: float) -> bool:
         return abs(one.value) >= reach * math.sqrt(variance)
 
-    return _need(
-        goal, result, labels, lambda low, high: not low <= 0 <= high, enough, beyond=beyond
-    )
+    def need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
+        if reached:
+            return Need(goal, 0, None)
+        more: list[int | None] = []
+        for evenly in (False, True):
+            draws = one.draws_for(lambda var, n: enough(var + added, n), evenly=evenly)
+            never = draws > one.draws + one.left
+            more.append(None if never else max(0, round((draws - one.draws) * each)))
+        return Need(goal, *more)
 
-
-def _need(
-    goal: str,
-    result: LabelFigure,
-    labels: int,
-    reached: Callable[[float, float], bool],
-    enough: Callable[[Estimate, float, float], bool],
-    *,
-    beyond: bool,
-) -> Need:
-    one, now = result.estimate, result.beyond if beyond else result.interval
-    assert one is not None
-    if now is not None and reached(*now):
-        return Need(goal, 0, None)
-    added = one.between if beyond else 0.0
-    more: list[int | None] = []
-    for evenly in (False, True):
-        draws = one.draws_for(lambda var, n: enough(one, var + added, n), evenly=evenly)
-        never = draws > one.draws + one.left
-        more.append(None if never else max(0, round((draws - one.draws) * (labels / one.draws))))
-    return Need(goal, *more)
+    found = [need(f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), narrow)]
+    if result.figure.signed:
+        goal = f"detecting a difference of {abs(one.value):.3f} (power 80 %)"
+        found.append(need(goal, bool(now and not now[0] <= 0 <= now[1]), apart))
+    return found
