@@ -15,8 +15,8 @@ from tests.support import Probe, record
 from trustassay import Sample, score
 from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
+from trustassay.workflows.changes import differing_settings
 from trustassay.workflows.compare import compare
-from trustassay.workflows.two_runs import differing_settings
 
 stats = needed("scipy.stats")
 

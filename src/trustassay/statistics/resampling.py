@@ -29,6 +29,7 @@ def generator(seed: int, *purpose: str) -> np.random.Generator:
 
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 DRAWN_AT_ONCE = 4_000_000
 """Numbers of the largest matrix of draws that is held."""

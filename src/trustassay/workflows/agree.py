@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.ratings import Ratings
 from trustassay.errors import UsageError
@@ -37,11 +36,9 @@ from trustassay.statistics.intervals import (
     bounded_interval,
     too_few_units,
 )
+from trustassay.statistics.resampling import Floats, Places
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.judges import Variances, unit_numbers, variances
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 
 class Coefficient(NamedTuple):

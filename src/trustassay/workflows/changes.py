@@ -1,4 +1,5 @@
-"""What changed between two runs that answered the same questions: figures and single answers."""
+"""What changed between two runs that answered the same questions: figures, single answers, and
+settings."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.assessment import Weighted
+from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
-from trustassay.runs.folder import RunFolder
+from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.show.text import amount
 from trustassay.statistics.comparison import (
     Difference,
@@ -21,11 +22,10 @@ from trustassay.statistics.comparison import (
     with_few_changes,
 )
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
-from trustassay.statistics.resampling import drawn_counts, generator
+from trustassay.statistics.resampling import Floats, drawn_counts, generator
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 
-Floats = NDArray[np.float64]
 LISTED = 500
 """Changed answers of a kind that are read and listed; all are counted."""
 SAME = 1e-9
@@ -357,3 +357,49 @@ def _told(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
             judged = (one.score, one.verdict or "", one.reason)
             found[place] = (str(record["question"]), one.id, response, *judged)
     return found
+
+
+_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT}
+"""What run.json says of its input, or what is compared by itself."""
+
+
+def other_judges(
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
+) -> list[str]:
+    """Say which options of metrics but seeds, and which models that judge, two runs differ in."""
+    found = []
+    for name in names:
+        options = [run["metrics"][name] for run in (first, second)]
+        for option in dict.fromkeys([*options[0], *options[1]]):
+            values = [one.get(option) for one in options]
+            if values[0] != values[1] and option != "seed":
+                found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
+    names = sorted({*first["backends"], *second["backends"]} - {MODEL})
+    return found + _changed(first["backends"], second["backends"], names, "the ")
+
+
+def differing_settings(
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
+) -> list[str]:
+    """Say which settings of two runs differ; the seeds of the metrics do not count."""
+    return [
+        *other_judges(first, second, names),
+        *_changed(first["backends"], second["backends"], [MODEL], "the "),
+        *_changed(first, second, sorted({*first, *second} - _OF_INPUT)),
+    ]
+
+
+def _changed(
+    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str], article: str = ""
+) -> list[str]:
+    return [
+        f"{article}{name} was {_words(first.get(name))}, then {_words(second.get(name))}"
+        for name in names
+        if first.get(name) != second.get(name)
+    ]
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={one}" for key, one in value.items())
+    return "not set" if value is None else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from trustassay.calls.endpoints import calls_at_once
 from trustassay.calls.kinds import chat_request
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import default_cache
-from trustassay.capabilities import ChatRequest, Message, Reply
+from trustassay.capabilities import ChatModel, ChatRequest, LocalChatModel, Message, Reply
 from trustassay.errors import BackendError, did_you_mean, door
 from trustassay.event_loop import run_anywhere
 
@@ -74,19 +74,8 @@ class UnansweredError(BackendError):
 class Chat:
     """Sends many prompts to a chat model at once; created by :func:`chat`."""
 
-    def __init__(
-        self,
-        model: resolve.ChatChoice,
-        *,
-        cache: Cache = True,
-        calls_at_once: int | None = None,
-        prices: Prices | None = None,
-        budget: Budget | str | None = None,
-    ) -> None:
-        self._model = resolve.chat(model)
-        self._cache = cache_folder(cache)
-        self._calls_at_once, self._prices = calls_at_once, prices or Prices()
-        self._budget = Budget.of(budget)
+    def __init__(self, model: ChatModel | LocalChatModel, options: CallOptions) -> None:
+        self._model, self._options = model, options
 
     @property
     def name(self) -> str:
@@ -141,22 +130,13 @@ class Chat:
         for name in parameters:
             if name not in ChatParameters.__annotations__:
                 raise TypeError(did_you_mean("parameter", name, ChatParameters.__annotations__))
-        replies = await self._replies(prompts, parameters)
+        async with open_calls(Backends.of(chat={"model": self._model}), self._options) as client:
+            block = self._options.calls_at_once or calls_at_once([self._model])
+            requests = (chat_request(prompt, **parameters) for prompt in prompts)
+            replies = await _all_asked(requests, client.find("chat", MODEL), block)
         if strict and any(isinstance(reply, Unanswered) for reply in replies):
             raise UnansweredError(replies)
         return replies
-
-    async def _replies(
-        self, prompts: Prompts, parameters: Mapping[str, Any]
-    ) -> list[Reply | Unanswered]:
-        backends = Backends.of(chat={"model": self._model})
-        options = CallOptions(
-            self._cache, self._prices, self._budget, calls_at_once=self._calls_at_once
-        )
-        async with open_calls(backends, options) as client:
-            block = self._calls_at_once or calls_at_once([self._model])
-            requests = (chat_request(prompt, **parameters) for prompt in prompts)
-            return await _all_asked(requests, client.find("chat", MODEL), block)
 
 
 async def _all_asked(
@@ -191,13 +171,6 @@ async def _came(future: asyncio.Future[Reply]) -> Reply | Unanswered:
         return Unanswered(error)
 
 
-def cache_folder(cache: Cache) -> Path | None:
-    """Return the folder that ``True`` (the default one), ``False`` or a path means."""
-    if cache is True:
-        return default_cache()
-    return Path(cache) if cache else None
-
-
 @door
 def chat(
     model: resolve.ChatChoice,
@@ -220,4 +193,9 @@ def chat(
         UnknownNameError, BackendError: no such model, or it cannot be loaded.
         ValueError: a budget that cannot be read.
     """
-    return Chat(model, cache=cache, calls_at_once=calls_at_once, prices=prices, budget=budget)
+    chosen = resolve.chat(model)
+    folder = default_cache() if cache is True else Path(cache) if cache else None
+    return Chat(
+        chosen,
+        CallOptions(folder, prices or Prices(), Budget.of(budget), calls_at_once=calls_at_once),
+    )

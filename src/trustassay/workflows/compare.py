@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.backends import resolve
-from trustassay.calls.backends import Backends
 from trustassay.calls.client import shared_file
-from trustassay.errors import RunFolderError, UsageError, did_you_mean
+from trustassay.errors import RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import MetricInfo, Summary
 from trustassay.metrics.pairwise import OTHER_MODEL, OTHER_RESPONSE, Pairwise
@@ -39,12 +37,13 @@ from trustassay.statistics.comparison import (
     mean_of_differences,
     sign_flip_p,
 )
-from trustassay.statistics.resampling import generator
+from trustassay.statistics.resampling import Floats, Places, generator
 from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,
     answer_changes,
     difference_as_json,
+    differing_settings,
     figure_changes,
     why_not_resampled,
 )
@@ -53,7 +52,7 @@ from trustassay.workflows.two_runs import (
     Outcome,
     Pairing,
     Scored,
-    differing_settings,
+    common_metric,
     finished_run,
     headlines,
     outcome_changes,
@@ -61,7 +60,6 @@ from trustassay.workflows.two_runs import (
     paired_runs,
 )
 
-Floats = NDArray[np.float64]
 PERMUTATIONS = 1999
 
 
@@ -72,7 +70,7 @@ class Side:
     path: Path
     scores: Floats
     samples: int
-    units: NDArray[np.int64] | None = None
+    units: Places | None = None
 
     @property
     def without_score(self) -> int:
@@ -181,7 +179,7 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
     """
     otherwise = ", or --judge, which compares answers"
     runs = (finished_run(first, otherwise), finished_run(second, otherwise))
-    name = _common_metric((first, second), runs, metric)
+    name = common_metric((first, second), runs, metric)
     pairing, read = paired_runs((first, second), runs, [name])
     scored = read[name]
     a, b = (_side(one, run) for one, run in zip(scored, runs, strict=True))
@@ -235,24 +233,6 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
             if side.without_score
         ],
     )
-
-
-def _common_metric(
-    paths: Sequence[Path], settings: Sequence[Mapping[str, Any]], wanted: str | None
-) -> str:
-    held = [list(run["metrics"]) for run in settings]
-    if wanted is not None:
-        for path, names in zip(paths, held, strict=True):
-            if wanted not in names:
-                raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, names)}")
-        return wanted
-    common: list[str] = [name for name in held[0] if name in held[1]]
-    if not common:
-        what = " and ".join(", ".join(names) or "none" for names in held)
-        raise RunFolderError(f"the runs have no metric in common (they have {what})")
-    if len(common) > 1:
-        raise UsageError(f"the runs share {' and '.join(common)}; name one with --metric")
-    return common[0]
 
 
 def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
@@ -362,7 +342,7 @@ def win_rate(
         pairs = await _pairs(first, second, chosen)
         folder = RunFolder(Path(out))
         stores = (folder.calls_path, shared_file(chosen.calls.cache))
-        backends: Backends = await settle([chosen.metric], {"judge": judge}, stores=stores)
+        backends = await settle([chosen.metric], {"judge": judge}, stores=stores)
         outcome = await execute(pairs.samples, [chosen.metric], backends, folder, _run(chosen))
         return WinRate(folder.path, backends.names()["judge"], pairs, outcome)
 

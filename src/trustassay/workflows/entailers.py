@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
@@ -26,15 +25,16 @@ from trustassay.statistics.calibration import (
 )
 from trustassay.statistics.correlation import auroc, weighted_calibration_error
 from trustassay.statistics.resampling import (
+    Bools,
+    Floats,
+    Places,
     cluster_numbers,
     cluster_weights,
     generator,
     interval_of,
 )
+from trustassay.workflows.json_form import JsonForm
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Places = NDArray[np.int64]
 NO_CACHE = CallOptions(cache=None)
 THRESHOLD = 0.5
 TOGETHER = 512
@@ -48,7 +48,7 @@ REPLICATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(JsonForm):
     """A figure, ``None`` where it is not defined, with its 95 % interval."""
 
     value: float | None
@@ -56,7 +56,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(JsonForm):
     """How many supported pairs, and how many others, have a probability of 0.5 or more."""
 
     supported: int
@@ -66,7 +66,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Contradictions:
+class Contradictions(JsonForm):
     """How well contradicted statements are told from those that are not stated.
 
     auc: of P(contradiction) / (1 - P(entailment)) among them. calibration_error: of
@@ -83,7 +83,7 @@ class Contradictions:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredEntailer:
+class MeasuredEntailer(JsonForm):
     """What one entailer did; ``failed`` pairs count in no figure.
 
     seconds: of all its calls; replies that were stored before take none. kinds: in the order of
@@ -101,10 +101,6 @@ class MeasuredEntailer:
     passed: Passed
     kinds: Mapping[str, Passed]
     contradictions: Contradictions | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
 
 
 def measure_entailers(
@@ -204,7 +200,7 @@ def _contradictions(
     )
 
 
-def _auc(given: Floats, true: Bools, units: NDArray[np.int64]) -> Estimate:
+def _auc(given: Floats, true: Bools, units: Places) -> Estimate:
     interval = auroc_interval(given, true, units)
     return Estimate(auroc(given, true), None if isinstance(interval, str) else interval)
 

@@ -18,7 +18,9 @@ from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,
     answer_changes,
+    differing_settings,
     figure_changes,
+    other_judges,
     why_not_resampled,
 )
 from trustassay.workflows.rules import (
@@ -37,10 +39,8 @@ from trustassay.workflows.two_runs import (
     Pairing,
     Scored,
     better_of,
-    differing_settings,
     finished_run,
     headlines,
-    other_judges,
     outcome_changes,
     paired_runs,
 )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 
 class JsonForm:
-    """A dataclass whose JSON form has all of its fields, in their order."""
+    """A dataclass whose JSON form has these of its attributes, else all of its fields in order."""
 
     __slots__ = ()
+    json_names: ClassVar[Sequence[str]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        return fields_as_json(self)
+        return fields_as_json(self, *self.json_names)
 
 
 def fields_as_json(value: Any, *names: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError, UsageError
@@ -19,7 +18,14 @@ from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.options import RubricError
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
-from trustassay.statistics.intervals import FEWEST, jackknife_interval, too_few_units, unit_mean
+from trustassay.statistics.intervals import (
+    FEWEST,
+    Interval,
+    jackknife_interval,
+    too_few_units,
+    unit_mean,
+)
+from trustassay.statistics.resampling import Floats, Places
 from trustassay.statistics.variance import (
     REPEAT,
     Cells,
@@ -29,21 +35,19 @@ from trustassay.statistics.variance import (
     weights_without,
 )
 from trustassay.views import Rows
-from trustassay.workflows.json_form import as_json, fields_as_json
-
-Floats = NDArray[np.float64]
-Interval = tuple[float, float]
+from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 
 JUDGES, PEOPLE, RATERS = "judges", "people", "raters"
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class Component(JsonForm):
     """One part of the variance: what it comes to, 0 where the estimate lies below.
 
     share: of the sum of all parts, in %; ``None`` where all ratings are the same.
     """
 
+    json_names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
     name: str
     estimate: float
     share: float | None
@@ -59,11 +63,6 @@ class Component:
     def sd(self) -> float:
         """The standard deviation, in units of the ratings."""
         return math.sqrt(self.variance)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
-        return fields_as_json(self, *names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +89,9 @@ class Decomposition:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "raters": self.raters,
-            "answers": self.answers,
-            "ratings": self.ratings,
+            **fields_as_json(self, "raters", "answers", "ratings"),
             "answers_rated_again": self.repeated,
-            "components": as_json(self.components),
-            "why": self.why,
-            "without": self.without,
+            **fields_as_json(self, "components", "why", "without"),
         }
 
 
@@ -203,34 +198,26 @@ def variances(
     for one in ratings:
         group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
         by_group.setdefault(group, []).append(one)
-    made: dict[str, Cells | str] = {}
-    for group, own in by_group.items():
-        try:
-            made[group] = _cells(own, places)
-        except NotEstimableError as error:
-            made[group] = str(error)
-    without: dict[str, list[Floats]] = {group: [] for group in made}
-    touched: dict[str, list[Floats]] = {group: [] for group in made}
-    if any(not isinstance(one, str) for one in made.values()):
-        for weights in weights_without(own_units):
-            for group, table in made.items():
-                if not isinstance(table, str):
-                    without[group].append(table.components(weights[:, table.rows]))
-                    touched[group].append((weights[:, table.rows] == 0).any(axis=1))
     found, spreads = {}, {}
     for group, own in by_group.items():
-        table = made[group]
-        if isinstance(table, str):
-            found[group] = _counted(group, own, why=table)
+        try:
+            table = _cells(own, places)
+        except NotEstimableError as error:
+            found[group] = _counted(group, own, why=str(error))
             continue
-        left, own_rows = np.concatenate(without[group]), np.concatenate(touched[group])
-        found[group] = _decomposed(group, own, table, left[own_rows], own_units[table.rows])
+        without, touched = [], []
+        for weights in weights_without(own_units):
+            kept = weights[:, table.rows]
+            without.append(table.components(kept))
+            touched.append((kept == 0).any(axis=1))
+        left, units_of = np.concatenate(without), own_units[table.rows]
+        found[group] = _decomposed(group, own, table, left[np.concatenate(touched)], units_of)
         if REPEAT in table.names and not found[group].without:
             spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
     return _compared(found, spreads)
 
 
-def unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> NDArray[np.int64]:
+def unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> Places:
     """Return the number of each item's unit: that in ``units``, else that of the item itself."""
     known: dict[str | int, int] = {}
     numbers = [known.setdefault(units.get(item, item), len(known)) for item in items]
@@ -257,7 +244,7 @@ def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
 
 
 def _decomposed(
-    group: str, own: Sequence[Rating], table: Cells, left: Floats, units: NDArray[np.int64]
+    group: str, own: Sequence[Rating], table: Cells, left: Floats, units: Places
 ) -> Decomposition:
     """Decompose a group; ``left``: the components without each unit, shape (units, components)."""
     estimate = table.components()[0]

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
-from trustassay.errors import RunFolderError, UsageError, did_you_mean
+from trustassay.errors import RunFolderError
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.show import document
-from trustassay.show.text import number
+from trustassay.show.text import ends_text, number
 from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.ranking import (
     Agreement,
@@ -27,22 +26,12 @@ from trustassay.statistics.ranking import (
     ordered_alike,
     rank_models,
 )
-from trustassay.statistics.resampling import generator
-from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
-from trustassay.workflows.two_runs import finished_run
+from trustassay.statistics.resampling import Floats, generator
+from trustassay.workflows.json_form import as_json, fields_as_json
+from trustassay.workflows.two_runs import common_metric, finished_run
 
-Floats = NDArray[np.float64]
 MOST = 20
 """Pairs of models without a significant difference that are listed."""
-
-
-@dataclass(frozen=True)
-class PairsAlike(JsonForm):
-    """How often two models' answers to a question are ordered by score as by ``truth``."""
-
-    truth: str
-    alike: int
-    pairs: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +40,8 @@ class Ranking:
 
     questions: those that every model was scored for; left_out: the others. models: the names in
     the order of ``found``. unscored: of each model, how many of its answers have no score, by why:
-    ``failed``, or the verdict. truth: what the models' accuracy is made of, if anything.
+    ``failed``, or the verdict. alike: how many pairs of two models' answers to a question the
+    scores order as the labels do, of how many with different labels; ``None`` without labels.
     """
 
     metric: MetricInfo
@@ -59,9 +49,8 @@ class Ranking:
     left_out: int
     models: Sequence[str]
     found: RankedModels
-    truth: str | None
-    pairs: Sequence[PairsAlike]
-    unscored: Sequence[Mapping[str, int]] = ()
+    unscored: Sequence[Mapping[str, int]]
+    alike: tuple[int, int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -75,11 +64,12 @@ class Ranking:
                 "interval": as_json(found.intervals[place]),
                 **({"without_interval": found.without} if found.without else {}),
                 "rank_probabilities": None if chances is None else chances[place].tolist(),
-                "unscored": dict(self.unscored[place]) if self.unscored else {},
+                "unscored": dict(self.unscored[place]),
             }
             if found.truth is not None:
                 one["accuracy"] = float(found.truth[place])
             models.append(one)
+        alike = self.alike and dict(zip(("alike", "pairs"), self.alike, strict=True))
         content: dict[str, Any] = {
             "metric": self.metric.name,
             "questions": self.questions,
@@ -97,7 +87,7 @@ class Ranking:
                 }
                 for one in found.differences
             ],
-            "pairs_ordered_alike": as_json(self.pairs),
+            "pairs_ordered_alike": [{"truth": "label", **alike}] if alike else [],
         }
         if found.agreement is not None:
             content["agreement"] = fields_as_json(found.agreement, "kendall", "spearman")
@@ -116,7 +106,7 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
         ValueError: the run has several metrics, and none is named.
     """
     run, folder = finished_run(path), RunFolder(path)
-    name = _metric(path, list(run["metrics"]), metric)
+    name = common_metric([path], [run], metric)
     info = metric_infos(folder, run)[name]
     answers = _Answers.read(folder, name)
     shared = answers.shared()
@@ -127,94 +117,69 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
         )
     scores = answers.table(answers.scores, shared)
     labels = answers.table(answers.labels, shared)
+    right = {at: [float(label > 0) for label in own] for at, own in answers.labels.items()}
     assert scores is not None
     found = rank_models(
         scores,
         generator(seed, "rank", name),
         lower_is_better=info.lower_is_better,
-        truth=answers.table(answers.right(), shared),
+        truth=answers.table(right, shared),
         bounds=info.score_range if all(map(math.isfinite, info.score_range)) else None,
     )
     sign = -1.0 if info.lower_is_better else 1.0
-    pairs = []
-    if labels is not None:
-        pairs.append(PairsAlike("label", *ordered_alike(sign * scores, labels)))
     return Ranking(
         info,
         len(shared),
-        len(answers.questions) - len(shared),
+        answers.questions - len(shared),
         [answers.models[place] for place in found.order],
         found,
-        "label" if labels is not None else None,
-        pairs,
         [answers.unscored[place] for place in found.order],
+        None if labels is None else ordered_alike(sign * scores, labels),
     )
-
-
-def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
-    if wanted is not None:
-        if wanted not in held:
-            raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, held)}")
-        return wanted
-    if len(held) != 1:
-        raise UsageError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
-    return held[0]
 
 
 Place = tuple[int, int]
 Values = dict[Place, list[float]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Answers:
-    """What is known of the answers, by the places of model and question."""
+    """Scores and labels of answers, by the places of model and question.
 
-    models: list[str]
-    questions: dict[int, int]
-    places: dict[int, Place]
-    """By the hash of a sample's id."""
+    questions: how many. unscored: of each model, the answers without a score, by why.
+    """
+
+    models: Sequence[str]
+    questions: int
     scores: Values
     labels: Values
-    unscored: list[Counter[str]]
-    """Of each model, the answers without a score, by why."""
+    unscored: Sequence[Counter[str]]
 
     @classmethod
     def read(cls, folder: RunFolder, metric: str) -> _Answers:
         """Read the samples and their scores; samples without a model do not count."""
         models: dict[str, int] = {}
-        found = cls([], {}, {}, {}, {}, [])
-        labels: dict[int, float] = {}
+        questions: dict[int, int] = {}
+        known: dict[int, tuple[Place, float | None]] = {}
         for sample in folder.samples():
-            if sample.model is None:
-                continue
-            model = models.setdefault(sample.model, len(models))
-            question = hash64(sample.question.strip())
-            number = found.questions.setdefault(question, len(found.questions))
-            known_as = hash64(sample.id)
-            found.places[known_as] = (model, number)
-            if sample.label is not None:
-                labels[known_as] = sample.label
-        found.models = list(models)
-        found.unscored = [Counter() for _ in models]
+            if sample.model is not None:
+                model = models.setdefault(sample.model, len(models))
+                question = hash64(sample.question.strip())
+                place = model, questions.setdefault(question, len(questions))
+                known[hash64(sample.id)] = place, sample.label
+        found = cls(list(models), len(questions), {}, {}, [Counter() for _ in models])
         for assessment in folder.assessments(metric):
-            known_as = hash64(assessment.id)
-            place = found.places.get(known_as)
-            if place is None:
+            if (there := known.get(hash64(assessment.id))) is None:
                 continue
+            place, label = there
             if assessment.score is None:
                 why = "failed" if assessment.error is not None else assessment.verdict
                 found.unscored[place[0]][why or "no score"] += 1
                 continue
             found.scores.setdefault(place, []).append(assessment.score)
-            if known_as in labels:
-                found.labels.setdefault(place, []).append(labels[known_as])
+            if label is not None:
+                found.labels.setdefault(place, []).append(label)
         return found
-
-    def right(self) -> Values:
-        """Return 1 for every answer whose label is above 0, else 0."""
-        return {
-            place: [float(label > 0) for label in labels] for place, labels in self.labels.items()
-        }
 
     def shared(self) -> list[int]:
         """Return the questions for which every model has a score."""
@@ -252,21 +217,17 @@ def statements(found: Ranking) -> list[str]:
             lines.append(f"Answers of {name} without a score, in no mean: {counts}.")
     if found.found.agreement is not None:
         lines.append(_agreement(found, found.found.agreement))
-    for pairs in found.pairs:
-        if pairs.pairs:
-            share = 100 * pairs.alike / pairs.pairs
-            lines.append(
-                f"Of {pairs.pairs:,} pairs of answers to a question that differ by "
-                f"{pairs.truth}, the score orders {share:.1f} % alike; chance is 50 %."
-            )
+    alike, pairs = found.alike or (0, 0)
+    if pairs:
+        lines.append(
+            f"Of {pairs:,} pairs of answers to a question that differ by label, the score orders "
+            f"{100 * alike / pairs:.1f} % alike; chance is 50 %."
+        )
     return lines
 
 
 def _unclear(found: Ranking, one: PairDifference, corrected: str) -> str:
-    within = ""
-    if one.interval:
-        low, high = (f"{end:+.3f}".replace("-", "−") for end in one.interval)
-        within = f" (95 % interval {low} to {high})"
+    within = f" (95 % interval {ends_text(one.interval, '+')})" if one.interval else ""
     return (
         f"{found.models[one.better]} and {found.models[one.worse]} do not differ "
         f"significantly: difference {abs(one.value):.3f}{within}, p = {_p(one.p)}{corrected}."

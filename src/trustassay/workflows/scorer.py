@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from trustassay.calls.backends import MODEL, Backends
@@ -299,14 +298,9 @@ class OpenScorer:
         self._inside = self._door()
         return await self._inside.__aenter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    async def __aexit__(self, *details: Any) -> bool | None:
         assert self._inside
-        return await self._inside.__aexit__(kind, error, trace)
+        return await self._inside.__aexit__(*details)
 
     def __enter__(self) -> ThreadScorer:
         self._threads = ThreadScorer(self._door)

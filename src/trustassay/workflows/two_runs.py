@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.assessment import Weighted, WeightedColumns
-from trustassay.calls.backends import MODEL
-from trustassay.errors import RunFolderError, UnknownNameError
+from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import (
     Assessment,
     Figure,
@@ -26,15 +25,13 @@ from trustassay.metric import (
     badness_of,
 )
 from trustassay.registry import metric_from_settings
-from trustassay.runs.folder import ABOUT, RunFolder, metric_infos
+from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
 from trustassay.show.text import amount
 from trustassay.statistics.comparison import share_rise_p
-from trustassay.statistics.resampling import holm
+from trustassay.statistics.resampling import Bools, Floats, Places, holm
 from trustassay.workflows.json_form import fields_as_json
-
-Places = NDArray[np.int64]
 
 
 class SampleKeys(NamedTuple):
@@ -71,7 +68,7 @@ class Pairing:
         """The number of different questions."""
         return int(self.units.max()) + 1 if len(self.units) else 0
 
-    def only(self, keep: NDArray[np.bool_]) -> Pairing:
+    def only(self, keep: Bools) -> Pairing:
         """Return some of the pairs; the counts of the others stay."""
         units = np.unique(self.units[keep], return_inverse=True)[1].astype(np.int64)
         return replace(self, first=self.first[keep], second=self.second[keep], units=units)
@@ -269,10 +266,7 @@ def outcomes_as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
     return {one.name: one.to_dict() for one in outcomes}
 
 
-Floats = NDArray[np.float64]
 Direction = Literal["higher", "lower", ""]
-_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT}
-"""What run.json says of its input, or what is compared by itself."""
 
 
 def finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
@@ -292,6 +286,31 @@ def finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
     return run
 
 
+def common_metric(
+    paths: Sequence[Path], runs: Sequence[Mapping[str, Any]], wanted: str | None
+) -> str:
+    """Return the metric that is read of a run or of both: the wanted one, else the only one.
+
+    Raises:
+        RunFolderError: a run lacks it, or two runs have none in common.
+        ValueError: there are several, and none is named.
+    """
+    held = [list(run["metrics"]) for run in runs]
+    if wanted is not None:
+        for path, names in zip(paths, held, strict=True):
+            if wanted not in names:
+                raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, names)}")
+        return wanted
+    common: list[str] = [name for name in held[0] if name in held[-1]]
+    if not common:
+        what = " and ".join(", ".join(names) or "none" for names in held)
+        raise RunFolderError(f"the runs have no metric in common (they have {what})")
+    if len(common) > 1:
+        who = "the runs share" if len(paths) > 1 else f"{paths[0]}: the run has"
+        raise UsageError(f"{who} {' and '.join(common)}; name one with --metric")
+    return common[0]
+
+
 @dataclass(frozen=True)
 class Scored:
     """What a metric said of all samples of a run, in input order.
@@ -307,7 +326,7 @@ class Scored:
     info: MetricInfo
     figures: Mapping[str, Figure]
     scores: Floats
-    failed: NDArray[np.bool_]
+    failed: Bools
     verdicts: Sequence[str]
     outcomes: Sequence[str]
     flagged: Floats | None
@@ -436,45 +455,3 @@ def headlines(
         if key not in absent:
             there.append(key)
     return there, absent
-
-
-def other_judges(
-    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
-) -> list[str]:
-    """Say which options of metrics but seeds, and which models that judge, two runs differ in."""
-    found = []
-    for name in names:
-        options = [run["metrics"][name] for run in (first, second)]
-        for option in dict.fromkeys([*options[0], *options[1]]):
-            values = [one.get(option) for one in options]
-            if values[0] != values[1] and option != "seed":
-                found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
-    names = sorted({*first["backends"], *second["backends"]} - {MODEL})
-    return found + _changed(first["backends"], second["backends"], names, "the ")
-
-
-def differing_settings(
-    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
-) -> list[str]:
-    """Say which settings of two runs differ; the seeds of the metrics do not count."""
-    return [
-        *other_judges(first, second, names),
-        *_changed(first["backends"], second["backends"], [MODEL], "the "),
-        *_changed(first, second, sorted({*first, *second} - _OF_INPUT)),
-    ]
-
-
-def _changed(
-    first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str], article: str = ""
-) -> list[str]:
-    return [
-        f"{article}{name} was {_words(first.get(name))}, then {_words(second.get(name))}"
-        for name in names
-        if first.get(name) != second.get(name)
-    ]
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}={one}" for key, one in value.items())
-    return "not set" if value is None else str(value)

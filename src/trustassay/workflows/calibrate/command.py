@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
@@ -33,14 +32,13 @@ from trustassay.statistics.correlation import (
     weighted_log_loss,
 )
 from trustassay.statistics.intervals import FEWEST, Estimate
-from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
+from trustassay.statistics.resampling import FEWEST_OF_CLASS, Bools, Floats, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
-from trustassay.workflows.json_form import fields_as_json
+from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
 from trustassay.workflows.study.figures import Resampling, estimates
 from trustassay.workflows.study.labels import Label, LabelOptions, label_options, labelled
 
-Floats = NDArray[np.float64]
 AT_MOST = (0.05, 0.1, 0.2)
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -57,7 +55,7 @@ MEASURES: Mapping[str, WeightedMeasure] = {
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(JsonForm):
     """A calibrator and how good it is; ``trustassay.calibrate`` returns it.
 
     figures: by row (``calibrated``, out of fold; the score itself, where it can be read as a
@@ -66,6 +64,7 @@ class Calibration:
     or 1; all of shape (n,), of the labelled answers.
     """
 
+    json_names = ("runs", "figures", "notes", "seed", "calibrator")
     calibrator: Calibrator
     runs: Sequence[str]
     figures: Mapping[str, Mapping[str, Estimate]]
@@ -79,10 +78,6 @@ class Calibration:
         """Write the calibrator, a small JSON file, and return where it is."""
         write_calibrator(self.calibrator, Path(path))
         return Path(path)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return fields_as_json(self, "runs", "figures", "notes", "seed", "calibrator")
 
 
 @door
@@ -244,9 +239,7 @@ def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: fl
             )
 
 
-def _spreads(
-    answers: Answers, columns: Sequence[Column], used: NDArray[np.bool_]
-) -> dict[str, Any]:
+def _spreads(answers: Answers, columns: Sequence[Column], used: Bools) -> dict[str, Any]:
     """Return the distributions of the scores and of all parts of their metrics."""
     settings = {(column.metric, column.settings) for column in columns}
     result = {}
@@ -336,7 +329,7 @@ def _notes(
     columns: Sequence[Column],
     inputs: Sequence[Input],
     rows: Rows,
-    failed: NDArray[np.bool_],
+    failed: Bools,
 ) -> list[str]:
     result = list(label.notes)
     labels = ~np.isnan(label.values)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
 from trustassay.statistics.calibration import (
@@ -30,10 +29,8 @@ from trustassay.statistics.conformal import (
     selective_threshold,
 )
 from trustassay.statistics.regression import Isotonic
-from trustassay.statistics.resampling import generator
+from trustassay.statistics.resampling import Bools, Floats, Places, generator
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 Model = Isotonic | Combination
 FOLDS = 10
 
@@ -47,12 +44,12 @@ class Rows:
     right: Floats
     questions: Places
 
-    def of(self, places: NDArray[np.bool_]) -> Rows:
+    def of(self, places: Bools) -> Rows:
         """Return some of them."""
         return Rows(self.scores[places], self.right[places], self.questions[places])
 
     @property
-    def scored(self) -> NDArray[np.bool_]:
+    def scored(self) -> Bools:
         """Which have a score at all."""
         return np.asarray(~np.isnan(self.scores).all(axis=1))
 

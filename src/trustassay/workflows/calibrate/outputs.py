@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.runs.calibrator import Calibrator, Promise
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
 from trustassay.show.plots import Line, Plot
 from trustassay.show.text import amount
+from trustassay.statistics.resampling import Floats
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (
     FEWEST_KEPT,
@@ -21,7 +21,6 @@ from trustassay.workflows.study.outputs import (
     with_interval,
 )
 
-Floats = NDArray[np.float64]
 PROMISES = ("threshold", "accepted", "wrong among them")
 
 

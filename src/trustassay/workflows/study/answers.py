@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.assessment import Mean, Quantile
 from trustassay.calls.backends import MODEL
@@ -22,12 +21,10 @@ from trustassay.metric import Direction
 from trustassay.runs.counts import SHOWN
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.sample import question_key
-from trustassay.statistics.resampling import cluster_numbers
+from trustassay.statistics.resampling import Floats, Places, cluster_numbers
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.two_runs import finished_run
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
 _Declared = tuple[str, tuple[float, float] | None, Direction]
 """What a score or part is, its bounds, and which end of it is better."""

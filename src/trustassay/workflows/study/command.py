@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, door
 from trustassay.show.text import amount
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
-from trustassay.statistics.resampling import generator
-from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
+from trustassay.statistics.resampling import Bools, Floats, generator
+from trustassay.workflows.json_form import JsonForm, as_json
 from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
 from trustassay.workflows.study.figures import (
     ASSOCIATIONS,
@@ -37,7 +36,6 @@ from trustassay.workflows.study.figures import (
 )
 from trustassay.workflows.study.labels import Label, label_options, labelled
 
-Floats = NDArray[np.float64]
 EXAMPLES = 5
 
 
@@ -68,7 +66,7 @@ class RightWhereWrong(JsonForm):
     cases: Sequence[Case]
 
 
-def accepted(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
+def accepted(scores: Floats, labels: Floats) -> Bools:
     """Return which answers a score accepts if it is to accept as many as are right, shape (n,).
 
     The threshold is the score at which the number accepted is nearest to that of right answers (of
@@ -180,9 +178,10 @@ class LabelStudy:
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(JsonForm):
     """What there is to say of the scores of some runs; ``trustassay.study`` returns it."""
 
+    json_names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
     runs: Sequence[str]
     answers: int
     questions: int
@@ -191,11 +190,6 @@ class Study:
     notes: Sequence[str]
     seed: int
     resamples: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
-        return fields_as_json(self, *names)
 
 
 @door

@@ -6,11 +6,10 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.labels import Kind
 from trustassay.show.text import amount
@@ -25,13 +24,18 @@ from trustassay.statistics.correlation import (
     value_of,
 )
 from trustassay.statistics.intervals import Estimate, too_few
-from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
+from trustassay.statistics.resampling import (
+    Floats,
+    Places,
+    Tested,
+    cluster_weights,
+    holm,
+    interval_of,
+    paired_test,
+)
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column
 from trustassay.workflows.study.labels import Label
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 HEADLINE: Mapping[Kind, str] = {"binary": "auroc", "ordinal": "kendall", "real": "kendall"}
 """The figure by which columns are ordered and compared."""
@@ -67,34 +71,16 @@ class Test(JsonForm):
     without: str = ""
 
 
+Key = TypeVar("Key")
+Parts = Sequence[tuple[Places, Figure]]
+"""A figure is the mean over these: each is of the answers at some places."""
+
+
 class Resampling(NamedTuple):
     """How often questions are drawn, and from what randomness."""
 
     rng: np.random.Generator
     replicates: int
-
-
-@dataclass
-class _Drawn:
-    """A figure of some of the answers, and its resamples."""
-
-    name: str
-    places: Places
-    figure: Figure
-    rarer: int | None = None
-    draws: list[Floats] = field(default_factory=list)
-
-    def add(self, weights: Floats) -> None:
-        whole = len(self.places) == weights.shape[1]
-        self.draws.append(self.figure(weights if whole else weights[:, self.places]))
-
-    @property
-    def value(self) -> float:
-        return float(self.figure(np.ones((1, len(self.places))))[0])
-
-    @property
-    def resamples(self) -> Floats:
-        return np.concatenate(self.draws)
 
 
 def estimates(
@@ -113,7 +99,8 @@ def estimates(
         questions: number of each answer's question, shape (n,).
     """
     result: dict[str, dict[str, Estimate]] = {}
-    open_: dict[tuple[str, str], _Drawn] = {}
+    figures: dict[tuple[str, str], Parts] = {}
+    rarer: dict[tuple[str, str], int] = {}
     for column in columns:
         own = result.setdefault(column.name, {})
         places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
@@ -126,13 +113,14 @@ def estimates(
                 interval = mean_auroc_interval([(x, y, questions[places])])
                 own[name] = Estimate.of(value, len(x), interval)
             elif not why:
-                rarer = None
+                figures[column.name, name] = [(places, measure(x, y))]
                 if name in BY_CLASS and kind == "binary":
-                    rarer = int(min(y.sum(), len(y) - y.sum()))
-                open_[column.name, name] = _Drawn(name, places, measure(x, y), rarer)
-    _draw(list(open_.values()), questions, resampling)
-    for (column_name, name), drawn in open_.items():
-        result[column_name][name] = _estimate(drawn, questions)
+                    rarer[column.name, name] = int(min(y.sum(), len(y) - y.sum()))
+    for key, drawn in _resampled(figures, questions, resampling).items():
+        ((places, _),) = figures[key]
+        clusters = len(np.unique(questions[places]))
+        of, name = key
+        result[of][name] = _estimate(name, drawn, len(places), clusters, rarer.get(key))
     return result
 
 
@@ -144,8 +132,7 @@ def mean_estimates(
     Pairs of which a figure is not defined do not count in it. All come from the same resamples.
     """
     result: dict[str, Estimate] = {}
-    open_: dict[str, _Drawn] = {}
-    everything = np.arange(len(questions))
+    figures: dict[str, Parts] = {}
     for name, measure in WEIGHTED_MEASURES.items():
         samples, why, rated = [], "", np.zeros(len(questions), dtype=bool)
         for column, labels in pairs:
@@ -163,16 +150,11 @@ def mean_estimates(
             own = [(x, y, questions[places]) for places, x, y in samples]
             result[name] = Estimate.of(value, n, mean_auroc_interval(own))
         elif samples:
-            figures = [(places, measure(x, y)) for places, x, y in samples]
-            open_[name] = _Drawn(name, everything, _mean_of(figures))
-    _draw(list(open_.values()), questions, resampling)
-    for name, drawn in open_.items():
-        result[name] = replace(_estimate(drawn, questions), n=result[name].n)
+            figures[name] = [(places, measure(x, y)) for places, x, y in samples]
+    clusters = len(np.unique(questions))
+    for name, drawn in _resampled(figures, questions, resampling).items():
+        result[name] = _estimate(name, drawn, result[name].n, clusters)
     return result
-
-
-def _mean_of(figures: Sequence[tuple[Places, Figure]]) -> Figure:
-    return lambda weights: np.mean([one(weights[:, of]) for of, one in figures], axis=0)
 
 
 def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -> str:
@@ -221,7 +203,7 @@ def paired_tests(
     headline = HEADLINE[kind]
     measure = WEIGHTED_MEASURES[headline]
     tests: list[Test] = []
-    drawn: dict[int, tuple[_Drawn, _Drawn]] = {}
+    figures: dict[tuple[int, int], Parts] = {}
     for a, b in itertools.combinations(columns, 2):
         if not _comparable(a, b):
             continue
@@ -235,14 +217,14 @@ def paired_tests(
         if not why and headline == "auroc":
             test = _test(test, auroc_difference(sides[0], sides[1], y, questions[places]))
         elif not why:
-            first, second = (_Drawn(headline, places, measure(x, y)) for x in sides)
-            drawn[len(tests)] = first, second
+            for side, x in enumerate(sides):
+                figures[len(tests), side] = [(places, measure(x, y))]
         tests.append(test)
-    _draw([one for both in drawn.values() for one in both], questions, resampling)
-    for place, (first, second) in drawn.items():
-        clusters = len(np.unique(questions[first.places]))
-        told = paired_test(first.value - second.value, first.resamples - second.resamples, clusters)
-        tests[place] = _test(tests[place], told)
+    drawn = _resampled(figures, questions, resampling)
+    for place in dict.fromkeys(place for place, _ in drawn):
+        (first, ones), (second, others) = drawn[place, 0], drawn[place, 1]
+        clusters = len(np.unique(questions[figures[place, 0][0][0]]))
+        tests[place] = _test(tests[place], paired_test(first - second, ones - others, clusters))
     return _corrected(tests)
 
 
@@ -269,22 +251,34 @@ def _corrected(tests: Sequence[Test]) -> list[Test]:
     return result
 
 
-def _draw(open_: Sequence[_Drawn], questions: Places, resampling: Resampling) -> None:
-    """Fill the resamples of all figures, the same resampled questions for all."""
-    if open_:
-        for weights in cluster_weights(questions, resampling.rng, resampling.replicates):
-            for one in open_:
-                one.add(weights)
+def _resampled(
+    figures: Mapping[Key, Parts], questions: Places, resampling: Resampling
+) -> dict[Key, tuple[float, Floats]]:
+    """Return each figure and its resamples, the same resampled questions for all."""
+    draws: dict[Key, list[Floats]] = {key: [] for key in figures}
+    rng, replicates = resampling
+    for weights in cluster_weights(questions, rng, replicates) if figures else ():
+        for key, parts in figures.items():
+            whole = len(parts) == 1 and len(parts[0][0]) == weights.shape[1]
+            own = [figure(weights if whole else weights[:, places]) for places, figure in parts]
+            draws[key].append(np.mean(own, axis=0))
+    return {
+        key: (
+            float(np.mean([figure(np.ones((1, len(places))))[0] for places, figure in parts])),
+            np.concatenate(draws[key]),
+        )
+        for key, parts in figures.items()
+    }
 
 
-def _estimate(drawn: _Drawn, questions: Places) -> Estimate:
-    value, n = drawn.value, len(drawn.places)
+def _estimate(
+    name: str, drawn: tuple[float, Floats], n: int, clusters: int, rarer: int | None = None
+) -> Estimate:
+    value, resamples = drawn
     if math.isnan(value):
         return Estimate(None, n, None, "not defined for these scores and labels")
-    clusters = len(np.unique(questions[drawn.places]))
-    biased = value if drawn.name in BIASED else None
-    interval = interval_of(drawn.resamples, clusters, biased=biased, rarer=drawn.rarer)
-    return Estimate.of(value, n, interval)
+    biased = value if name in BIASED else None
+    return Estimate.of(value, n, interval_of(resamples, clusters, biased=biased, rarer=rarer))
 
 
 LENGTH, SOURCE = "length", "source"

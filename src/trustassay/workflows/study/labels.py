@@ -11,16 +11,15 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.journal import is_journal
 from trustassay.data.labels import Kind, LabelValues, label_values
 from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
+from trustassay.statistics.resampling import Floats
 from trustassay.workflows.study.answers import Answers, Column, as_list
 
-Floats = NDArray[np.float64]
 RATING = "rating"
 """The name of the label that the ratings of people make up."""
 FIELDS_TOLD = 30

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
 from trustassay.show import document
 from trustassay.show.charts import box_svg
@@ -18,6 +17,7 @@ from trustassay.show.text import amount, ends_text, number, p_text
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
+from trustassay.statistics.resampling import Floats
 from trustassay.workflows.study.answers import Column, Cost
 from trustassay.workflows.study.command import CHANCE_ROW, Case, Figures, LabelStudy, Study
 from trustassay.workflows.study.figures import ASSOCIATIONS, OF_CLASSES, Test
@@ -195,7 +195,6 @@ def missing(one: LabelStudy) -> list[str]:
     return words + [f"no test: {reason} ({', '.join(names)})" for reason, names in tests.items()]
 
 
-Floats = NDArray[np.float64]
 TABLE_COLUMNS = (
     "label", "by", "group", "score", "kind", "figure", "value", "low", "high", "n", "without"
 )  # fmt: skip
