@@ -39,7 +39,7 @@ def grounding(name: str, correctness: Correctness, profile: str = "default") -> 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         answers = Answers(metric)
         answers.add(rows[places])
-        found = answers.intervals(truth).found
+        found, _ = answers.intervals(truth)
         return {key: found.get(key) for key in truth}
 
     return Study(f"{name}, {correctness}, {profile}", truth, draw)

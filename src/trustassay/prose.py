@@ -36,11 +36,11 @@ class Value(NamedTuple):
     end: int
 
 
-def read_patterns(name: str) -> dict[str, str]:
-    """Return the patterns of a file of this package: ``<<name>>`` stands for an earlier one, and
-    the end of a line for nothing."""
+def read_patterns(name: str, package: str = "trustassay") -> dict[str, str]:
+    """Return the patterns of a file of a package: ``<<name>>`` stands for an earlier one, and the
+    end of a line for nothing."""
     found: dict[str, str] = {}
-    text = files("trustassay").joinpath(name).read_text(encoding="utf-8")
+    text = files(package).joinpath(name).read_text(encoding="utf-8")
     for key, pattern in tomllib.loads(text).items():
         found[key] = pattern.replace("\n", "")
         for earlier in re.findall(r"<<(\w+)>>", pattern):

@@ -23,7 +23,7 @@ from trustassay.capabilities import Models, Retriever
 from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Inventory
-from trustassay.metrics.grounding.correctness import mentions
+from trustassay.metrics.grounding.maths import mentions
 from trustassay.metrics.grounding.options import Rules
 from trustassay.metrics.grounding.sentences import splitter as sentence_splitter
 from trustassay.metrics.grounding.sentences import statements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -21,6 +22,7 @@ from trustassay.metrics.grounding.maths import (
 from trustassay.metrics.grounding.options import PROFILES, Rules
 
 DEFAULT = PROFILES["default"]
+Labels = dict[tuple[int, ...], bool]
 
 
 # Which citations count
@@ -270,16 +272,8 @@ def test_points_never_exceed_what_is_counted(
     indices = [c.index for c in citations if c.open]
     assert limit is None or len(indices) <= limit
 
-    def entailed(some: list[int]) -> bool:
-        return labels.get(frozenset(some), True)
-
     judgement: Judgement = judged(
-        citations,
-        entailed(indices) if indices else None,
-        lambda k: entailed([indices[k]]),
-        lambda k: entailed(rest_of(indices, k)),
-        coverage,
-        rules,
+        citations, lambda some: labels.get(frozenset(some), True), coverage, rules
     )
     assert 0 <= judgement.points <= judgement.counted <= len(numbers)
     assert all(c.verdict in WHY and c.why for c in judgement.citations)
@@ -292,7 +286,11 @@ def test_all_eight_cases_of_two_citations() -> None:
     """Of two citations each rest is the other one alone: needed iff the other fails."""
     for joint, first, second in product([False, True], repeat=3):
         citations = cited([1, 2], 2, DEFAULT, 3)
-        alone, rest = [first, second].__getitem__, [second, first].__getitem__
-        found = judged(citations, joint, alone, rest, [], DEFAULT)
+        labels = {(0, 1): joint, (0,): first, (1,): second}
+
+        def entailed(some: Sequence[int], labels: Labels = labels) -> bool:
+            return labels[tuple(some)]
+
+        found = judged(citations, entailed, [], DEFAULT)
         expected = 0 if not joint else 2 if first == second else 1
         assert (found.supported, found.points, found.counted) == (joint, expected, 2)

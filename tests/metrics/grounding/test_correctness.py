@@ -17,7 +17,7 @@ from tests.metrics.grounding.helpers import (
     trace,
     values_of,
 )
-from trustassay.metrics.grounding.correctness import (
+from trustassay.metrics.grounding.maths import (
     exact_hits,
     list_match,
     mentions,

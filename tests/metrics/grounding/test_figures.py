@@ -6,7 +6,7 @@ import pytest
 
 from tests.metrics.grounding.helpers import Knows, docs, item, run_of, values_of
 from trustassay.metrics import Grounding
-from trustassay.metrics.grounding.summary import FIGURES, LATER_NAMES
+from trustassay.metrics.grounding.summary import FIGURES, FIRST_NAMES
 
 SEED_KEYS = """
 num_samples answered_ratio answered_num answerable_num overlapped_num regular_length answered_length
@@ -73,8 +73,8 @@ def test_both_names_of_the_refusal_figures_say_the_same() -> None:
     assert summary.values["reject_rec"] == 100
     assert summary.values["reject_prec"] == 50
     assert summary.values["reject_f1"] == pytest.approx(200 / 3)
-    assert set(LATER_NAMES) == {"reject_rec", "reject_prec", "reject_f1"}
-    for first, later in LATER_NAMES.items():
+    assert set(FIRST_NAMES.values()) == {"reject_rec", "reject_prec", "reject_f1"}
+    for later, first in FIRST_NAMES.items():
         assert summary.values[later] == summary.values[first]
         assert summary.intervals[later] == summary.intervals[first]
         assert summary.support[later] == summary.support[first]

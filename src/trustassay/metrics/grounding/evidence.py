@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.texts import amount
 from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
 SUPPORTED = Mark("good", "✓", "supported")
@@ -121,38 +120,6 @@ class Trace:
     rest: Sequence[Mapping[str, Any]]
     documents: int
 
-    @classmethod
-    def read(cls, evidence: Iterable[Any], documents: int) -> Trace:
-        """Sort the evidence of an assessment whose sample has so many documents."""
-        rows = Rows(evidence, Sentence, Gold, Coverage, Refusal)
-        coverage = {one.document: one for one in rows.of(Coverage)}
-        sentences, golds = rows.of(Sentence), rows.of(Gold)
-        return cls(sentences, golds, coverage, rows.of(Refusal), rows.rest, documents)
-
-
-def problem_in(assessment: Assessment, lowest: float) -> str | None:
-    """Return what is wrong with an answer, in one sentence: a wrong refusal, or what its sentences
-    or citations lack.
-    """
-    if assessment.score is None and assessment.verdict is None:
-        return None
-    if assessment.verdict == "refused":
-        return "refused, though it could be answered" if assessment.score == lowest else None
-    parts = assessment.parts
-    if parts.get("blank"):
-        return "the answer is blank"
-    sentences, supported, citations, precise = (
-        int(parts.get(name, 0))
-        for name in ("statements", "supported_statements", "citations", "precise_citations")
-    )
-    found = []
-    if sentences > supported:
-        found.append(f"{sentences - supported} of {amount(sentences, 'sentence')} not supported")
-    if citations > precise:
-        wrong, all_of_them = citations - precise, amount(citations, "citation")
-        found.append(f"{wrong} of {all_of_them} not needed or incorrect")
-    return "; ".join(found) or None
-
 
 def _judgement(assessment: Assessment, problem: str | None) -> Mark | None:
     """Return the judgement of an answer that was not refused, which its verdict does not tell."""
@@ -167,10 +134,18 @@ def _judgement(assessment: Assessment, problem: str | None) -> Mark | None:
     return Mark("fair", "≈", "citations to check") if problem else SUPPORTED
 
 
-def view_of(sample: Sample, assessment: Assessment, lowest: float) -> View:
-    """Return what the report needs to know of the evidence of one answer."""
+def view_of(sample: Sample, assessment: Assessment, problem: str | None) -> View:
+    """Return what the report needs to know of the evidence of one answer and its problem."""
     documents = sample.documents or ()
-    trace = Trace.read(assessment.evidence, len(documents))
+    rows = Rows(assessment.evidence, Sentence, Gold, Coverage, Refusal)
+    trace = Trace(
+        rows.of(Sentence),
+        rows.of(Gold),
+        {one.document: one for one in rows.of(Coverage)},
+        rows.of(Refusal),
+        rows.rest,
+        len(documents),
+    )
     text = "".join(sentence.text for sentence in trace.sentences)
     told = "".join(text.split()) == "".join((sample.response or "").split())
     return View(
@@ -178,7 +153,7 @@ def view_of(sample: Sample, assessment: Assessment, lowest: float) -> View:
         tells_response=bool(text) and told,
         tells_golds=bool(trace.golds),
         judged=[Judged(one.text, one.mark, one.why) for one in trace.sentences],
-        mark=_judgement(assessment, problem_in(assessment, lowest)),
+        mark=_judgement(assessment, problem),
         passages={
             number: _note(number, document.supports, sample, trace)
             for number, document in enumerate(documents, start=1)

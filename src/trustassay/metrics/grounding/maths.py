@@ -5,7 +5,8 @@ the answered ones, the answerable ones), and the rest are functions of those mea
 summed up by two numbers a key, the sum of its terms and the size of its population, and the same
 functions give the point estimate and, by their derivatives, its variance.
 
-Last come citation recall and precision of one statement: decisions on entailment labels.
+Then come citation recall and precision of one statement: decisions on entailment labels. Last the
+gold answers that a response gives: exact match and list match.
 
 Formulas: Song et al. 2025 (Trust-Align), as implemented by trust_eval 0.1.6.
 """
@@ -19,6 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.metrics.grounding.options import Rules
+from trustassay.metrics.grounding.text import (
+    list_elements,
+    list_elements_as_in_paper,
+    normalise,
+    without_citations,
+    without_citations_as_in_paper,
+)
 
 Array = NDArray[np.float64]
 Terms = dict[str, tuple[Array, NDArray[np.bool_]]]
@@ -67,11 +75,7 @@ def terms(column: Mapping[str, Array], correctness: str | None, *, skip_blank: b
         "invalid_citations": (column["invalid_citations"], everyone),
     }
     found |= _citation_terms(column, answered, skip_blank=skip_blank)
-    if correctness in ("em", "cm"):
-        found |= _share_terms(column, correctness)
-    elif correctness == "em5":
-        found |= _list_terms(column)
-    return found
+    return found | _gold_terms(column, correctness) if correctness else found
 
 
 def _citation_terms(
@@ -90,28 +94,6 @@ def _citation_terms(
     }
 
 
-def _share_terms(column: Mapping[str, Array], correctness: str) -> Terms:
-    """Terms of ``em`` and ``cm``; they differ in the text on which refusal is decided."""
-    has_gold = column["golds"] > 0
-    calibrated = has_gold & ~np.isnan(column["answerable"])
-    answerable = column["answerable"] == 1
-    stripped = column["answered_stripped"] == 1
-    answered = column["answered"] == 1 if correctness == "em" else stripped
-    share = ratio(column["hits"], column["golds"])
-    shown = answerable & stripped
-    supported = np.where(shown, ratio(column["supported_hits"], column["supported"]), 0.0)
-    backed = np.where(shown, ratio(column["supported_hits"], column["golds"]), 0.0)
-    stem = CORRECTNESS_STEMS[correctness]
-    parametric = "parametric_str_em" if correctness == "em" else "parametric_answered_claims_nli"
-    return {
-        f"regular_{stem}": (share, has_gold),
-        f"answered_{stem}": (share, has_gold & answered),
-        f"calib_answered_{stem}": (supported, calibrated & answered),
-        f"calib_answerable_{stem}": (supported, calibrated & answerable),
-        parametric: (share - backed, calibrated & answered),
-    }
-
-
 CORRECTNESS_STEMS = {"em": "str_em", "cm": "claims_nli"}
 LIST_KEYS = (
     "num_preds",
@@ -119,30 +101,45 @@ LIST_KEYS = (
 )
 
 
-def _list_terms(column: Mapping[str, Array]) -> Terms:
-    has_gold = column["golds"] > 0
+def _gold_terms(column: Mapping[str, Array], correctness: str) -> Terms:
+    """Terms of gold answers; ``cm`` differs in the text on which refusal is decided."""
+    golds, supported_hits = column["golds"], column["supported_hits"]
+    has_gold = golds > 0
     calibrated = has_gold & ~np.isnan(column["answerable"])
-    answered = column["answered"] == 1
     answerable = column["answerable"] == 1
-    shown = answerable & (column["answered_stripped"] == 1)
-    plain = _list_scores(column, "precise_elements", "hits", "golds")
-    elements, *supported = _list_scores(column, "supported_elements", "supported_hits", "supported")
-    supported = [elements, *(np.where(shown, s, 0.0) for s in supported)]
+    stripped = column["answered_stripped"] == 1
+    answered = stripped if correctness == "cm" else column["answered"] == 1
+    shown = answerable & stripped
     found: Terms = {}
+    others: Terms = {}
+    if correctness == "em5":
+        keys, parametric = LIST_KEYS, "parametric_qampari_rec_top5"
+        plain = _list_scores(column, "precise_elements", "hits", "golds")
+        elements, *shares = _list_scores(
+            column, "supported_elements", "supported_hits", "supported"
+        )
+        supported = [elements, *(np.where(shown, one, 0.0) for one in shares)]
+        backed = ratio(np.minimum(TOP, supported_hits), np.minimum(TOP, golds))
+        own = plain[3] - backed
+        presence = column["wrong_in_documents"]
+        wrong = answered & ~np.isnan(presence)
+        others = {"qampari_presence": (presence, wrong), "qampari_absence": (1 - presence, wrong)}
+    else:
+        keys = (CORRECTNESS_STEMS[correctness],)
+        parametric = (
+            "parametric_str_em" if correctness == "em" else "parametric_answered_claims_nli"
+        )
+        plain = [ratio(column["hits"], golds)]
+        supported = [np.where(shown, ratio(supported_hits, column["supported"]), 0.0)]
+        own = plain[0] - np.where(shown, ratio(supported_hits, golds), 0.0)
     for prefix, scores, population in (
         ("regular_", plain, has_gold),
         ("answered_", plain, has_gold & answered),
         ("calib_answered_", supported, calibrated & answered),
         ("calib_answerable_", supported, calibrated & answerable),
     ):
-        found |= {f"{prefix}{k}": (s, population) for k, s in zip(LIST_KEYS, scores, strict=True)}
-    backed = ratio(np.minimum(TOP, column["supported_hits"]), np.minimum(TOP, column["golds"]))
-    presence = column["wrong_in_documents"]
-    wrong = answered & ~np.isnan(presence)
-    found["parametric_qampari_rec_top5"] = (plain[3] - backed, calibrated & answered)
-    found["qampari_presence"] = (presence, wrong)
-    found["qampari_absence"] = (1 - presence, wrong)
-    return found
+        found |= {f"{prefix}{k}": (s, population) for k, s in zip(keys, scores, strict=True)}
+    return found | {parametric: (own, calibrated & answered)} | others
 
 
 def _list_scores(column: Mapping[str, Array], precise: str, hits: str, golds: str) -> list[Array]:
@@ -368,9 +365,7 @@ def covers_the_same(coverage: Sequence[Sequence[int]], index: int, rest: Sequenc
 
 def judged(
     citations: Sequence[Citation],
-    joint: bool | None,
-    alone: Callable[[int], bool],
-    rest: Callable[[int], bool],
+    entails: Callable[[Sequence[int]], bool],
     coverage: Sequence[Sequence[int]],
     rules: Rules,
 ) -> Judgement:
@@ -378,26 +373,24 @@ def judged(
 
     Args:
         citations: from :func:`cited`.
-        joint: do the passages of the open citations together entail the statement? ``None``
-            if there is none.
-        alone: does the passage at this position among the open citations, alone?
-        rest: do the other open citations entail it without this one?
+        entails: do the passages of these indices together entail the statement? It is asked of
+            all open citations, of each alone, and of the others without it.
         coverage: for each document its flags, one for each gold answer; empty where unknown.
         rules: of the profile.
     """
     open_ones = [c for c in citations if c.open]
     indices = [c.index for c in open_ones]
+    joint = entails(indices) if indices else None
     verdicts = []
-    for position, citation in enumerate(open_ones):
+    for position, index in enumerate(indices):
+        rest = rest_of(indices, position)
         if not joint:
             verdict = "unsupported"
-        elif len(open_ones) == 1 or alone(position):
+        elif not rest or entails([index]):
             verdict = "supports alone"
-        elif not rest(position):
+        elif not entails(rest):
             verdict = "needed"
-        elif rules.precision == "paper" and covers_the_same(
-            coverage, citation.index, rest_of(indices, position)
-        ):
+        elif rules.precision == "paper" and covers_the_same(coverage, index, rest):
             verdict = "covered"
         else:
             verdict = "redundant"
@@ -414,3 +407,77 @@ def judged(
         counted=counted,
         why="cites nothing" if not final else _WHY[joint],
     )
+
+
+Golds = Sequence[Sequence[str]]
+
+
+def exact_hits(shown: str, golds: Golds, rules: Rules) -> list[bool]:
+    """Return, for each gold answer, whether an alias of it is in the response (``em``).
+
+    ``shown`` is the response without citations.
+    """
+    text = rules.normal(shown)
+    return [any(rules.contains(text, rules.normal(alias)) for alias in gold) for gold in golds]
+
+
+@dataclass(frozen=True, slots=True)
+class ListMatch:
+    """The elements of a list answer, which of them are gold, and which golds they hit."""
+
+    elements: tuple[str, ...]
+    precise: int
+    hits: tuple[bool, ...]
+
+
+def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatch:
+    """Match the elements of a list answer with gold answers (``em5``, spec 6.3).
+
+    ``predicted`` comes from :func:`predictions`. A pair matches when the normalised texts are
+    equal. Duplicates count each time.
+    """
+    aliases = [list(map(rules.normal, gold)) for gold in golds]
+    known = {alias for names in aliases for alias in names}
+    found = [element for element in map(rules.normal, predicted) if element]
+    return ListMatch(
+        elements=tuple(found),
+        precise=sum(element in known for element in found),
+        hits=tuple(any(alias in found for alias in names) for names in aliases),
+    )
+
+
+def listed(response: str, golds: Golds, rules: Rules) -> list[str]:
+    """Return the elements of a list answer, as written; ``golds`` tells which hold a comma."""
+    if not rules.lists_split:
+        return list_elements_as_in_paper(response)
+    return list_elements(response, {normalise(alias) for gold in golds for alias in gold})
+
+
+def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
+    """Return the elements of a list answer without citations."""
+    if not rules.lists_split:
+        return listed(without_citations_as_in_paper(response), golds, rules)
+    return [without_citations(e).strip() for e in listed(response, golds, rules)]
+
+
+def wrong_in_documents(
+    predicted: Sequence[str], supported: Golds, passages: Sequence[str], rules: Rules
+) -> float | None:
+    """Return the share of wrong list elements that some passage mentions; ``None`` without any.
+
+    An element is wrong when it holds no alias of a supported gold answer (qampari_presence).
+    """
+    normal, contains = rules.normal, rules.contains
+    aliases = [normal(alias) for gold in supported for alias in gold]
+    found = [normal(p) for p in predicted if p]
+    wrong = [p for p in found if not any(contains(p, alias) for alias in aliases)]
+    texts = [normal(passage) for passage in passages]
+    if not wrong:
+        return None
+    return sum(any(contains(text, p) for text in texts) for p in wrong) / len(wrong)
+
+
+def mentions(passage: str, gold: Sequence[str], rules: Rules) -> str | None:
+    """Return the first alias of a gold answer that is in a passage, as the user wrote it."""
+    text = rules.normal(passage)
+    return next((alias for alias in gold if rules.contains(text, rules.normal(alias))), None)

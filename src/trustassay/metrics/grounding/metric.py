@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import ClassVar
 
 from trustassay.capabilities import Entailment
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
-from trustassay.metrics.grounding import correctness as match
+from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.evidence import (
     Cited,
     Coverage,
     Gold,
     Refusal,
     Sentence,
-    problem_in,
     view_of,
-)
-from trustassay.metrics.grounding.maths import (
-    PARTS,
-    Citation,
-    Judgement,
-    cited,
-    judged,
-    rest_of,
-    scored,
 )
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
@@ -45,7 +36,7 @@ from trustassay.metrics.grounding.text import (
 )
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again, windows
-from trustassay.texts import TextWork
+from trustassay.texts import TextWork, amount
 from trustassay.views import EvidenceRow, View
 
 Flags = Sequence[Sequence[int]]
@@ -68,7 +59,7 @@ class Assessing:
         self.shown = strip(self.response)
         self.blocks = [self.block(document) for document in self.documents]
         given = self.response, self.golds, self.rules
-        self.elements = match.predictions(*given) if self.listed else []
+        self.elements = maths.predictions(*given) if self.listed else []
         self.found = self.statements()
         self.limits.count("statements", len(self.found))
         self.limits.count("citations", sum(len(one.numbers) for one in self.found))
@@ -107,7 +98,7 @@ class Assessing:
             **citation_parts(claims),
             **({READ: float(self.read_twice)} if self.second else {}),
         }
-        score, reason = scored(parts, self.metric.correctness)
+        score, reason = maths.scored(parts, self.metric.correctness)
         return Assessment(
             self.sample.id,
             self.metric.name,
@@ -143,7 +134,7 @@ class Assessing:
 
     def list_statements(self) -> list[Statement]:
         """Return "question element" for each element of a list answer."""
-        elements = match.listed(self.response, self.golds, self.rules)
+        elements = maths.listed(self.response, self.golds, self.rules)
         question = self.sample.question
         if not self.rules.lists:
             return [statement_as_in_paper(f"{question} {element}") for element in elements]
@@ -200,28 +191,22 @@ class Assessing:
 
     def coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
         """Return what is to be asked of each document and gold answer, by their indices."""
-        return {
-            (d, g): (block, hypothesis)
-            for d, block in enumerate(self.blocks)
-            for g, gold in enumerate(self.golds)
-            if (hypothesis := self.coverage_hypothesis(block, gold))
-        }
-
-    def coverage_hypothesis(self, passage: str, gold: Sequence[str]) -> str | None:
-        """Return what a passage must entail to support a gold answer; ``None`` if it cannot."""
-        if self.metric.correctness == "cm":
-            return gold[0]
-        alias = match.mentions(passage, gold, self.rules)
-        return f"{self.sample.question} {alias}" if alias is not None else None
+        found = {}
+        for (d, block), (g, gold) in product(enumerate(self.blocks), enumerate(self.golds)):
+            if self.metric.correctness == "cm":
+                found[d, g] = block, gold[0]
+            elif (alias := maths.mentions(block, gold, self.rules)) is not None:
+                found[d, g] = block, f"{self.sample.question} {alias}"
+        return found
 
     async def hits(self) -> list[bool]:
         """Return which gold answers the response gives."""
         if self.metric.correctness == "cm":
             return await self.entail((self.shown, gold[0]) for gold in self.golds)
         if self.metric.correctness == "em":
-            return await self.work(match.exact_hits, self.shown, self.golds, self.rules)
+            return await self.work(maths.exact_hits, self.shown, self.golds, self.rules)
         if self.listed:
-            return list(match.list_match(self.elements, self.golds, self.rules).hits)
+            return list(maths.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
     async def judged(self, statements: Sequence[Statement]) -> list[_Judge]:
@@ -230,9 +215,10 @@ class Assessing:
         A question whose answer cannot matter is not asked.
         """
         given = len(self.blocks), self.rules, self.metric.at_most_citations
-        judges = [_Judge(self, s.hypothesis, cited(s.numbers, *given)) for s in statements]
-        for step in (_Judge.joint_pairs, _Judge.alone_pairs, _Judge.rest_pairs):
-            await self.entail(await self.work(_pairs, step, judges))
+        judges = [_Judge(self, s.hypothesis, maths.cited(s.numbers, *given)) for s in statements]
+        steps = zip(*(judge.questions() for judge in judges), strict=True)
+        while questions := await self.work(next, steps, None):
+            await self.entail(chain.from_iterable(questions))
         return judges
 
     async def by_both(self, coverage: Flags | None, judges: Sequence[_Judge]) -> list[_Judge]:
@@ -275,22 +261,22 @@ class Assessing:
 
     def list_parts(self, covered: Sequence[int] | None) -> dict[str, float]:
         """Return the parts of a list answer."""
-        whole = match.list_match(self.elements, self.golds, self.rules)
+        whole = maths.list_match(self.elements, self.golds, self.rules)
         parts = {"elements": float(len(whole.elements)), "precise_elements": float(whole.precise)}
         if covered is None:
             return parts
         supported = [gold for gold, flag in zip(self.golds, covered, strict=True) if flag]
-        backed = match.list_match(self.elements, supported, self.rules)
+        backed = maths.list_match(self.elements, supported, self.rules)
         parts["supported_elements"] = float(backed.precise)
         passages = [document.text for document in self.documents]
-        share = match.wrong_in_documents(self.elements, supported, passages, self.rules)
+        share = maths.wrong_in_documents(self.elements, supported, passages, self.rules)
         return parts if share is None else parts | {"wrong_in_documents": share}
 
     def evidence(
         self,
         coverage: Flags | None,
         hits: Sequence[bool],
-        final: Sequence[Judgement],
+        final: Sequence[maths.Judgement],
         computed: bool,
     ) -> Iterator[EvidenceRow]:
         """Yield what was found: the words of a refusal, statements, gold answers, passages.
@@ -326,7 +312,7 @@ class Assessing:
         for number, flags in enumerate(coverage or (), 1):
             yield Coverage(number, list(flags), computed)
 
-    def premise(self, citations: Iterable[Citation]) -> str:
+    def premise(self, citations: Iterable[maths.Citation]) -> str:
         """Join the passages that count among these citations, in their order."""
         uncounted = ("invalid", "beyond limit", "duplicate")
         return self.joined(c.index for c in citations if c.verdict not in uncounted)
@@ -340,50 +326,29 @@ class Assessing:
 
 
 class _Judge:
-    """The citations of one statement, and the questions they raise, in three steps."""
+    """The citations of one statement, and the questions that they raise."""
 
-    def __init__(self, answer: Assessing, hypothesis: str, citations: list[Citation]) -> None:
+    def __init__(self, answer: Assessing, hypothesis: str, citations: list[maths.Citation]) -> None:
         self.answer, self.hypothesis, self.citations = answer, hypothesis, citations
         self.indices = [c.index for c in citations if c.open]
 
     def pair(self, indices: Iterable[int]) -> tuple[str, str]:
         return self.answer.joined(indices), self.hypothesis
 
-    def label(self, indices: Iterable[int]) -> bool:
+    def entails(self, indices: Iterable[int]) -> bool:
         return self.answer.metric.entails(self.answer.asked[self.pair(indices)])
 
-    @property
-    def joint(self) -> bool | None:
-        return self.label(self.indices) if self.indices else None
+    def questions(self) -> Iterator[list[tuple[str, str]]]:
+        """Yield what is asked in three steps, each by the replies to the one before."""
+        own = self.indices
+        yield [self.pair(own)] if own else []
+        each = own if len(own) > 1 and self.entails(own) else []
+        yield [self.pair([index]) for index in each]
+        needed = [place for place, index in enumerate(each) if not self.entails([index])]
+        yield [self.pair(maths.rest_of(own, place)) for place in needed]
 
-    def joint_pairs(self) -> list[tuple[str, str]]:
-        return [self.pair(self.indices)] if self.indices else []
-
-    def alone_pairs(self) -> list[tuple[str, str]]:
-        if len(self.indices) < 2 or not self.joint:
-            return []
-        return [self.pair([index]) for index in self.indices]
-
-    def rest_pairs(self) -> list[tuple[str, str]]:
-        positions = range(len(self.indices)) if self.alone_pairs() else ()
-        return [self.pair(rest_of(self.indices, p)) for p in positions if not self.alone(p)]
-
-    def alone(self, position: int) -> bool:
-        return self.label([self.indices[position]])
-
-    def rest(self, position: int) -> bool:
-        return self.label(rest_of(self.indices, position))
-
-    def __call__(self, coverage: Flags | None) -> Judgement:
-        return judged(
-            self.citations, self.joint, self.alone, self.rest, coverage or (), self.answer.rules
-        )
-
-
-def _pairs(
-    step: Callable[[_Judge], Iterable[tuple[str, str]]], judges: Iterable[_Judge]
-) -> list[tuple[str, str]]:
-    return [pair for judge in judges for pair in step(judge)]
+    def __call__(self, coverage: Flags | None) -> maths.Judgement:
+        return maths.judged(self.citations, self.entails, coverage or (), self.answer.rules)
 
 
 def covered_golds(coverage: Flags) -> list[int]:
@@ -391,7 +356,7 @@ def covered_golds(coverage: Flags) -> list[int]:
     return [int(any(flags)) for flags in zip(*coverage, strict=True)]
 
 
-def citation_parts(final: Sequence[Judgement]) -> dict[str, float]:
+def citation_parts(final: Sequence[maths.Judgement]) -> dict[str, float]:
     """Return what the citation figures are made of."""
     citations = [c for judgement in final for c in judgement.citations]
     return {
@@ -422,7 +387,7 @@ class Grounding(GroundingOptions):
     """
 
     title: ClassVar[str] = "Grounding of cited answers (Trust-Eval)"
-    part_directions = directions(neither=" ".join(PARTS))
+    part_directions = directions(neither=" ".join(maths.PARTS))
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     verdicts: ClassVar[tuple[str, ...]] = ("answered", "refused")
@@ -461,12 +426,30 @@ class Grounding(GroundingOptions):
         )
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Return what is wrong with an answer: a wrong refusal, or what its sentences lack."""
-        return problem_in(assessment, self.score_range[0])
+        """Return what is wrong with an answer, in one sentence: a wrong refusal, or what its
+        sentences or citations lack.
+        """
+        if assessment.score is None and assessment.verdict is None:
+            return None
+        if assessment.verdict == "refused":
+            return "refused, though it could be answered" if assessment.score == 0 else None
+        parts = assessment.parts
+        if parts.get("blank"):
+            return "the answer is blank"
+        sentences, supported, citations, precise = (
+            int(parts.get(name, 0))
+            for name in ("statements", "supported_statements", "citations", "precise_citations")
+        )
+        found = []
+        if wrong := max(0, sentences - supported):
+            found.append(f"{wrong} of {amount(sentences, 'sentence')} not supported")
+        if wrong := max(0, citations - precise):
+            found.append(f"{wrong} of {amount(citations, 'citation')} not needed or incorrect")
+        return "; ".join(found) or None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences with their citations, the gold answers, and notes on passages."""
-        return view_of(sample, assessment, self.score_range[0])
+        return view_of(sample, assessment, self.problem(assessment))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""

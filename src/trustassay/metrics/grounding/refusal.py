@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 
 from rapidfuzz.distance import Indel, Levenshtein
 
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metrics.grounding.sentences import statements
 from trustassay.metrics.grounding.text import normalise_squad
+from trustassay.prose import read_patterns
 
 NO_ANSWER = "not assessable: there is no answer (an engine without passages says Empty Response)"
 
@@ -20,29 +19,17 @@ LONGEST = 2_000
 """Characters of a sentence in which words that decline are looked for."""
 
 
-def _patterns() -> dict[str, list[str]]:
-    """Return the patterns of a table by name, with those that they name written out."""
-    table = files(__package__).joinpath("refusals.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(line for line in table.splitlines() if not line.startswith("#"))
-    found: dict[str, list[str]] = {}
-
-    def written_out(name: re.Match[str]) -> str:
-        alternatives = found[name[1]]
-        return f"(?:{'|'.join(alternatives)})" if len(alternatives) > 1 else alternatives[0]
-
-    for row in rows:
-        pattern = re.sub("<([a-z_]+)>", written_out, row["pattern"])
-        found.setdefault(row["name"], []).append(pattern)
-    return found
-
-
-_PATTERNS = _patterns()
-_DECLINING = [re.compile(pattern, re.IGNORECASE) for pattern in _PATTERNS["declines"]]
+_PATTERNS = read_patterns("refusals.toml", __package__)
+_DECLINING = [
+    re.compile(pattern, re.IGNORECASE)
+    for name, pattern in _PATTERNS.items()
+    if name.startswith("declines")
+]
 
 
 @cache
 def _words(name: str) -> re.Pattern[str]:
-    return re.compile("|".join(_PATTERNS[name]), re.IGNORECASE)
+    return re.compile(_PATTERNS[name], re.IGNORECASE)
 
 
 def declines(sentence: str) -> str | None:

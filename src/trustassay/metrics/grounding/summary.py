@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ from trustassay.texts import OTHER_LANGUAGE
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
 """Every key in the order in which it is shown."""
-LATER_NAMES = {f"reject_{kind}": f"refuse_{kind}" for kind in ("rec", "prec", "f1")}
-"""The names that trust_eval gave these keys from 0.1.6 on; both are in a summary."""
+FIRST_NAMES = {f"refuse_{kind}": f"reject_{kind}" for kind in ("rec", "prec", "f1")}
+"""Of the names that trust_eval gave keys from 0.1.6 on; both are in a summary."""
 
 Floats = NDArray[np.float64]
 Figures = Callable[[Floats], Mapping[str, Floats]]
@@ -47,13 +47,6 @@ OVERLAPPING = frozenset(
     {"reject_f1", "answerable_f1", "calib_str_em_f1", "calib_claims_nli_f1", "calib_qampari_em_f1"}
 )
 """F1s whose precision and recall are means over two populations that overlap."""
-
-
-class Intervals(NamedTuple):
-    """The intervals of figures, and for those without one the reason."""
-
-    found: dict[str, Interval]
-    absent: dict[str, str]
 
 
 def _parts(key: str, correctness: str | None) -> dict[str, float]:
@@ -225,8 +218,10 @@ class Answers:
         found["invalid_citations"] = totals["invalid_citations"]
         return found
 
-    def intervals(self, wanted: Iterable[str]) -> Intervals:
-        """Return the intervals of figures that have a value, by their first names."""
+    def intervals(self, wanted: Iterable[str]) -> tuple[dict[str, Interval], dict[str, str]]:
+        """Return the intervals of figures that have a value, by their first names, and for those
+        without one the reason.
+        """
         made = {key: _parts(key, self.correctness) for key in wanted}
         units, sums = self.units, self._sums
         what = "answers" if sums.units == sums.n else "units"
@@ -248,7 +243,7 @@ class Answers:
                 found[key] = interval
             else:
                 absent[key] = "all answers have the same value, so its variance is unknown"
-        return Intervals(found, absent)
+        return found, absent
 
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
@@ -262,13 +257,13 @@ def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> 
     support, units = answers.support, answers.units
     values, reasons = _values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
-    intervals = answers.intervals({_first(key) for key in wanted})
+    intervals, without = answers.intervals({FIRST_NAMES.get(key, key) for key in wanted})
     return Summary(
         values=values,
         n=len(assessments),
         failed=failed,
-        intervals=_by_key(wanted, intervals.found),
-        without_interval=_by_key(wanted, intervals.absent),
+        intervals=_by_key(wanted, intervals),
+        without_interval=_by_key(wanted, without),
         support={key: _support(key, support) for key in values},
         not_applicable=reasons,
         settings=metric.settings(),
@@ -301,7 +296,7 @@ def _values(
     values: dict[str, float | int | None] = {}
     reasons: dict[str, str] = {}
     for key in FIGURES:
-        source = _first(key)
+        source = FIRST_NAMES.get(key, key)
         if source not in point:
             continue
         value = float(point[source])
@@ -321,11 +316,8 @@ def _values(
 
 def _by_key(keys: Iterable[str], found: Mapping[str, T]) -> dict[str, T]:
     """Return what was found for each key under its first name."""
-    return {key: found[_first(key)] for key in keys if _first(key) in found}
-
-
-def _first(key: str) -> str:
-    return next((first for first, later in LATER_NAMES.items() if later == key), key)
+    firsts = {key: FIRST_NAMES.get(key, key) for key in keys}
+    return {key: found[first] for key, first in firsts.items() if first in found}
 
 
 _NEEDS_ANSWERABLE = frozenset(
@@ -364,7 +356,7 @@ _CORRECTNESS_ENDINGS = ("_str_em", "_claims_nli", "_num_preds", *maths.LIST_KEYS
 
 def _support(key: str, support: Mapping[str, int]) -> int:
     """Return the number of samples that a figure is made of."""
-    key = _first(key)
+    key = FIRST_NAMES.get(key, key)
     if key in COUNTS or key == "unanswerable_num":
         return support[COUNTS.get(key, "answerable_ratio")]
     return support.get(key, support["answered_ratio"])
@@ -408,7 +400,7 @@ class WeightedAnswers:
         Figures of answered questions alone (``answered_...``) are means over answers that are not
         refused; all others either do not depend on that, or say how answers are refused.
         """
-        name = _first(key)
+        name = FIRST_NAMES.get(key, key)
         if not name.startswith("answered_") or name == "answered_ratio":
             return np.ones(len(self.rows), dtype=np.bool_)
         terms = self.answers.columns(name)
@@ -417,4 +409,4 @@ class WeightedAnswers:
 
     def inputs(self, key: str) -> Floats:
         """Return the terms and populations of each answer that a figure is made of."""
-        return self.rows[:, self.answers.columns(_first(key))]
+        return self.rows[:, self.answers.columns(FIRST_NAMES.get(key, key))]
