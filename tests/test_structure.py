@@ -85,11 +85,10 @@ ALLOWED: dict[str, set[str]] = {
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
     | {"prose", "runs", "texts", "event_loop"},
-    "keywords": {"errors", "metric", "options"},
     "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "texts"},
     "api": VALUES
     | METRIC
-    | {"backends", "calls", "cluster", "data", "keywords", "options", "show"}
+    | {"backends", "calls", "cluster", "data", "options", "show"}
     | {"runs", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
@@ -179,7 +178,7 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 def test_what_reads_options_tells_users_by_an_error_of_their_own() -> None:
     """Any other ``ValueError`` is an internal error, with exit status 70."""
-    readers = {"answering", "api", "cli", "keywords", "options", "registry"}
+    readers = {"answering", "api", "cli", "options", "registry"}
     for module, path in modules():
         if room(module) in readers:
             assert "raise ValueError" not in path.read_text(encoding="utf-8"), module

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
+from trustassay.assessment import Mean, interval_of
 from trustassay.data.ratings import Rating, Ratings
-from trustassay.metrics.judge.summary import severity_interval
 from trustassay.statistics.variance import cells, shares
 from trustassay.workflows.agree import (
     Figure,
@@ -152,7 +152,7 @@ def severity(name: str) -> Study:
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         units = np.repeat(np.arange(len(places)), size) if size > 1 else np.full(len(places), -1)
-        found = severity_interval(lower[places].ravel(), units, (0.0, wide))
+        found = interval_of(Mean(), lower[places].ravel(), units, (-wide, wide), "answers")
         return {"severity": None if isinstance(found, str) else found}
 
     return Study(name, {"severity": float(lower.mean())}, draw)

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from trustassay.data.reading import Files
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
-from trustassay.keywords import check_keywords, shows_keywords
 from trustassay.metric import Metric
 from trustassay.options import (
     CLUSTER,
@@ -24,6 +23,8 @@ from trustassay.options import (
     RescoreOptions,
     ScoreOptions,
     ScorerOptions,
+    check_keywords,
+    shows_keywords,
 )
 from trustassay.progress import tell
 from trustassay.registry import metric_from_text, recorded_class
@@ -128,13 +129,16 @@ def _read(
 
 
 def _split(
-    options: Mapping[str, Any], chosen: Sequence[Metric]
+    options: Mapping[str, Any],
+    chosen: Sequence[Metric],
+    known: type = ScoreOptions,
+    own: Collection[str] = ("metrics", "out"),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the backends that were named, and the other options; refuse wrong names."""
     from trustassay.runs.needs import backend_words
 
     words = set(backend_words())
-    check_keywords(options, ScoreOptions, {*words, "metrics", "out"}, chosen)
+    check_keywords(options, known, {*words, *own}, chosen)
     named = {name: value for name, value in options.items() if name in words}
     named |= options.get("backends") or {}
     return named, {k: v for k, v in options.items() if k not in words and k != "backends"}
@@ -187,17 +191,15 @@ def watch(
         As :func:`score`.
     """
     from trustassay.calls.client import shared_file
-    from trustassay.runs.needs import backend_words, settle
+    from trustassay.runs.needs import settle
     from trustassay.workflows.watch import watch as follow_file
 
     async def follow() -> Watched:
         chosen = _built(metric)
-        check_keywords(named, BackendChoices, {*backend_words(), "metric", "out"}, chosen)
-        given = {name: choice for name, choice in named.items() if name != "backends"}
+        given, _ = _split(named, chosen, BackendChoices, ("metric", "out"))
         folder = RunFolder(Path(out))
         stores = (folder.calls_path, shared_file(options.calls.cache))
-        every = given | dict(named.get("backends", {}))
-        backends = await settle(chosen, every, stores=stores)
+        backends = await settle(chosen, given, stores=stores)
         return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
 
     return run_anywhere(follow)
@@ -255,22 +257,6 @@ def scorer(
             yield found
 
     return OpenScorer(door)
-
-
-def default_metrics(
-    samples: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
-) -> tuple[list[str], str]:
-    """Return the metrics that :func:`score` runs on a file if none is named, and why.
-
-    ``retrieves``: the run has a retriever.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    from trustassay.workflows.choose_metric import choose_metric
-
-    found = choose_metric(Files.of(samples), fields, retrieves=retrieves)
-    return found.metrics, found.why
 
 
 @shows_keywords(EngineOptions)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import islice
-from typing import Any, Literal, Protocol, Self, cast
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,19 +141,12 @@ def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Fig
     ``quantile PART Q`` or ``total PART``, where ``score`` stands for the score; empty for none.
     """
     table = files(package or __name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return {
-        row["key"]: Figure(
-            row["key"],
-            row["explanation"],
-            row["unit"],
-            row["group"],
-            row["headline"] == "yes",
-            _statistic(*row["statistic"].split(" ", 1)) if row["statistic"] else None,
-            cast("Direction", row["better"]),
-            row["name"],
-        )
-        for row in csv.DictReader(io.StringIO(table))
-    }
+    found = {}
+    for row in csv.DictReader(io.StringIO(table)):
+        of, headline = row.pop("statistic"), row.pop("headline") == "yes"
+        fields: dict[str, Any] = row | {"statistic": _statistic(*of.split(" ", 1)) if of else None}
+        found[row["key"]] = Figure(**fields, headline=headline)
+    return found
 
 
 def _statistic(kind: str, of: str) -> Statistic:
@@ -315,20 +308,19 @@ def summarised(
     over units, and so is the least number that they need.
     """
     result = Summarised()
-    columns = {key: array("d") for key in statistics}
     units = array("q")
-    for assessment in assessments:
-        result.n += 1
-        result.failed += assessment.error is not None
-        if assessment.error is not None:
-            continue
-        units.append(-1 if assessment.unit is None else assessment.unit)
-        for key, statistic in statistics.items():
-            value = _value(statistic, assessment)
-            columns[key].append(math.nan if value is None else value)
+
+    def counted() -> Iterator[Any]:
+        for one in assessments:
+            result.n += 1
+            result.failed += one.error is not None
+            units.append(-1 if one.unit is None else one.unit)
+            yield one
+
+    columns = _columns(statistics, counted())
     of_all = np.array(units, dtype=np.int64)
     for key, statistic in statistics.items():
-        column = np.array(columns[key])
+        column = columns[key]
         there = ~np.isnan(column)
         numbers, own = column[there], of_all[there]
         if not len(numbers):
@@ -340,16 +332,19 @@ def summarised(
     return result
 
 
-def _value(statistic: Statistic, assessment: Any) -> float | None:
-    """Return what one assessment contributes, if anything."""
-    if isinstance(statistic, Share):
-        return (
-            None if assessment.verdict is None else float(assessment.verdict == statistic.verdict)
-        )
-    if statistic.of == "score":
-        score: float | None = assessment.score
-        return score
-    return assessment.parts.get(statistic.of)  # type: ignore[no-any-return]
+def _columns(statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> dict[str, Floats]:
+    """Return what each of n assessments contributes to each figure, shape (n,); NaN if nothing."""
+    columns = {key: array("d") for key in statistics}
+    for one in assessments:
+        for key, statistic in statistics.items():
+            if one.error is not None:
+                value = None
+            elif isinstance(statistic, Share):
+                value = None if one.verdict is None else one.verdict == statistic.verdict
+            else:
+                value = one.score if statistic.of == "score" else one.parts.get(statistic.of)
+            columns[key].append(math.nan if value is None else value)
+    return {key: np.array(column) for key, column in columns.items()}
 
 
 def _value_of(statistic: Statistic, numbers: Any) -> float:
@@ -367,13 +362,17 @@ def _units_in(units: Units) -> int:
 
 
 def interval_of(
-    statistic: Statistic, numbers: Floats, units: Units, score_range: tuple[float, float]
+    statistic: Statistic,
+    numbers: Floats,
+    units: Units,
+    score_range: tuple[float, float],
+    what: str = "samples",
 ) -> Interval | str | None:
     """Return the interval of a figure, why it has none, or ``None`` if it needs none.
 
     Args:
         numbers: what each answer contributes, shape (n,). units: the number of each one's unit, -1
-            for one by itself, shape (n,). score_range: the bounds of the score.
+            for one by itself, shape (n,). score_range: the bounds of the score. what: is counted.
     """
     if isinstance(statistic, Total):
         return None
@@ -381,7 +380,7 @@ def interval_of(
     fewest = FEWEST if isinstance(statistic, Share) else FEWEST_FOR_MEANS
     if isinstance(statistic, Quantile):
         fewest = max(FEWEST, fewest_for_quantile(statistic.q))
-    if reason := too_few_units(len(numbers), _units_in(units), mean.units, fewest):
+    if reason := too_few_units(len(numbers), _units_in(units), mean.units, fewest, what):
         return reason
     if isinstance(statistic, Quantile):
         if statistic.q != 0.5 and _units_in(units) < len(numbers):
@@ -432,12 +431,7 @@ class WeightedColumns:
     @classmethod
     def of(cls, statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> WeightedColumns:
         """Read the assessments once; those that failed count for nothing."""
-        columns = {key: array("d") for key in statistics}
-        for one in assessments:
-            for key, statistic in statistics.items():
-                value = None if one.error is not None else _value(statistic, one)
-                columns[key].append(math.nan if value is None else value)
-        return cls(statistics, {key: np.array(column) for key, column in columns.items()})
+        return cls(statistics, _columns(statistics, assessments))
 
     def at(self, places: NDArray[np.int64]) -> WeightedColumns:
         """Return the same of the answers at these places."""

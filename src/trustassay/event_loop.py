@@ -138,14 +138,9 @@ async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
             begun.append(asyncio.ensure_future(one))
             if number % TURN == 0:
                 await asyncio.sleep(0)
-        ended = await asyncio.gather(*begun, return_exceptions=True)
+        await asyncio.gather(*begun, return_exceptions=True)
     except BaseException:
         for one in begun:
             one.cancel()
         raise
-    found: list[T] = []
-    for result in ended:
-        if isinstance(result, BaseException):
-            raise result
-        found.append(result)
-    return found
+    return [one.result() for one in begun]

@@ -1,8 +1,8 @@
 """The options of ``score`` and its like, each written once: name, type, flag, help and bounds.
 
 A group of options is a :class:`typing.TypedDict`. Type checkers read it as the keywords of a Python
-function, :mod:`trustassay.keywords` checks them. The :class:`Flag` of an option is how the
-command line takes it (:mod:`trustassay.cli.options`); a command gets the group with the options
+function, :func:`check_keywords` checks them. The :class:`Flag` of an option is how the command line
+takes it (:mod:`trustassay.cli.options`); a command gets the group with the options
 that an option ends in (:class:`~trustassay.runs.intake.RunOptions` and its parts). What people read
 of an option is in ``options.csv``, with its bounds and the default that ``--help`` shows.
 """
@@ -12,15 +12,25 @@ import inspect
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ForwardRef,
+    TypedDict,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import forms
-from trustassay.errors import UsageError
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
 from trustassay.texts import LONGEST_ANSWER
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from trustassay.calls.budget import Budget
     from trustassay.calls.prices import Prices
     from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource, TokenEmbedder
+    from trustassay.metric import Metric
 
     Models = ChatChoice | Sequence[ChatChoice] | Mapping[str, ChatChoice] | None
     WordSources = (
@@ -45,6 +56,7 @@ if TYPE_CHECKING:
         | None
     )
 
+F = TypeVar("F", bound=Callable[..., Any])
 Path_ = str | os.PathLike[str]
 UNSET: Any = inspect.Parameter.empty
 
@@ -90,10 +102,6 @@ def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -
             raise UsageError(f"{flag}: expected {expected}, got {option!r}")
         found[key] = value
     return found
-
-
-def _cache(text: str) -> Path | None:
-    return None if text == "off" else Path(text)
 
 
 def _per_worker(given: Sequence[str]) -> dict[str, float]:
@@ -192,7 +200,10 @@ class Spending(TypedDict, total=False):
     policy: the optimisations in use (:class:`~trustassay.calls.batching.Policy`).
     """
 
-    cache: Annotated[Path_ | None, row("cache", str, default="", read=_cache)]
+    cache: Annotated[
+        Path_ | None,
+        row("cache", str, default="", read=lambda text: None if text == "off" else Path(text)),
+    ]
     prices: Annotated["Prices | Path_ | None", row("prices", Path | None)]
     budget: Annotated["Budget | str | None", row("budget", str | None)]
     calls_at_once: Annotated[int | None, row("calls_at_once")]
@@ -319,3 +330,84 @@ def check_bounds(given: Mapping[str, Any]) -> None:
         least = FLAGS[name].least if name in FLAGS else None
         if value is not None and least is not None and value < least:
             raise UsageError(f"{name}: expected {least} or more, got {value:g}")
+
+
+# Keywords of Python functions --------------------------------------------------------------------
+
+
+KINDS: Mapping[Any, tuple[Any, str]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "a text"),
+    Mapping: (Mapping, "a mapping"),
+    type(None): (type(None), "None"),
+}
+"""By a plain kind: what it is, and its name."""
+
+
+def check_keywords(
+    given: Mapping[str, Any],
+    known: type,
+    others: Collection[str] = (),
+    metrics: "Sequence[Metric]" = (),
+) -> None:
+    """Refuse keywords that are neither of the group ``known`` nor among ``others``.
+
+    Raises:
+        UnknownNameError: names all of them, each with the nearest; an option of one of the metrics
+            with how it is given.
+        UsageError: a number, text or switch of another kind; names all of them.
+    """
+    hints = known.__annotations__
+    names = {*hints, *others}
+    faults = []
+    for name in given:
+        if name in names:
+            continue
+        owner = next((one for one in metrics if name in one.__dataclass_fields__), None)  # type: ignore[attr-defined]
+        if owner is None:
+            faults.append(did_you_mean("keyword", name, names))
+        else:
+            text = f'metrics="{owner.name}:{name}=..."'
+            faults.append(f"{name!r} is an option of the metric {owner.name}; give it by {text}")
+    if faults:
+        raise UnknownNameError("; ".join(faults))
+    if faults := [
+        f"{name}: expected {expected}, got {value!r:.60}"
+        for name, value in given.items()
+        if name in hints and (expected := _other_kind(value, declared(hints[name])[0]))
+    ]:
+        raise UsageError("; ".join(faults))
+
+
+def _other_kind(value: Any, hint: Any) -> str | None:
+    """Return what is expected where a value is not of a plain kind that is hinted at."""
+    kinds = [get_origin(kind) or kind for kind in get_args(hint) or (hint,)]
+    if get_origin(hint) is Mapping:
+        kinds = [Mapping]
+    if not all(kind in KINDS for kind in kinds):
+        return None
+    if isinstance(value, bool):
+        fits = bool in kinds
+    else:
+        fits = isinstance(value, tuple(KINDS[kind][0] for kind in kinds))
+    return None if fits else " or ".join(KINDS[kind][1] for kind in kinds)
+
+
+def shows_keywords(known: type) -> Callable[[F], F]:
+    """Make a function with ``**options`` a :func:`door`; its signature lists those of ``known``."""
+
+    def listing(inner: F) -> F:
+        function = door(inner)
+        own = inspect.signature(inner)
+        listed = {k: v for k, v in own.parameters.items() if v.kind is not v.VAR_KEYWORD}
+        for name, hint in known.__annotations__.items():
+            kind = declared(hint)[0]
+            text = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
+            option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=text)
+            listed.setdefault(name, option)
+        function.__signature__ = own.replace(parameters=[*listed.values()])  # type: ignore[attr-defined]
+        return function
+
+    return listing

@@ -198,9 +198,7 @@ class _Parser:
 
     def texts(self, name: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
         value = self.raw.get(name)
-        if value is None:
-            return ()
-        return self.text_list(value, name, blank_allowed=blank_allowed)
+        return () if value is None else self.text_list(value, name, blank_allowed=blank_allowed)
 
     def text_list(self, value: Any, where: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
         """Accept one text or a list of texts; numbers count as the text they are written as."""
@@ -368,10 +366,8 @@ def _rows_of_columns(value: Mapping[str, Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    kind = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}.get(
-        type(value)
-    )
-    if kind and not isinstance(value, bool | type(None)):
+    kinds: dict[type, str] = {dict: "an object", list: "a list"}
+    if kind := kinds.get(type(value)):
         return kind if value else f"an empty {kind.split()[-1]}"
     text = json.dumps(value, default=str, ensure_ascii=True)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trustassay import Assay, Assessment, Sample
-from trustassay.integrations.resident import Finding, findings_of, refused
+from trustassay import Assessment
+from trustassay.integrations.resident import Finding, finding_of, refused
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
 
-SAMPLE = Sample("q1", "When?", "In 1911.")
-
 
 def found(metric: Metric, assessment: Assessment) -> Finding:
-    return findings_of([metric], Assay(SAMPLE, {metric.name: assessment}))[0]
+    return finding_of(metric, assessment)
 
 
 def test_a_supported_answer_passes() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from tests.support import Recorder
 from trustassay import score
-from trustassay.api import default_metrics
 from trustassay.workflows.choose_metric import LOOKED_AT, choose_metric
 
 ENTAILER: Any = {"entailer": Recorder(), "cache": None}
@@ -107,4 +106,4 @@ def test_of_a_file_the_fields_are_read(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_text('question,said,shown\nWhich colour?,It is red.,"[""It is red.""]"\n')
     fields = {"response": "said", "documents": "shown"}
-    assert default_metrics(path, fields)[0] == ["faithfulness"]
+    assert choose_metric(path, fields).metrics == ["faithfulness"]

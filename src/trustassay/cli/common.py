@@ -110,12 +110,12 @@ def default_metrics(
     source: Path | list[Path], fields: Mapping[str, str], named: Mapping[str, Any]
 ) -> tuple[list[str], str]:
     """Say and return the metrics for files where none was named, and why; ``named``: backends."""
-    from trustassay import api
-    from trustassay.workflows.choose_metric import naming
+    from trustassay.data.reading import Files
+    from trustassay.workflows.choose_metric import choose_metric, naming
 
-    metrics, why = api.default_metrics(source, fields, retrieves="retriever" in named)
-    say(f"{naming(metrics)}: {why}")
-    return metrics, why
+    found = choose_metric(Files.of(source), fields, retrieves="retriever" in named)
+    say(f"{naming(found.metrics)}: {found.why}")
+    return found.metrics, found.why
 
 
 def source_of(paths: list[Path]) -> Path | list[Path]:

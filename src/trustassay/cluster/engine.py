@@ -21,7 +21,7 @@ from trustassay.cluster.store import Store, fetch, fetch_prepared, finished
 from trustassay.cluster.worker import Job, remove_left
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import whole
+from trustassay.files import write_whole
 from trustassay.metric import Inventory, Metric
 from trustassay.progress import Progress, tell
 from trustassay.runs.counts import UNIT
@@ -190,15 +190,13 @@ def _planned(asked: _Asked) -> _Plan:
     home, options, cluster = asked.home, asked.options, asked.cluster
     settings, stat = asked.settings(), Path(asked.source).stat()
     state = [stat.st_size, stat.st_mtime_ns, options.skip_bad]
-    plan_path = home / "plan.json"
     plan = RunFolder(home).read_json("plan")
     if plan:
         check_settings(home.parent, plan["settings"], settings, "an unfinished run")
     if plan is None or plan["state"] != state:
         divided = run_anywhere(lambda: _divided(asked, plan))
         plan = {**divided, "settings": settings, "state": state}
-        with whole(plan_path) as file:
-            file.write(json.dumps(plan, indent=2).encode())
+        write_whole(home / "plan.json", json.dumps(plan, indent=2).encode())
     inventory = Inventory(**plan["inventory"])
     settled = resolved(asked.metrics, inventory, asked.backends)
     first = [*plan["before"], plan["id"]][0]

@@ -169,7 +169,8 @@ class Worker:
                 sharing=service and Leases(self._lease, os.urandom(4).hex(), job.workers),
             ),
         )
-        self._settled: tuple[list[Metric], Backends] | None = None
+        self._metrics: list[Metric] = []
+        self._backends = Backends()
         self._work: asyncio.Task[Any] | None = None
         self._folder: RunFolder | None = None
         self._counted = (0, 0)  # bytes and lines
@@ -180,12 +181,13 @@ class Worker:
 
     async def ready(self) -> None:
         """Load metrics and backends; raises what :func:`~trustassay.runs.needs.settle` does."""
-        if self._settled is None:
+        if not self._metrics:
             for file in self._job.files:
                 file.load()
             classes = [recorded_class(name, own) for name, own in self._job.metrics.items()]
             metrics = [cls(**options) for cls, options in classes]
-            self._settled = metrics, await settle(metrics, self._job.backends)
+            self._backends = await settle(metrics, self._job.backends)
+            self._metrics = metrics
 
     async def score(self, shard: str) -> int:
         """Score the shard of this file name to its end, and keep its run in the store.
@@ -208,8 +210,7 @@ class Worker:
     async def _working(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do what :meth:`stop` stops."""
         await self.ready()
-        task = asyncio.ensure_future(work())
-        self._work = task
+        self._work = task = asyncio.ensure_future(work())
         try:
             return await task
         finally:
@@ -239,8 +240,7 @@ class Worker:
         await asyncio.to_thread(self._scratch.leave)
 
     async def _prepare(self) -> None:
-        assert self._settled
-        metrics, backends = self._settled
+        metrics, backends = self._metrics, self._backends
         preparation = await self._preparation()
         if preparation.read() is None:
             stages = stages_of(metrics, backends, self._options.filling)
@@ -249,11 +249,10 @@ class Worker:
 
     async def _preparation(self) -> Preparation:
         """Fetch all samples, and what is prepared of them, as far as it is kept."""
-        assert self._settled
-        metrics, backends = self._settled
         job, pool = self._job, self._scratch.path / WHOLE
         if not pool.exists() and not await asyncio.to_thread(self._store.get, job.whole_name, pool):
             raise RunFolderError(f"{job.store}: holds no {WHOLE}; run the same command again")
+        metrics, backends = self._metrics, self._backends
         stages = stages_of(metrics, backends, self._options.filling)
         preparation = Preparation(pool, key_of(job.whole, metrics, stages, backends))
         name = job.prepared_name(preparation.key)
@@ -263,14 +262,10 @@ class Worker:
         return preparation
 
     async def _keep_prepared(self, preparation: Preparation) -> None:
-        assert self._settled
         name = self._job.prepared_name(preparation.key)
-        metrics = self._settled[0]
-        await asyncio.to_thread(keep_prepared, preparation, metrics, self._store, name)
+        await asyncio.to_thread(keep_prepared, preparation, self._metrics, self._store, name)
 
     async def _score(self, shard: str) -> int:
-        assert self._settled
-        metrics, backends = self._settled
         home, job = self._scratch.path, self._job
         source = home / shard
         if not source.exists() and not await asyncio.to_thread(
@@ -292,7 +287,7 @@ class Worker:
         keeping = asyncio.create_task(self._keep(keeper))
         finished = False
         try:
-            await execute(source, metrics, backends, folder, options)
+            await execute(source, self._metrics, self._backends, folder, options)
             if preparation:
                 await self._keep_prepared(preparation)  # where it failed before
             finished = True

@@ -132,26 +132,17 @@ class Finding:
         return self.score <= threshold if self.lower_is_better else self.score >= threshold
 
 
-def findings_of(metrics: Sequence[Metric], assay: Assay) -> list[Finding]:
-    """Return what each metric found, in the order of ``metrics``."""
-    return [_finding(metric, assay[metric.name]) for metric in metrics]
-
-
 def refused(metrics: Sequence[Metric], error: str) -> list[Finding]:
     """Return the findings of a record that no metric can score."""
+    error = one_line(error)
     return [
-        Finding(
-            one.name,
-            None,
-            error=one_line(error),
-            lower_is_better=one.lower_is_better,
-            faulty=True,
-        )
+        Finding(one.name, None, error=error, lower_is_better=one.lower_is_better, faulty=True)
         for one in metrics
     ]
 
 
-def _finding(metric: Metric, found: Assessment) -> Finding:
+def finding_of(metric: Metric, found: Assessment) -> Finding:
+    """Return what a metric found."""
     unscored = found.error is not None or found.score is None
     return Finding(
         metric.name,
@@ -172,6 +163,7 @@ class _Open(NamedTuple):
     door: OpenScorer
 
 
+_UNSCORED = (ScorerClosedError, SampleError, RecursionError)
 _opened: dict[Any, _Open] = {}
 _lock = threading.Lock()
 _ended = False
@@ -213,27 +205,20 @@ class ResidentScorer:
         while True:
             scorer = self._open()
             try:
-                return findings_of(self.metrics, scorer.score(_plain(record)))
-            except ScorerClosedError:
-                self._drop(scorer)
-            except SampleError as error:
-                return refused(self.metrics, str(error))
-            except RecursionError:
-                return refused(self.metrics, "record: is nested too deeply")
+                return self._findings(scorer.score(_plain(record)))
+            except _UNSCORED as error:
+                if found := self._unscored(scorer, error):
+                    return found
 
     async def ascore(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
         """Do as :meth:`score` in an event loop of asyncio, which is not blocked."""
         while True:
             scorer = await asyncio.to_thread(self._open)
             try:
-                found = await asyncio.wrap_future(scorer.submit(_plain(record)))
-                return findings_of(self.metrics, found)
-            except ScorerClosedError:
-                self._drop(scorer)
-            except SampleError as error:
-                return refused(self.metrics, str(error))
-            except RecursionError:
-                return refused(self.metrics, "record: is nested too deeply")
+                return self._findings(await asyncio.wrap_future(scorer.submit(_plain(record))))
+            except _UNSCORED as error:
+                if found := self._unscored(scorer, error):
+                    return found
 
     def close(self) -> None:
         """Finish what was begun, and write the results of a folder (``out``).
@@ -253,11 +238,20 @@ class ResidentScorer:
                 _opened[self._key] = _Open(self._door.__enter__(), self._door)
             return _opened[self._key].scorer
 
-    def _drop(self, scorer: ThreadScorer) -> None:
-        """Forget a scorer that was closed after it had been handed out."""
-        with _lock:
-            if self._key in _opened and _opened[self._key].scorer is scorer:
-                del _opened[self._key]
+    def _findings(self, assay: Assay) -> list[Finding]:
+        return [finding_of(metric, assay[metric.name]) for metric in self.metrics]
+
+    def _unscored(self, scorer: ThreadScorer, error: Exception) -> list[Finding]:
+        """Return the findings of a record that no metric can score. None where the scorer was
+        closed after it had been handed out: it is forgotten, and another one is to be opened.
+        """
+        if isinstance(error, ScorerClosedError):
+            with _lock:
+                if self._key in _opened and _opened[self._key].scorer is scorer:
+                    del _opened[self._key]
+            return []
+        words = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
+        return refused(self.metrics, words)
 
 
 def _plain(record: Sample | Mapping[str, Any]) -> Any:

@@ -174,9 +174,14 @@ class Rubric:
         return all(label.lstrip("-").isdigit() for label in self.values)
 
     @property
+    def upwards(self) -> list[str]:
+        """The labels, those of the least value first."""
+        return sorted(self.values, key=self.values.__getitem__)
+
+    @property
     def choices(self) -> str:
         """The labels as a prompt lists them."""
-        return "one of " + ", ".join(sorted(self.values, key=self.values.__getitem__))
+        return "one of " + ", ".join(self.upwards)
 
     def label_of(self, text: str) -> str | None:
         """Return the label that a number or a word stands for; ``None`` where none does."""

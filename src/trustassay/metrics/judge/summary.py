@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import Summarised, summarised
+from trustassay.assessment import Summarised, interval_of, summarised
 from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total, read_figures
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics.agreement import (
@@ -20,13 +20,6 @@ from trustassay.statistics.agreement import (
     item_interval,
     krippendorff_alpha,
     percent_agreement,
-)
-from trustassay.statistics.intervals import (
-    FEWEST_FOR_MEANS,
-    Interval,
-    bounded_interval,
-    too_few_units,
-    unit_mean,
 )
 
 Floats = NDArray[np.float64]
@@ -111,22 +104,16 @@ def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summ
         Summary.of(found, metric.settings(), keys),
         not_applicable=absent,
         units={},
-        details={"levels": _upwards(metric), "answers": drawn} if drawn else {},
+        details={"levels": metric.scale.upwards, "answers": drawn} if drawn else {},
     )
-
-
-def _upwards(metric: JudgeOptions) -> list[str]:
-    """Return the labels as they are drawn, the lowest first."""
-    values = metric.scale.values
-    return sorted(values, key=values.__getitem__)
 
 
 def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
     """Return what is drawn of an answer: its id, the levels expected and judged, and its votes.
 
-    Levels are places among those of :func:`_upwards`.
+    Levels are places among those of :attr:`Rubric.upwards`.
     """
-    labels, upwards = list(metric.scale.values), _upwards(metric)
+    labels, upwards = list(metric.scale.values), metric.scale.upwards
 
     def place(part: str) -> int | None:
         found = one.parts.get(part)
@@ -194,10 +181,11 @@ def _compare_judges(
     names = list(dict.fromkeys(name for panel in panels for name in panel))[:MOST_JUDGES]
     whole = np.array([len(panel) == len(names) for panel in panels], dtype=bool)
     full = [panel for panel in panels if len(panel) == len(names)]
+    wide = metric.scale.range[1] - metric.scale.range[0]
     means = np.array([np.mean([mean for mean, _ in panel.values()]) for panel in full])
     for name in names if len(names) > 1 and full else ():
         lower = means - np.array([panel[name][0] for panel in full])
-        interval = severity_interval(lower, units[whole], metric.scale.range)
+        interval = interval_of(Mean(), lower, units[whole], (-wide, wide), "answers")
         found.put(f"severity {name}", float(lower.mean()), len(lower), interval)
     if len(names) < 2:
         return
@@ -216,13 +204,3 @@ def _compare_judges(
     two = (~np.isnan(ratings)).sum(axis=0) >= 2
     interval = item_interval(alpha, ratings[:, two], units[two], scale)
     found.put(f"alpha ({scale}, between judges)", value, len(panels), interval, why=SAME)
-
-
-def severity_interval(
-    lower: Floats, units: Units, ends: tuple[float, float]
-) -> Interval | str | None:
-    """Return the interval of the mean of differences on a scale with these ends."""
-    mean, wide = unit_mean(lower, units), ends[1] - ends[0]
-    count = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
-    reason = too_few_units(len(lower), count, mean.units, FEWEST_FOR_MEANS, "answers")
-    return reason or bounded_interval(mean, (-wide, wide))

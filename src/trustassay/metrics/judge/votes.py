@@ -137,7 +137,7 @@ class Asking:
 
     def _reply(self, turns: Sequence[Message], name: str, vote: Vote) -> Awaitable[Reply]:
         options, scale = self.options, self.options.scale
-        ends = sorted(scale.values, key=scale.values.__getitem__)
+        ends = scale.upwards
         # Two of three pass, which leaves a verdict open for longest: a plan says what may be asked.
         stand_in = f"{scale.label}: {ends[0 if vote.number % 3 == 2 else -1]}\nReason: a stand-in"
         return self.models.chat(

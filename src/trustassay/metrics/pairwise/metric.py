@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -91,14 +91,6 @@ class Compared(NamedTuple):
     by: str
     rows: Sequence[Verdict]
     rest: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def read(cls, evidence: Iterable[Any]) -> Compared:
-        """Sort the evidence."""
-        rows = Rows(evidence, Other, Verdict)
-        other = next(iter(rows.of(Other)), Other("", ""))
-        by = other.by if isinstance(other.by, str) else ""
-        return cls(other.other, by, rows.of(Verdict), rows.rest)
 
 
 _BEHIND = {"win_rate": "questions that were won or lost", "first_chosen": "questions with a choice"}
@@ -316,4 +308,7 @@ class Pairwise(Metric):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the other answer and both choices."""
-        return View(data=Compared.read(assessment.evidence))
+        rows = Rows(assessment.evidence, Other, Verdict)
+        other = next(iter(rows.of(Other)), Other("", ""))
+        by = other.by if isinstance(other.by, str) else ""
+        return View(data=Compared(other.other, by, rows.of(Verdict), rows.rest))
