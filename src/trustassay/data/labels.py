@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trustassay.data.layouts import NAMES
-from trustassay.data.ratings import table_rows
+from trustassay.data.ratings import LARGEST, refuse, table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 
@@ -21,8 +21,6 @@ POSITIVE, NEGATIVE = (frozenset(NAMES["labels"][kind].split()) for kind in ("rig
 MOST_LEVELS = 11
 """Different whole numbers up to which labels are levels of a scale."""
 TOLD = 8
-LARGEST = 1e100
-"""A number beyond is no label: its square would not be a number any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +204,7 @@ def read_pairs(
             made.append(_pair(row, named, supported))
         except ValueError as error:
             faults.append(f"{where}: {error}")
-    if faults:
-        more = f"; and {len(faults) - FAULTS_TOLD:,} more" if len(faults) > FAULTS_TOLD else ""
-        raise InputError("; ".join(faults[:FAULTS_TOLD]) + more)
+    refuse(faults, FAULTS_TOLD)
     if len({pair.supported for pair in made}) < 2:
         raise InputError(f"{path}: expected supported and other pairs, got {len(made):,} of a kind")
     return made
@@ -219,7 +215,9 @@ def _pair(row: Mapping[str, Any], named: Mapping[str, str], supported: str) -> L
     kind = row.get(named["kind"])
     value = row.get(named["label"])
     label = _supported(value, named["label"], supported)
-    contradicted = False if label else _contradicted(value)
+    word, contradicted = folded(str(value)), None
+    if label or word in CONTRADICTED | NOT_STATED:
+        contradicted = not label and word in CONTRADICTED
     return LabelledPair(premise, hypothesis, label, "" if kind is None else str(kind), contradicted)
 
 
@@ -242,8 +240,3 @@ def _supported(value: Any, column: str, supported: str) -> bool:
         f"{column}: expected entailment, neutral, contradiction, supported, not_supported, "
         f"true, false, 1 or 0, got {value!r:.60}; --supported names another word"
     )
-
-
-def _contradicted(value: Any) -> bool | None:
-    word = folded(str(value))
-    return word in CONTRADICTED if word in CONTRADICTED | NOT_STATED else None

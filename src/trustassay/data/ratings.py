@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from trustassay.data.journal import UNEQUAL, is_journal, read_journal
 from trustassay.data.reading import raw_records
 from trustassay.data.records import InputError
-from trustassay.data.tables import SAVE_AS_UTF8, csv_rows, header_of, not_utf8
+from trustassay.data.tables import SAVE_AS_UTF8, check_columns, csv_rows, header_of, not_utf8
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
@@ -85,20 +85,11 @@ class _Cell:
     note: str
 
 
-@dataclass
-class _Reading:
-    """Gathers cells and faults of a file."""
-
-    cells: list[_Cell] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-    missing: int = 0
-
-    def check(self) -> None:
-        """Raise an :class:`InputError` that tells the first faults, if there are any."""
-        if self.faults:
-            more = len(self.faults) - FAULTS_TOLD
-            told = "; ".join(self.faults[:FAULTS_TOLD])
-            raise InputError(told + (f"; and {more:,} more" if more > 0 else ""))
+def refuse(faults: Sequence[str], told: int = FAULTS_TOLD) -> None:
+    """Raise an :class:`InputError` that tells the first faults, if there are any."""
+    if faults:
+        more = f"; and {len(faults) - told:,} more" if len(faults) > told else ""
+        raise InputError("; ".join(faults[:told]) + more)
 
 
 def read_ratings(
@@ -130,13 +121,9 @@ def read_ratings(
             faults, and counts the others.
     """
     fields = dict(fields or {})
-    reading = _Reading()
-    reading.faults += [
-        did_you_mean("field of a rating", name, RATING_FIELDS)
-        for name in fields
-        if name not in RATING_FIELDS
-    ]
-    reading.check()
+    strange = [name for name in fields if name not in RATING_FIELDS]
+    refuse([did_you_mean("field of a rating", name, RATING_FIELDS) for name in strange])
+    faults: list[str] = []
     of_annotate, pairs, unequal = is_journal(path), False, False
     choices: Sequence[str] = ()
     if of_annotate:
@@ -150,37 +137,31 @@ def read_ratings(
         levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
-        rows = list(table_rows(path, reading.faults))
-        reading.check()
+        rows = list(table_rows(path, faults))
+        refuse(faults)
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     named = _columns(path, columns, fields)
     by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
-    if "rater" in named and "rating" in named and not by_column:
+    chosen = raters
+    if long := "rater" in named and "rating" in named and not by_column:
         known = {name for _, row in rows if (name := _text(row.get(named["rater"])))}
         if strange := [name for name in raters if name not in known]:
             raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
-        _take_long(reading, rows, named, raters)
     else:
-        chosen = list(raters) or _rater_columns(rows, columns, named)
-        reading.faults += [
-            f"{path}: {did_you_mean('column', name, columns)}"
-            for name in chosen
-            if name not in columns
-        ]
-        reading.check()
+        chosen = raters or _rater_columns(rows, columns, named)
+        strange = [name for name in chosen if name not in columns]
+        refuse([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
         if not chosen:
             raise InputError(
                 f"{path}: expected columns rater and rating, or a column of numbers for each "
                 f"rater (--rater names them); it has {', '.join(columns)}"
             )
-        for where, row in rows:
-            if _text(row.get(named["item"])):
-                _take(reading, where, row, named, [(name, name) for name in chosen])
-            else:
-                reading.faults.append(f"{where}: expected an item")
-    return replace(_ratings(path, reading, levels, choices), pairs=pairs, chosen=unequal)
+    cells = list(_cells(rows, named, chosen, faults, long=long))
+    filled = [cell for cell in cells if cell.text]
+    found = _ratings(path, filled, faults, levels, choices)
+    return replace(found, missing=len(cells) - len(filled), pairs=pairs, chosen=unequal)
 
 
 def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -211,7 +192,10 @@ def _table(
         if isinstance(row, csv.Error):
             raise InputError(f"{where}: is not CSV ({row})") from None
         if not header:
-            header = _header([cell.strip() for cell in row], name)
+            header = [cell.strip() for cell in row]
+            check_columns(header, name, {})
+            if not_utf8(header):
+                raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
         elif len(row) > len(header):
             faults.append(f"{where}: more cells than the header names")
         elif bad := [k for k, v in zip(header, row, strict=False) if not_utf8([v])]:
@@ -220,25 +204,15 @@ def _table(
             yield where, {k: v for k, v in zip_longest(header, row) if k}
 
 
-def _header(header: list[str], name: str) -> list[str]:
-    if twice := sorted({column for column in header if header.count(column) > 1}):
-        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
-    if not_utf8(header):
-        raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-    return header
-
-
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by what they are."""
-    found, reading = {}, _Reading()
+    found = dict(fields)
     for what, known in RATING_FIELDS.items():
-        if what in fields:
-            if fields[what] not in columns:
-                reading.faults.append(f"{path}: {did_you_mean('column', fields[what], columns)}")
-            found[what] = fields[what]
-        elif there := [name for name in known if name in columns]:
+        if what not in fields and (there := [name for name in known if name in columns]):
             found[what] = there[0]
-    reading.check()
+    wanted = [fields[what] for what in RATING_FIELDS if what in fields]
+    strange = [column for column in wanted if column not in columns]
+    refuse([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
     if "item" not in found:
         raise InputError(
             f"{path}: expected a column item or id, or --field item=COLUMN; it has "
@@ -261,85 +235,69 @@ def _rater_columns(
     return found
 
 
-def _take_long(
-    reading: _Reading,
+def _cells(
     rows: Sequence[tuple[str, Mapping[str, Any]]],
     named: Mapping[str, str],
-    raters: Sequence[str],
-) -> None:
-    """Take the ratings of a long table; of ``raters`` alone where there are any."""
+    chosen: Sequence[str],
+    faults: list[str],
+    *,
+    long: bool,
+) -> Iterator[_Cell]:
+    """Yield the ratings of a long table, of the ``chosen`` raters alone where there are any, or of
+    a wide one, in whose columns; some may be empty."""
+    columns = [(name, name) for name in chosen]
     for where, row in rows:
-        rater = _text(row.get(named["rater"]))
-        if raters and rater not in raters:
+        cell = dict.fromkeys(RATING_FIELDS, "")
+        cell |= {what: _text(row.get(column)) for what, column in named.items()}
+        if long and chosen and cell["rater"] not in chosen:
             continue
-        if rater and _text(row.get(named["item"])):
-            note = _text(row.get(named["note"])) if "note" in named else ""
-            _take(reading, where, row, named, [(rater, named["rating"])], note)
-        else:
-            reading.faults.append(f"{where}: expected an item and a rater")
-
-
-def _take(
-    reading: _Reading,
-    where: str,
-    row: Mapping[str, Any],
-    named: Mapping[str, str],
-    columns: Sequence[tuple[str, str]],
-    note: str = "",
-) -> None:
-    """Take the ratings of a row: ``columns`` are a rater and the column of the rating each."""
-
-    def cell(what: str) -> str:
-        return _text(row.get(named[what])) if what in named else ""
-
-    for rater, column in columns:
-        if text := _text(row.get(column)):
-            reading.cells.append(
-                _Cell(where, cell("item"), rater, text, cell("repeat"), cell("model"), note)
-            )
-        else:
-            reading.missing += 1
+        if long:
+            columns = [(cell["rater"], named["rating"])]
+        if not cell["item"] or (long and not cell["rater"]):
+            faults.append(f"{where}: expected an item{' and a rater' if long else ''}")
+            continue
+        own = cell["repeat"], cell["model"], cell["note"] if long else ""
+        for rater, column in columns:
+            yield _Cell(where, cell["item"], rater, _text(row.get(column)), *own)
 
 
 def _ratings(
-    path: Path, reading: _Reading, levels: Sequence[str], choices: Sequence[str]
+    path: Path,
+    cells: Sequence[_Cell],
+    faults: list[str],
+    levels: Sequence[str],
+    choices: Sequence[str],
 ) -> Ratings:
     """Turn cells into ratings: numbers, or words by their place. ``choices`` are all words that
     could be given, if that is known of words without an order.
     """
-    numbers = [_number(cell.text) for cell in reading.cells]
-    categories: list[str] = []
-    scale, words = _levels(levels)
+    numbers = [_number(cell.text) for cell in cells]
+    scale, categories = _levels(levels)
     if levels:
-        categories = words
-        strange = [
-            cell
-            for cell, number in zip(reading.cells, numbers, strict=True)
-            if (cell.text.lower() not in words if words else number not in scale)
-        ]
-        reading.faults += [
-            f"{c.where}: rating: {c.text[:40]!r} is not among the levels" for c in strange
+        faults += [
+            f"{cell.where}: rating: {cell.text[:40]!r} is not among the levels"
+            for cell, number in zip(cells, numbers, strict=True)
+            if (cell.text.lower() not in categories if categories else number not in scale)
         ]
     elif all(number is None for number in numbers):
-        categories = sorted({text.lower() for text in (*choices, *(c.text for c in reading.cells))})
+        categories = sorted({text.lower() for text in (*choices, *(c.text for c in cells))})
         scale = tuple(map(float, range(len(categories)))) if choices else ()
     else:
-        reading.faults += [
+        faults += [
             f"{cell.where}: rating: expected a number, as other ratings are, got {cell.text[:40]!r}"
-            for cell, number in zip(reading.cells, numbers, strict=True)
+            for cell, number in zip(cells, numbers, strict=True)
             if number is None
         ]
-    repeats = _repeats(reading)
-    reading.check()
-    if not reading.cells:
+    repeats = _repeats(cells, faults)
+    refuse(faults)
+    if not cells:
         raise InputError(f"{path}: no ratings in it")
     found = []
-    for cell, number, repeat in zip(reading.cells, numbers, repeats, strict=True):
+    for cell, number, repeat in zip(cells, numbers, repeats, strict=True):
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
         names = clean(cell.item), clean(cell.rater)
         found.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
-    ordered = bool(levels) or not categories
-    return Ratings(found, tuple(categories), ordered, scale, reading.missing)
+    return Ratings(found, tuple(categories), bool(levels) or not categories, scale)
 
 
 def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
@@ -367,10 +325,9 @@ def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
     return tuple(map(float, range(len(texts)))), texts
 
 
-def _repeats(reading: _Reading) -> list[int]:
+def _repeats(cells: Sequence[_Cell], faults: list[str]) -> list[int]:
     """Return the place of each cell among the ratings of an item by a rater, by the column repeat
     or in the order of the file; a repeat that occurs twice, or in some cells only, is a fault."""
-    cells = reading.cells
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):
         groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
@@ -382,7 +339,7 @@ def _repeats(reading: _Reading) -> list[int]:
             cell = cells[place]
             whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
             if bool(cell.repeat) != bool(cells[places[0]].repeat):
-                reading.faults.append(
+                faults.append(
                     f"{whose} with and without a repeat; expected a repeat in all of these rows, "
                     "or in none"
                 )
@@ -390,7 +347,7 @@ def _repeats(reading: _Reading) -> list[int]:
             number = told[place]
             repeat = cell.repeat if number is None else number
             if cell.repeat and repeat in seen:
-                reading.faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
+                faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
             seen.add(repeat)
         if all(number is not None for number in told.values()):
             places.sort(key=lambda place: told[place] or 0.0)
