@@ -26,6 +26,7 @@ from trustassay.statistics.intervals import (
     too_few_units,
     unit_mean,
     unit_quantile_interval,
+    units_in,
 )
 
 Direction = Literal["higher", "lower", ""]
@@ -328,7 +329,7 @@ def summarised(
             continue
         interval = interval_of(statistic, numbers, own, score_range)
         value = _value_of(statistic, numbers)
-        result.put(key, value, len(numbers), interval, units=_units_in(own))
+        result.put(key, value, len(numbers), interval, units=units_in(own))
     return result
 
 
@@ -355,12 +356,6 @@ def _value_of(statistic: Statistic, numbers: Any) -> float:
     return float(numbers.mean()) * (100 if isinstance(statistic, Share) else 1)
 
 
-def _units_in(units: Units) -> int:
-    """Return the number of different units; each of -1 is one by itself."""
-    together = units[units >= 0]
-    return len(units) - len(together) + len(np.unique(together))
-
-
 def interval_of(
     statistic: Statistic,
     numbers: Floats,
@@ -380,10 +375,10 @@ def interval_of(
     fewest = FEWEST if isinstance(statistic, Share) else FEWEST_FOR_MEANS
     if isinstance(statistic, Quantile):
         fewest = max(FEWEST, fewest_for_quantile(statistic.q))
-    if reason := too_few_units(len(numbers), _units_in(units), mean.units, fewest, what):
+    if reason := too_few_units(len(numbers), units_in(units), mean.units, fewest, what):
         return reason
     if isinstance(statistic, Quantile):
-        if statistic.q != 0.5 and _units_in(units) < len(numbers):
+        if statistic.q != 0.5 and units_in(units) < len(numbers):
             return "samples of one unit are not independent; of them only a median has an interval"
         result = unit_quantile_interval(numbers, units, statistic.q)
         return result or "too few units for this quantile"

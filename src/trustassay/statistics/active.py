@@ -18,16 +18,17 @@ with everything labelled it is the truth.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics.regression import sigmoid
 
 EXPLORED = 0.3
 """Share of the probability that is spread evenly: no weight is above 1 / 0.3 of the even one."""
@@ -104,12 +105,11 @@ class Target:
     beside: Floats
 
     def __sub__(self, other: Target) -> Target:
-        return Target(
-            self.value - other.value, self.slope - other.slope, self.beside - other.beside
-        )
+        beside = self.beside - other.beside
+        return Target(self.value - other.value, self.slope - other.slope, beside)
 
 
-def mean_target(labels: Floats, among: NDArray[np.bool_]) -> Target:
+def mean_target(labels: Floats, among: Bools) -> Target:
     """Return the mean label of the answers ``among`` all, at least one."""
     share = among / among.sum()
     value = float(share @ labels)
@@ -178,15 +178,11 @@ class Estimate:
         """Return the least number of draws in all for which ``enough(variance, effective draws)``
         holds; more than there are units where it never does.
         """
-        low, high = 1, self.draws + self.left + 1
-        share = self.effective / self.draws
-        while low < high:
-            middle = (low + high) // 2
-            if enough(self.variance_at(middle, evenly=evenly), middle * (1 if evenly else share)):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        share = 1 if evenly else self.effective / self.draws
+        numbers = range(1, self.draws + self.left + 1)
+        return 1 + bisect_left(
+            numbers, True, key=lambda n: enough(self.variance_at(n, evenly=evenly), n * share)
+        )
 
 
 class Labels:
@@ -231,7 +227,7 @@ class Labels:
             told = ~np.isnan(self._y[members])
             seen.append(members[told])
             blank = members[~told]
-            self._y[blank] = _expit(self._x[blank] @ coefficients)
+            self._y[blank] = sigmoid(self._x[blank] @ coefficients)
         known = np.concatenate([np.empty(0, np.int64), *seen])
         if len(known):
             coefficients = _logistic(self._x[known], self._y[known], prior, coefficients)
@@ -240,7 +236,7 @@ class Labels:
     @cached_property
     def predictions(self) -> Floats:
         """The chance that each answer is right, from all labels; the labels are not put in."""
-        return _expit(self._x @ self._last)
+        return sigmoid(self._x @ self._last)
 
     def spread(self, slope: Floats) -> Floats:
         """Return how far the sum of each unit's labels times ``slope`` is expected to be off its
@@ -289,7 +285,7 @@ class Labels:
         """Yield stretches of draws, from and to, with the predictions before them."""
         ends = [*(place for place, _ in self._fits[1:]), len(self._draws)]
         for (start, coefficients), end in zip(self._fits, ends, strict=True):
-            yield start, end, _expit(self._x @ coefficients)
+            yield start, end, sigmoid(self._x @ coefficients)
 
     @cached_property
     def estimates(self) -> Floats:
@@ -318,13 +314,6 @@ class Labels:
                 result[members] += weights[place] * (self._y[members] - at[members]) / q
         return result
 
-    @cached_property
-    def _stands_for(self) -> Floats:
-        """How many units each drawn unit stands for; their sum is that of all, on average."""
-        after = 1 - np.cumsum(self._weights)
-        q = np.array([draw.probability or np.inf for draw in self._draws])
-        return np.asarray(after + self._weights / q)
-
     def estimate(self, target: Target) -> Estimate | None:
         """Return a figure with its variances; ``None`` for fewer than two draws."""
         drawn = [draw.probability is not None for draw in self._draws]
@@ -335,18 +324,14 @@ class Labels:
         variance = _variance(sums, weights) if len(self.left) else 0.0
         influence = target.slope * np.nan_to_num(self._y) + target.beside
         of_unit = np.bincount(self._units, influence, self._count)[[d.unit for d in self._draws]]
-        stands = self._stands_for
+        # How many units each drawn unit stands for; their sum is that of all, on average.
+        q = np.array([draw.probability or np.inf for draw in self._draws])
+        stands = 1 - np.cumsum(self._weights) + self._weights / q
         square_mean = float(stands @ of_unit**2 / stands.sum())
         m = sum(drawn) + len(self.left)
-        return Estimate(
-            target.value,
-            variance,
-            self._count * square_mean,
-            sum(drawn),
-            1 / float(weights @ weights),
-            len(self.left),
-            m**2 * square_mean,
-        )
+        effective, between = 1 / float(weights @ weights), self._count * square_mean
+        numbers = sum(drawn), effective, len(self.left), m**2 * square_mean
+        return Estimate(target.value, variance, between, *numbers)
 
 
 def _variance(sums: Floats, weights: Floats) -> float:
@@ -372,7 +357,7 @@ def _logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
 
     b, now = start, loss(start)
     for _ in range(25):
-        p = _expit(x @ b)
+        p = sigmoid(x @ b)
         gradient = x.T @ (y - p) - stiff * (b - prior)
         step = np.linalg.solve((x.T * (p * (1 - p))) @ x + np.diag(stiff), gradient)
         if np.abs(step).max() < NEAR:
@@ -382,7 +367,3 @@ def _logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
             size /= 2
         b, now = b + size * step, there
     return np.asarray(b)
-
-
-def _expit(eta: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-np.clip(eta, -30, 30))))

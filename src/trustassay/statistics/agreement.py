@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.distributions import f_quantile
 from trustassay.statistics.intervals import (
     FEWEST,
@@ -23,9 +24,9 @@ from trustassay.statistics.intervals import (
     effective_size,
     jackknife_interval,
     too_few_units,
+    unit_places,
 )
 
-Floats = NDArray[np.float64]
 Weights = Literal["none", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal", "interval"]
 
@@ -76,7 +77,7 @@ def cohen_kappa(
         ValueError: a rating is not among the categories.
     """
     a, b, n = _common(first, second, times)
-    known = np.unique(np.concatenate([a, b])) if categories is None else _sorted(categories)
+    known = _known(np.concatenate([a, b]), categories)
     size = len(known)
     cells = size * _places(known, a) + _places(known, b)
     table = np.bincount(cells, weights=n, minlength=size**2).reshape(size, size)
@@ -87,13 +88,14 @@ def cohen_kappa(
     return 1.0 - float(n.sum()) * float((weight * table).sum()) / expected
 
 
-def counts_of(ratings: ArrayLike) -> Floats:
+def counts_of(ratings: ArrayLike, known: Floats | None = None) -> Floats:
     """Return how often each category was given to each item, shape (items, categories).
 
-    ``ratings`` has shape (raters, items); NaN is left out. Categories are those that occur, sorted.
+    ``ratings`` has shape (raters, items); NaN is left out. Categories are those that are ``known``,
+    else those that occur, sorted.
     """
     table = np.asarray(ratings, dtype=float)
-    known = np.unique(table[~np.isnan(table)])
+    known = np.unique(table[~np.isnan(table)]) if known is None else known
     return np.stack([(table == value).sum(axis=0) for value in known], axis=1).astype(float)
 
 
@@ -149,25 +151,21 @@ def krippendorff_alpha(
     if not table.size:
         return None
     known = np.unique(table[~np.isnan(table)])
-    counts = counts_of(table)
+    counts = counts_of(table, known)
     # Pairs of ratings of one item, each item weighing as many ratings as it has.
     shares = counts * (weights / (counts.sum(axis=1) - 1))[:, None]
     pairs = shares.T @ counts - np.diag(shares.sum(axis=0))
     totals = weights @ counts
     n = float(totals.sum())
-    distance = _distance(known, totals, scale)
+    if scale == "nominal":
+        distance = 1.0 - np.eye(len(known))
+    else:
+        at = _positions(known, totals, scale)
+        distance = np.subtract.outer(at, at) ** 2
     expected = float((distance * np.outer(totals, totals)).sum())
     if expected == 0:
         return None
     return 1.0 - (n - 1) * float((distance * pairs).sum()) / expected
-
-
-def _distance(known: Floats, totals: Floats, scale: Scale) -> Floats:
-    """Return the squared distances of categories, shape (c, c)."""
-    if scale == "nominal":
-        return 1.0 - np.eye(len(known))
-    at = _positions(known, totals, scale)
-    return np.asarray(np.subtract.outer(at, at) ** 2, dtype=np.float64)
 
 
 def _positions(known: Floats, totals: Floats, scale: Scale) -> Floats:
@@ -203,9 +201,9 @@ def gwet_ac(
     """
     table = np.asarray(ratings, dtype=float)
     rated = table[~np.isnan(table)]
-    known = np.unique(rated) if categories is None else _sorted(categories)
+    known = _known(rated, categories)
     _places(known, rated)  # raises where a rating is strange
-    counts = np.stack([(table == value).sum(axis=0) for value in known], axis=1).astype(float)
+    counts = counts_of(table, known)
     own, n = counts.sum(axis=1), _times(times, len(counts))
     counts, own, n = counts[own > 0], own[own > 0], n[own > 0]
     two, q = own >= 2, len(known)
@@ -289,7 +287,7 @@ MOST_LEFT_OUT = 1000
 def item_interval(
     coefficient: Callable[[Floats, Floats], float | None],
     ratings: Floats,
-    units: NDArray[np.int64] | None = None,
+    units: Places | None = None,
     scale: Scale | None = "nominal",
     fewest: int = FEWEST,
 ) -> Interval | str:
@@ -312,9 +310,7 @@ def item_interval(
     units that are not, and others were not seen (:func:`_effective_units`).
     """
     n = ratings.shape[1]
-    own = np.full(n, -1) if units is None else np.asarray(units)
-    own = np.where(own < 0, own.max(initial=-1) + 1 + np.arange(n), own)
-    _, own = np.unique(own, return_inverse=True)
+    own = unit_places(units, n)
     count, worth = int(own.max(initial=-1)) + 1, effective_size(own)
     # Where distances are squared, few ratings far from the others decide.
     fewest = max(fewest, FEWEST_FOR_MEANS) if scale == "interval" else fewest
@@ -344,7 +340,7 @@ def item_interval(
     return result or "raters agree on nearly all items; how often they disagree is not known"
 
 
-def _effective_units(ratings: Floats, units: NDArray[np.int64], scale: Scale) -> float:
+def _effective_units(ratings: Floats, units: Places, scale: Scale) -> float:
     """Return how many units the scatter of the ratings comes from, (sum s)^2 / sum s^2, with s a
     unit's squared distances from the mean, of categories those of their indicators."""
     raters, items = np.nonzero(~np.isnan(ratings))
@@ -383,7 +379,7 @@ def _common(
     return a[both], b[both], _times(times, len(a))[both]
 
 
-def _places(known: Floats, values: Floats) -> NDArray[np.int64]:
+def _places(known: Floats, values: Floats) -> Places:
     """Return where values stand among sorted categories."""
     places = np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0))
     strange = values[known[places] != values] if len(known) else values
@@ -392,6 +388,7 @@ def _places(known: Floats, values: Floats) -> NDArray[np.int64]:
     return np.asarray(places, dtype=np.int64)
 
 
-def _sorted(categories: Sequence[float]) -> Floats:
-    """Return what ``np.unique`` does, in a tenth of its time for the few levels of a scale."""
-    return np.array(sorted(set(categories)), dtype=float)
+def _known(values: Floats, categories: Sequence[float] | None) -> Floats:
+    """Return the sorted categories of a scale, those that occur where none are given."""
+    # Of the few levels of a scale ``np.unique`` takes ten times as long.
+    return np.unique(values) if categories is None else np.array(sorted(set(categories)), float)

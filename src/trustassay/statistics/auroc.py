@@ -11,14 +11,13 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats
 from trustassay.statistics.correlation import ranks
-from trustassay.statistics.distributions import normal_quantile
-from trustassay.statistics.intervals import Interval, Term, sum_interval, too_few
+from trustassay.statistics.distributions import bisection, normal_quantile
+from trustassay.statistics.intervals import Interval, Term, sum_interval, too_few, unit_numbers
 from trustassay.statistics.resampling import Tested
-
-Floats = NDArray[np.float64]
 
 FEWEST_OF_CLASS = 5
 """Units with an answer of a class below which an AUROC has no interval: it would be wider than half
@@ -105,11 +104,11 @@ def auroc_difference(
         terms = [Term(a.value, _interval(a, z), 1.0), Term(b.value, _interval(b, z), -1.0)]
         return sum_interval(terms, correlation)
 
-    near, far = 0.0, FARTHEST
-    for _ in range(STEPS):
-        middle = (near + far) / 2
-        low, high = interval(middle)
-        near, far = (near, middle) if low <= 0 <= high else (middle, far)
+    def apart(z: float) -> bool:
+        low, high = interval(z)
+        return not low <= 0 <= high
+
+    _, far = bisection(apart, 0.0, FARTHEST, STEPS)
     p = 2 * NormalDist().cdf(-far) if value else 1.0
     return Tested(value, interval(normal_quantile((1 + level) / 2)), p)
 
@@ -146,9 +145,7 @@ def _placed(scores: ArrayLike, labels: ArrayLike, units: ArrayLike | None) -> _P
     x, positive = np.asarray(scores, dtype=np.float64), np.asarray(labels) > 0
     if x.ndim != 1 or x.shape != positive.shape:
         raise ValueError(f"expected two samples of one length, got {x.shape} and {positive.shape}")
-    of = np.arange(len(x)) if units is None else np.array(units, dtype=np.int64)
-    alone = np.flatnonzero(of < 0)
-    of[alone] = of.max(initial=-1) + 1 + np.arange(len(alone))
+    of = unit_numbers(units, len(x))
     m, n = int(positive.sum()), int((~positive).sum())
     if not m or not n:
         return _Placed(math.nan, np.zeros(0), np.zeros(0), 0, 0)
@@ -166,8 +163,6 @@ def _placed(scores: ArrayLike, labels: ArrayLike, units: ArrayLike | None) -> _P
 
 
 def _mean(placed: Sequence[_Placed]) -> _Placed:
-    if len(placed) == 1:
-        return placed[0]
     width = max(len(one.of_positives) for one in placed)
     sums = [
         np.mean([np.pad(values, (0, width - len(values))) for values in several], axis=0)
@@ -189,15 +184,11 @@ def _interval(one: _Placed, z: float) -> Interval:
     effect = max(one.covariance(one), 0.0) / alone if alone > 0 else 0.0
     effect = (one.events * effect + UNSEEN) / (one.events + UNSEEN)
 
-    def end(bound: float) -> float:
-        inside, outside = result, bound
-        for _ in range(STEPS):
-            middle = (inside + outside) / 2
-            near = (result - middle) ** 2 <= z * z * effect * _variance(middle, m, n)
-            inside, outside = (middle, outside) if near else (inside, middle)
-        return inside
+    def near(t: float) -> bool:
+        return (result - t) ** 2 <= z * z * effect * _variance(t, m, n)
 
-    return end(0.0), end(1.0)
+    low, high = (bisection(near, result, bound, STEPS)[0] for bound in (0.0, 1.0))
+    return low, high
 
 
 def _variance(t: float, m: int, n: int) -> float:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.intervals import (
     FEWEST,
     Interval,
@@ -27,11 +28,10 @@ from trustassay.statistics.regression import (
     sigmoid,
 )
 
-Floats = NDArray[np.float64]
 BINS = 15
 
 
-def places_in_bins(chances: ArrayLike, bins: int = BINS) -> NDArray[np.int64]:
+def places_in_bins(chances: ArrayLike, bins: int = BINS) -> Places:
     """Return the bin of each probability, from 0; of equal width, and 1 belongs to the last."""
     given = np.asarray(chances, dtype=np.float64)
     return np.minimum((given * bins).astype(np.int64), bins - 1)
@@ -92,7 +92,7 @@ def balanced_accuracy(chances: ArrayLike, truth: ArrayLike, threshold: float = 0
 
 
 def balanced_accuracy_interval(
-    chances: ArrayLike, truth: ArrayLike, units: NDArray[np.int64], threshold: float = 0.5
+    chances: ArrayLike, truth: ArrayLike, units: Places, threshold: float = 0.5
 ) -> Interval | None:
     """Return the interval of :func:`balanced_accuracy`, of both accuracies' own intervals (Zou and
     Donner 2008).
@@ -113,12 +113,8 @@ def balanced_accuracy_interval(
     means = [sums.ratio(columns[at + 1], columns[at]) for at in (0, 2)]
     if min(mean.units for mean in means) < FEWEST - 1e-9:
         return None
-    gradients = np.array(
-        [
-            (columns[at + 1] - mean.mean * columns[at]) / sums.total[at]
-            for at, mean in zip((0, 2), means, strict=True)
-        ]
-    )
+    shares = np.array([[mean.mean] for mean in means])
+    gradients = (columns[[1, 3]] - shares * columns[[0, 2]]) / sums.total[[0, 2], None]
     covariance = sums.covariance(gradients)
     errors = np.sqrt(np.maximum(covariance.diagonal(), 0.0))  # rounding may leave one below 0
     scale = np.outer(errors, errors)
@@ -130,7 +126,6 @@ def balanced_accuracy_interval(
     return max(low, 0.0), min(high, 1.0)
 
 
-Places = NDArray[np.int64]
 Predict = Callable[[Floats], Floats]
 """Of a table of m rows to m numbers."""
 Fit = Callable[[Floats, Floats, Places], Predict]
@@ -279,13 +274,9 @@ def fit_combination(
     fit = logistic_regression(np.concatenate(design, axis=1), y, penalty=penalty)
     own, of_missing = np.split(fit.coefficients, [x.shape[1]])
     adding = dict(zip(lacking.tolist(), of_missing.tolist(), strict=True))
-    terms = [
-        LogOddsTerm(*numbers, adding.get(place))
-        for place, numbers in enumerate(
-            zip(centre.tolist(), scale.tolist(), own.tolist(), strict=True)
-        )
-    ]
-    return Combination(fit.intercept, tuple(terms))
+    columns = zip(*(one.tolist() for one in (centre, scale, own)), strict=True)
+    terms = tuple(LogOddsTerm(*one, adding.get(place)) for place, one in enumerate(columns))
+    return Combination(fit.intercept, terms)
 
 
 def fit_logistic(scores: ArrayLike, labels: ArrayLike, *, penalty: float = PENALTY) -> Combination:
@@ -338,7 +329,6 @@ def choose_method(
     labels: ArrayLike,
     clusters: ArrayLike,
     rng: np.random.Generator,
-    folds: int = INNER_FOLDS,
 ) -> Choice:
     """Choose between a logistic curve and an isotonic one, by the log loss out of fold.
 
@@ -353,7 +343,7 @@ def choose_method(
     rarer = min(len(np.unique(of[y == kind])) for kind in (0, 1))
     if rarer < 2:
         return Choice("logistic", {})
-    fold = fold_numbers(of, y, min(folds, rarer), rng)
+    fold = fold_numbers(of, y, min(INNER_FOLDS, rarer), rng)
     losses = {
         name: mean_log_loss(out_of_fold(fit, x, y, of, fold.tolist()), y)
         for name, fit in FITS.items()

@@ -8,25 +8,27 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.distributions import incomplete_beta
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
     Interval,
     Term,
+    UnitMean,
     bounded_interval,
     effective_size,
     sum_interval,
     too_few,
     unit_mean,
+    unit_places,
     unit_quantile_interval,
 )
 from trustassay.statistics.resampling import expanded_interval
 
-Floats = NDArray[np.float64]
-SampleUnits = tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]
+SampleUnits = tuple[Places | None, Places | None]
 
 FLIPPED_AT_ONCE = 4_000_000
 """Signs of the largest matrix that is held."""
@@ -59,6 +61,7 @@ def difference_of_means(
     second: ArrayLike,
     bounds: tuple[float, float] = (0.0, 1.0),
     units: SampleUnits = (None, None),
+    fewest: int = FEWEST_FOR_MEANS,
 ) -> Difference:
     """Return mean(second) - mean(first) of two independent samples.
 
@@ -67,12 +70,26 @@ def difference_of_means(
 
     Args:
         bounds: between which all values lie. units: of the values of both samples, as for
-            :func:`~trustassay.statistics.intervals.unit_mean`.
+            :func:`~trustassay.statistics.intervals.unit_mean`. fewest: of a sample, below which
+            there is no interval.
 
     Raises:
         ValueError: a sample is empty.
     """
-    return _difference_of_means(_sample(first), _sample(second), bounds, units, FEWEST_FOR_MEANS)
+    samples = zip((_sample(first), _sample(second)), units, strict=True)
+    means = [unit_mean(sample, own) for sample, own in samples]
+    value = means[1].mean - means[0].mean
+    what = "samples" if units[0] is units[1] is None else "independent units (of equal size)"
+    if reason := too_few(what, math.floor(min(one.units for one in means) + 1e-9), fewest):
+        return Difference(value, None, reason)
+    terms = [_term(mean, bounds, weight) for mean, weight in zip(means, (-1.0, 1.0), strict=True)]
+    return Difference(value, sum_interval(terms, np.eye(2)))
+
+
+def _term(mean: UnitMean, bounds: tuple[float, float], weight: float) -> Term:
+    ends = bounded_interval(mean, bounds)
+    assert ends
+    return Term(mean.mean, ends, weight)
 
 
 def difference_of_shares(
@@ -84,29 +101,13 @@ def difference_of_shares(
         ValueError: a sample is empty.
     """
     a, b = (100.0 * _sample(one) for one in (first, second))
-    return _difference_of_means(a, b, (0.0, 100.0), units, FEWEST)
-
-
-def _difference_of_means(
-    a: Floats, b: Floats, bounds: tuple[float, float], units: SampleUnits, fewest: int
-) -> Difference:
-    value = float(b.mean() - a.mean())
-    means = [unit_mean(a, units[0]), unit_mean(b, units[1])]
-    what = "samples" if units[0] is units[1] is None else "independent units (of equal size)"
-    if reason := too_few(what, math.floor(min(one.units for one in means) + 1e-9), fewest):
-        return Difference(value, None, reason)
-    terms = []
-    for mean, weight in zip(means, (-1.0, 1.0), strict=True):
-        ends = bounded_interval(mean, bounds)
-        assert ends
-        terms.append(Term(mean.mean, ends, weight))
-    return Difference(value, sum_interval(terms, np.eye(2)))
+    return difference_of_means(a, b, (0.0, 100.0), units, FEWEST)
 
 
 def mean_of_differences(
     differences: ArrayLike,
     largest: float = 1.0,
-    units: NDArray[np.int64] | None = None,
+    units: Places | None = None,
     fewest: int = FEWEST_FOR_MEANS,
 ) -> Difference:
     """Return the mean of paired differences, second minus first.
@@ -129,31 +130,21 @@ def mean_of_differences(
     what = "pairs" if n == len(sample) else "questions (of equal size)"
     if reason := too_few(what, math.floor(n + 1e-9), fewest):
         return Difference(value, None, reason)
-    moved = _apart(sample, units)
+    place = unit_places(units, len(sample))
+    moved = np.bincount(place, sample - sample.mean())
     # n > 25 g^2 with g = m3 / m2^(3/2), without dividing: all may be the same.
     if n * float(np.mean(moved**2)) ** 3 > 25 * float(np.mean(moved**3)) ** 2:
         return Difference(value, bounded_interval(mean, (-largest, largest)))
     sides = [np.maximum(sample, 0.0), np.maximum(-sample, 0.0)]
-    rise, fall = (_apart(side, units) for side in sides)
+    rise, fall = (np.bincount(place, side - side.mean()) for side in sides)
     scatter = float(rise.std() * fall.std())
     together = float(np.mean(rise * fall)) / scatter if scatter else 0.0
-    terms = []
-    for side, weight in zip(sides, (1.0, -1.0), strict=True):
-        own = unit_mean(side, units)
-        ends = bounded_interval(own, (0.0, largest))
-        assert ends
-        terms.append(Term(own.mean, ends, weight))
+    terms = [
+        _term(unit_mean(side, units), (0.0, largest), weight)
+        for side, weight in zip(sides, (1.0, -1.0), strict=True)
+    ]
     correlation = np.array([[1.0, together], [together, 1.0]])
     return Difference(value, sum_interval(terms, np.clip(correlation, -1.0, 1.0)))
-
-
-def _apart(sample: Floats, units: NDArray[np.int64] | None) -> Floats:
-    """Return the sums of each unit's distances from the mean."""
-    apart = sample - sample.mean()
-    if units is None or not (units >= 0).any():
-        return np.asarray(apart)
-    place = np.unique(units[units >= 0], return_inverse=True)[1]
-    return np.concatenate([apart[units < 0], np.bincount(place, apart[units >= 0])])
 
 
 def difference_of_medians(
@@ -171,8 +162,7 @@ def difference_of_medians(
     value = float(np.median(b) - np.median(a))
     terms = []
     for sample, own, weight in ((b, units[1], 1.0), (a, units[0], -1.0)):
-        alone = np.full(len(sample), -1)
-        interval = unit_quantile_interval(sample, alone if own is None else own, 0.5)
+        interval = unit_quantile_interval(sample, own, 0.5)
         worth = unit_mean(sample, own).units
         what = "samples" if own is None else "independent units (of equal size)"
         reason = too_few(what, math.floor(worth + 1e-9), FEWEST)
@@ -204,29 +194,30 @@ def kolmogorov_smirnov(
     """
     a, b = np.sort(_sample(first)), np.sort(_sample(second))
     values = np.unique(np.concatenate([a, b]))
-    gaps = np.abs(_cumulative(a, values) - _cumulative(b, values))
+    gaps = _gaps(_counts(a, values), _counts(b, values))
     statistic, at = float(gaps.max()), float(values[np.argmax(gaps)])
     if len(values) > CELLS:
         steps = np.linspace(0, len(a) + len(b) - 1, CELLS + 1)[1:].astype(np.int64)
         values = np.unique(np.sort(np.concatenate([a, b]))[steps])
     in_a, in_b = _counts(a, values), _counts(b, values)
-    observed = float(np.abs(np.cumsum(in_a) / len(a) - np.cumsum(in_b) / len(b)).max())
+    observed = float(_gaps(in_a, in_b).max())
     both = in_a + in_b
     reached = 0
     for start in range(0, permutations, 256):
         size = min(256, permutations - start)
         drawn = rng.multivariate_hypergeometric(both, len(a), size=size, method="marginals")
-        share = np.cumsum(drawn, axis=1) / len(a)
-        rest = np.cumsum(both - drawn, axis=1) / len(b)
-        reached += int((np.abs(share - rest).max(axis=1) >= observed - 1e-12).sum())
+        reached += int((_gaps(drawn, both - drawn).max(axis=1) >= observed - 1e-12).sum())
     return KolmogorovSmirnov(statistic, at, (1 + reached) / (1 + permutations))
 
 
-def _cumulative(ordered: Floats, values: Floats) -> Floats:
-    return np.searchsorted(ordered, values, side="right") / len(ordered)
+def _gaps(*counts: Places) -> Floats:
+    """Return how far two distribution functions are apart at the ends of cells, from the counts of
+    both samples in the cells, shape (..., cells)."""
+    first, second = (np.cumsum(one, axis=-1) for one in counts)
+    return np.abs(first / first[..., -1:] - second / second[..., -1:])
 
 
-def _counts(ordered: Floats, values: Floats) -> NDArray[np.int64]:
+def _counts(ordered: Floats, values: Floats) -> Places:
     """Return how many of a sorted sample lie in each cell that ends at one of the values."""
     return np.diff(np.searchsorted(ordered, values, side="right"), prepend=0).astype(np.int64)
 

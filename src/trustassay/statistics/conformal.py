@@ -19,12 +19,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Places
 from trustassay.statistics.distributions import incomplete_beta
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 MOST_TESTS = 20
 """Thresholds that are tested at most: each takes its part of the permitted error."""
 LOOKED_AT = 200
@@ -123,10 +122,10 @@ def selective_threshold(
     best: Threshold | None = None
     for count in counts:
         above = answers.threshold_of(count)
-        questions, accepted, bad = answers.accepted(above)
-        p = binomial_p_value(answers.wrong_of_one_each(above, drawn), questions, alpha)
+        accepted = answers.accepted(above)
+        p = binomial_p_value(answers.wrong_of_one_each(above, drawn), accepted[0], alpha)
         if p <= delta / len(counts):
-            best = Threshold(above, questions, int(accepted.sum()), int(bad.sum()), p)
+            best = Threshold(above, *accepted, p)
     return best
 
 
@@ -149,9 +148,9 @@ def questions_needed(
     counts = np.geomspace(1, max(1, answers.questions), LOOKED_AT).round().astype(int)
     for count in np.unique(counts[counts <= answers.questions]).tolist():
         questions, accepted, bad = answers.accepted(answers.threshold_of(count))
-        risk = (bad.sum() + 1) / (accepted.sum() + 1)
+        risk = (bad + 1) / (accepted + 1)
         if questions and risk < alpha:
-            result.append(_enough(questions / answers.questions, float(risk), alpha, delta, most))
+            result.append(_enough(questions / answers.questions, risk, alpha, delta, most))
     fewest = min(result, default=most)
     return int(float(f"{fewest:.2g}")) if fewest < most else None
 
@@ -196,15 +195,10 @@ def accepted_and_wrong_threshold(
     ranked = answers.scores[order]
     losses = np.cumsum((answers.wrong / answers.sizes[answers.of])[order])
     ends = np.flatnonzero(np.diff(ranked, append=-np.inf))
-    above = -math.inf
-    for end in (
-        ends.tolist()
-    ):  # from the highest score: what is lost if answers down to this one are taken
-        if losses[end] > budget:
-            above = float(ranked[end])
-            break
-    questions, accepted, bad = answers.accepted(above)
-    return Threshold(above, questions, int(accepted.sum()), int(bad.sum()))
+    # From the highest score: where more is lost if answers down to this one are taken.
+    beyond = ends[losses[ends] > budget]
+    above = float(ranked[beyond[0]]) if len(beyond) else -math.inf
+    return Threshold(above, *answers.accepted(above))
 
 
 class _Answers:
@@ -230,14 +224,13 @@ class _Answers:
         """Return the best score of the question after the first ``count``."""
         return float(self._best[count]) if count < self.questions else -math.inf
 
-    def accepted(self, above: float) -> tuple[int, Places, Places]:
+    def accepted(self, above: float) -> tuple[int, int, int]:
         """Return how many questions have an accepted answer, and the numbers of accepted answers
-        and of wrong ones among them by question.
+        and of wrong ones among them.
         """
         taken = self.scores > above  # never of NaN
-        accepted = np.bincount(self.of[taken], minlength=self.questions)
-        bad = np.bincount(self.of[taken & (self.wrong > 0)], minlength=self.questions)
-        return int((accepted > 0).sum()), accepted, bad
+        wrong = self.wrong[taken] > 0
+        return len(np.unique(self.of[taken])), len(wrong), int(wrong.sum())
 
     def wrong_of_one_each(self, above: float, order: Places) -> int:
         """Return how many are wrong of one accepted answer of each question: the first in order."""

@@ -17,12 +17,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.calibration import BINS, places_in_bins
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 Measure = Callable[[ArrayLike, ArrayLike], float | None]
 Figure = Callable[[Floats], Floats]
 WeightedMeasure = Callable[[ArrayLike, ArrayLike], Figure]
@@ -136,7 +135,7 @@ def weighted_spearman(scores: ArrayLike, labels: ArrayLike) -> Figure:
         a, b = of_x.ranks(weights, n), of_y.ranks(weights, n)
         counted_a, counted_b = weights * a, weights * b
         below = _products(counted_a, a) * _products(counted_b, b)
-        return _bounded(_over(_products(counted_a, b), np.sqrt(below)))
+        return np.clip(_over(_products(counted_a, b), np.sqrt(below)), -1.0, 1.0)
 
     return figure
 
@@ -177,10 +176,10 @@ def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
     """Return the same: all pairs less ties, less twice the inversions of the labels in the order of
     the scores (Knight 1966), one binary digit of the labels' ranks at a time.
     """
-    ranks = _codes(y)
+    codes, ranks = (np.unique(one, return_inverse=True)[1] for one in (x, y))
     order = np.lexsort((ranks, x))
     of_x, of_y = _Ties(x), _Ties(y)
-    of_both = _Ties((_codes(x) * (len(y) + 1) + ranks).astype(np.float64))
+    of_both = _Ties((codes * (len(y) + 1) + ranks).astype(np.float64))
     levels = _inversion_levels(ranks[order])
 
     def figure(weights: Floats) -> Floats:
@@ -305,10 +304,6 @@ class _Kept:
         return np.asarray(label.sum(axis=1) + _products(left, steps))
 
 
-def _codes(values: Floats) -> Places:
-    return np.asarray(np.unique(values, return_inverse=True)[1], dtype=np.int64)
-
-
 def _inversion_levels(ranks: Places) -> list[Figure]:
     """Return, for each binary digit of the ranks, what counts the inversions that it decides: of
     those with the same higher digits, each with the digit 0 is inverted with any 1 before it."""
@@ -323,7 +318,7 @@ def _inversion_levels(ranks: Places) -> list[Figure]:
     return levels
 
 
-def _level(order: Places, one: NDArray[np.bool_], first: Places) -> Figure:
+def _level(order: Places, one: Bools, first: Places) -> Figure:
     zeros = np.flatnonzero(~one)
     before_block = first[zeros]
 
@@ -344,16 +339,13 @@ def _correlation(
     for total, square in zip(sums, squares, strict=True):
         about_mean = square - _over(total**2, n, 0.0)
         left.append(np.where(about_mean > NOTHING * square, about_mean, 0.0))
-    return _bounded(_over(products - _over(sums[0] * sums[1], n, 0.0), np.sqrt(left[0] * left[1])))
+    together = products - _over(sums[0] * sums[1], n, 0.0)
+    return np.clip(_over(together, np.sqrt(left[0] * left[1])), -1.0, 1.0)
 
 
 def _products(a: Floats, b: Floats) -> Floats:
     """Return the scalar products of the rows."""
     return np.asarray(np.einsum("bi,bi->b", a, b))
-
-
-def _bounded(values: Floats) -> Floats:
-    return np.asarray(np.clip(values, -1.0, 1.0))
 
 
 def _centred(values: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 
@@ -26,20 +27,30 @@ def student_t_quantile(p: float, freedom: int) -> float:
         raise ValueError("expected 0 < p < 1 and one degree of freedom or more")
     if p < 0.5:
         return -student_t_quantile(1 - p, freedom)
+
+    def below_quantile(t: float) -> bool:  # P(T > t) = I_x(v/2, 1/2) / 2, x = v / (v + t^2)
+        return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2 > 1 - p
+
     low, high = 0.0, 1.0
-    while _upper_tail(high, freedom) > 1 - p:
+    while below_quantile(high):
         low, high = high, 2 * high
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
+    return sum(bisection(below_quantile, low, high)) / 2
+
+
+def bisection(
+    holds: Callable[[float], bool], inside: float, outside: float, steps: int = 200
+) -> tuple[float, float]:
+    """Return the two ends of the interval between which a condition ceases to hold.
+
+    It holds at ``inside``, and not at ``outside``; the interval is halved ``steps`` times, or until
+    no number is left between its ends.
+    """
+    for _ in range(steps):
+        middle = (inside + outside) / 2
+        if middle in (inside, outside):
             break
-        low, high = (middle, high) if _upper_tail(middle, freedom) > 1 - p else (low, middle)
-    return (low + high) / 2
-
-
-def _upper_tail(t: float, freedom: int) -> float:
-    """Return P(T > t) for t >= 0: half of the incomplete beta I_x(v/2, 1/2), x = v/(v + t^2)."""
-    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside, outside
 
 
 def f_quantile(p: float, above: float, below: float) -> float:
@@ -49,13 +60,7 @@ def f_quantile(p: float, above: float, below: float) -> float:
     """
     if not 0 < p < 1 or min(above, below) <= 0:
         raise ValueError("expected 0 < p < 1 and degrees of freedom above 0")
-    low, high = 0.0, 1.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        beyond = incomplete_beta(above / 2, below / 2, middle) > p
-        low, high = (low, middle) if beyond else (middle, high)
+    low, _ = bisection(lambda y: incomplete_beta(above / 2, below / 2, y) <= p, 0.0, 1.0)
     return below * low / (above * (1 - low))
 
 

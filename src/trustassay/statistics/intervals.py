@@ -13,11 +13,16 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from trustassay.statistics.distributions import incomplete_beta, normal_quantile, student_t_quantile
+from trustassay.statistics import Floats, Places
+from trustassay.statistics.distributions import (
+    bisection,
+    incomplete_beta,
+    normal_quantile,
+    student_t_quantile,
+)
 
-Floats = NDArray[np.float64]
 Interval = tuple[float, float]
 
 FEWEST = 20
@@ -87,7 +92,7 @@ class RowSums:
         self._products: Floats = np.zeros((width, width))
         self._held: dict[int, Floats] = {}
 
-    def add(self, rows: Floats, units: NDArray[np.int64] | None = None) -> None:
+    def add(self, rows: Floats, units: Places | None = None) -> None:
         """Count in more rows, shape (m, width).
 
         Args:
@@ -165,7 +170,7 @@ class UnitMean(NamedTuple):
     units: float
 
 
-def unit_mean(values: Floats, units: NDArray[np.int64] | None = None) -> UnitMean:
+def unit_mean(values: Floats, units: Places | None = None) -> UnitMean:
     """Return the mean of n numbers, 1 or more, and its variance over their units.
 
     Args:
@@ -175,17 +180,35 @@ def unit_mean(values: Floats, units: NDArray[np.int64] | None = None) -> UnitMea
     over units of (sum of the unit's numbers less their mean)^2 over n^2 (Cochran 1977, sec. 9A.3),
     which for numbers by themselves is their mean square about the mean over n.
     """
-    mean = float(values.mean())
+    mean, n = float(values.mean()), len(values)
     apart = values - mean
     if units is None or not (units >= 0).any():
-        return UnitMean(mean, float((apart**2).mean()) / len(values), len(values))
-    alone = units < 0
-    place = np.unique(units[~alone], return_inverse=True)[1]
-    sums, sizes = np.bincount(place, apart[~alone]), np.bincount(place)
-    squares = float((apart[alone] ** 2).sum() + (sums**2).sum())
-    n = len(values)
-    worth = n**2 / float(alone.sum() + (sizes.astype(np.float64) ** 2).sum())
-    return UnitMean(mean, squares / n**2, worth)
+        return UnitMean(mean, float((apart**2).mean()) / n, n)
+    place = unit_places(units, n)
+    sums = np.bincount(place, apart)
+    return UnitMean(mean, float((sums**2).sum()) / n**2, effective_size(place))
+
+
+def unit_numbers(units: ArrayLike | None, n: int) -> Places:
+    """Return the number of each of n rows' unit, 0 or more; rows by themselves have one each.
+
+    ``units`` are as for :meth:`RowSums.add`.
+    """
+    of = np.full(n, -1) if units is None else np.array(units, dtype=np.int64)
+    alone = np.flatnonzero(of < 0)
+    of[alone] = of.max(initial=-1) + 1 + np.arange(len(alone))
+    return of
+
+
+def unit_places(units: ArrayLike | None, n: int) -> Places:
+    """Return :func:`unit_numbers` without gaps, from 0."""
+    return np.unique(unit_numbers(units, n), return_inverse=True)[1]
+
+
+def units_in(units: Places) -> int:
+    """Return the number of different units; each row below 0 is one by itself."""
+    together = units[units >= 0]
+    return len(units) - len(together) + len(np.unique(together))
 
 
 def effective_size(clusters: ArrayLike) -> float:
@@ -193,7 +216,7 @@ def effective_size(clusters: ArrayLike) -> float:
     the clusters' sizes (Kish 1965); 0 for none. Samples of a cluster count as one, however little
     they have in common.
     """
-    sizes = np.unique(np.asarray(clusters), return_counts=True)[1].astype(np.float64)
+    sizes = np.unique(clusters, return_counts=True)[1].astype(np.float64)
     return float(sizes.sum() ** 2 / (sizes**2).sum()) if len(sizes) else 0.0
 
 
@@ -409,7 +432,7 @@ def quantile_interval(ordered: Floats, q: float, level: float = 0.95) -> Interva
 
 
 def unit_quantile_interval(
-    values: Floats, units: NDArray[np.int64], q: float, level: float = 0.95
+    values: Floats, units: Places | None, q: float, level: float = 0.95
 ) -> Interval | None:
     """Return the interval of the q-quantile, 0 < q < 1, of values that belong to units.
 
@@ -440,11 +463,5 @@ def fewest_for_quantile(q: float, level: float = 0.95) -> int:
 @cache
 def _place(n: int, q: float, probability: float) -> float:
     """Return the u from 1 to n with I_q(u, n + 1 - u) = probability, which falls with u."""
-    low, high = 1.0, float(n)
-    while high - low > 1e-9 * n:
-        middle = (low + high) / 2
-        if incomplete_beta(middle, n + 1 - middle, q) > probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
+    ends = bisection(lambda u: incomplete_beta(u, n + 1 - u, q) > probability, 1.0, n, 30)
+    return sum(ends) / 2

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats
 from trustassay.statistics.comparison import mean_of_differences, sign_flip_ps
 from trustassay.statistics.correlation import kendall_tau_b, spearman
 from trustassay.statistics.intervals import (
@@ -24,7 +25,6 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.statistics.resampling import REPLICATES, drawn_counts, holm
 
-Floats = NDArray[np.float64]
 FLIPS = 9_999
 FLIPS_A_PAIR = 100
 """Sign flips for each pair of models, where there are more than a hundred: with too few, no p-value
@@ -186,10 +186,9 @@ def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
     """
     s, t = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
     alike = total = 0
-    for first in range(len(s)):
-        for second in range(first + 1, len(s)):
-            true_order = np.sign(t[first] - t[second])
-            differ = true_order != 0
-            total += int(differ.sum())
-            alike += int((np.sign(s[first] - s[second]) == true_order)[differ].sum())
+    for first, second in combinations(range(len(s)), 2):
+        true_order = np.sign(t[first] - t[second])
+        differ = true_order != 0
+        total += int(differ.sum())
+        alike += int((np.sign(s[first] - s[second]) == true_order)[differ].sum())
     return alike, total

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.distributions import student_t_quantile
 
 
@@ -66,60 +67,40 @@ class Line:
 class LineSums:
     """What a least-squares line needs to know of the points seen so far."""
 
-    n: int = 0
-    x: float = 0.0
-    y: float = 0.0
-    xx: float = 0.0
-    xy: float = 0.0
-    yy: float = 0.0
+    x: Moments = field(default_factory=Moments)
+    y: Moments = field(default_factory=Moments)
+    products: float = 0.0
 
     def add(self, x: float, y: float) -> None:
         """Count one more point."""
-        self.n += 1
-        dx, dy = x - self.x, y - self.y
-        self.x += dx / self.n
-        self.y += dy / self.n
-        self.xx += dx * (x - self.x)
-        self.xy += dx * (y - self.y)
-        self.yy += dy * (y - self.y)
+        step = x - self.x.mean
+        self.x.add(x)
+        self.y.add(y)
+        self.products += step * (y - self.y.mean)
 
     def __add__(self, other: LineSums) -> LineSums:
-        n = self.n + other.n
-        if not n:
-            return LineSums()
-        dx, dy = other.x - self.x, other.y - self.y
-        weight = self.n * other.n / n
-        return LineSums(
-            n,
-            self.x + dx * other.n / n,
-            self.y + dy * other.n / n,
-            self.xx + other.xx + dx * dx * weight,
-            self.xy + other.xy + dx * dy * weight,
-            self.yy + other.yy + dy * dy * weight,
-        )
+        x, y = self.x + other.x, self.y + other.y
+        steps = (other.x.mean - self.x.mean) * (other.y.mean - self.y.mean)
+        between = steps * self.x.n * other.x.n / max(x.n, 1)
+        return LineSums(x, y, self.products + other.products + between)
 
     def line(self, level: float = 0.95) -> Line | None:
         """Return the line; ``None`` for fewer than two points, or where all x are equal."""
-        if self.n < 2 or self.xx <= 0:
+        n, x = self.x.n, self.x
+        if n < 2 or x.squares <= 0:
             return None
-        slope = self.xy / self.xx
-        intercept = self.y - slope * self.x
-        if self.n < 3:
-            return Line(self.n, slope, intercept, None, None)
-        residual = max(self.yy - slope * self.xy, 0.0) / (self.n - 2)
-        t = student_t_quantile((1 + level) / 2, self.n - 2)
-        by_slope = t * math.sqrt(residual / self.xx)
-        by_intercept = t * math.sqrt(residual * (1 / self.n + self.x**2 / self.xx))
-        return Line(
-            self.n,
-            slope,
-            intercept,
-            (slope - by_slope, slope + by_slope),
-            (intercept - by_intercept, intercept + by_intercept),
-        )
+        slope = self.products / x.squares
+        intercept = self.y.mean - slope * x.mean
+        if n < 3:
+            return Line(n, slope, intercept, None, None)
+        residual = max(self.y.squares - slope * self.products, 0.0) / (n - 2)
+        t = student_t_quantile((1 + level) / 2, n - 2)
+        by_slope = t * math.sqrt(residual / x.squares)
+        by_intercept = t * math.sqrt(residual * (1 / n + x.mean**2 / x.squares))
+        ends = (slope - by_slope, slope + by_slope)
+        return Line(n, slope, intercept, ends, (intercept - by_intercept, intercept + by_intercept))
 
 
-Floats = NDArray[np.float64]
 NEWTON_STEPS = 100
 HALVINGS = 60
 EXACT = 1e-10
@@ -265,7 +246,7 @@ def isotonic_regression(
     return Isotonic(tuple(points[~inside].tolist()), tuple(values[~inside].tolist()))
 
 
-def _pooled(means: Floats, weights: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _pooled(means: Floats, weights: Floats) -> tuple[Floats, Places]:
     """Return the means of the pools, and how many points each holds."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, points
     for mean, weight in zip(means.tolist(), weights.tolist(), strict=True):

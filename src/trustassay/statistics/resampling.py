@@ -15,8 +15,9 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.distributions import incomplete_beta, student_t_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, too_few
 
@@ -27,9 +28,6 @@ def generator(seed: int, *purpose: str) -> np.random.Generator:
     digest = hashlib.blake2b(text, digest_size=16).digest()
     return np.random.default_rng([seed, int.from_bytes(digest, "big")])
 
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 DRAWN_AT_ONCE = 4_000_000
 """Numbers of the largest matrix of draws that is held."""
@@ -84,8 +82,6 @@ def expanded_interval(values: ArrayLike, n: int, level: float = 0.95) -> tuple[f
     low, high = np.quantile(np.asarray(values, dtype=float), (tail, 1 - tail))
     return float(low), float(high)
 
-
-Places = NDArray[np.int64]
 
 WEIGHTS_AT_ONCE = 1 << 18
 """Weights of a piece: small enough for a processor's cache."""

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from trustassay.statistics import Floats, Places
 
 ANSWER, RATER, BOTH, REPEAT = COMPONENTS = ("answer", "rater", "answer x rater", "repeat")
 REST = "answer x rater and repeat"
@@ -49,7 +49,7 @@ class Cells:
     counts: Floats
     sums: Floats
     squares: Floats
-    rows: NDArray[np.int64]
+    rows: Places
     names: tuple[str, ...]
 
     def components(self, weights: ArrayLike | None = None) -> Floats:
@@ -161,7 +161,7 @@ def shares(components: ArrayLike) -> Floats:
     return result
 
 
-def weights_without(units: NDArray[np.int64], groups: int = MOST_LEFT_OUT) -> Iterator[Floats]:
+def weights_without(units: Places, groups: int = MOST_LEFT_OUT) -> Iterator[Floats]:
     """Yield weights of answers, shape (some, n): 0 for those of one unit, else 1, for each unit.
 
     Args:

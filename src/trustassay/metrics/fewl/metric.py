@@ -33,6 +33,7 @@ from trustassay.metrics.fewl.references import (
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
+from trustassay.statistics.intervals import units_in
 from trustassay.texts import amount
 from trustassay.views import EvidenceRow, Rows, View
 
@@ -352,7 +353,6 @@ class Fewl(FewlOptions):
         columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
         found = summarised(self.statistics, _noting(assessments, columns), self.score_range)
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-        independent = int((units < 0).sum()) + len(np.unique(units[units >= 0]))
         why = "all labels say the same" if len(labels) else "no scored sample has a label"
         for key, of in _COMPARED.items():
             scores = np.array(columns[of])
@@ -363,7 +363,7 @@ class Fewl(FewlOptions):
             interval = auroc_interval(scores, labels, units)
             if not isinstance(interval, str):
                 interval = (100 * interval[0], 100 * interval[1])
-            found.put(key, 100 * value, len(labels), interval, units=independent)
+            found.put(key, 100 * value, len(labels), interval, units=units_in(units))
         known = found.values["auroc"] is not None
         found.put("chance", CHANCE if known else None, len(labels), why=why)
         return Summary.of(found, self.settings(), FIGURES)
