@@ -274,8 +274,10 @@ def fit_combination(
     fit = logistic_regression(np.concatenate(design, axis=1), y, penalty=penalty)
     own, of_missing = np.split(fit.coefficients, [x.shape[1]])
     adding = dict(zip(lacking.tolist(), of_missing.tolist(), strict=True))
-    columns = zip(*(one.tolist() for one in (centre, scale, own)), strict=True)
-    terms = tuple(LogOddsTerm(*one, adding.get(place)) for place, one in enumerate(columns))
+    terms = tuple(
+        LogOddsTerm(float(centre[i]), float(scale[i]), float(own[i]), adding.get(i))
+        for i in range(x.shape[1])
+    )
     return Combination(fit.intercept, terms)
 
 

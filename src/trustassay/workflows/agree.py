@@ -16,6 +16,7 @@ from trustassay.errors import UsageError
 from trustassay.progress import Progress
 from trustassay.runs.counts import SHOWN, read_units
 from trustassay.runs.folder import RunFolder
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
@@ -36,7 +37,6 @@ from trustassay.statistics.intervals import (
     bounded_interval,
     too_few_units,
 )
-from trustassay.statistics.resampling import Floats, Places
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.judges import Variances, unit_numbers, variances
 

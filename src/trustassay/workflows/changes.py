@@ -14,6 +14,7 @@ from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.show.text import amount
+from trustassay.statistics import Floats
 from trustassay.statistics.comparison import (
     Difference,
     mean_of_differences,
@@ -22,7 +23,7 @@ from trustassay.statistics.comparison import (
     with_few_changes,
 )
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
-from trustassay.statistics.resampling import Floats, drawn_counts, generator
+from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
 

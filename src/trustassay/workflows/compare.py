@@ -27,6 +27,7 @@ from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
 from trustassay.show.distributions import Groups
 from trustassay.show.text import amount
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.comparison import (
     Difference,
     KolmogorovSmirnov,
@@ -37,7 +38,7 @@ from trustassay.statistics.comparison import (
     mean_of_differences,
     sign_flip_p,
 )
-from trustassay.statistics.resampling import Floats, Places, generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,

@@ -17,6 +17,7 @@ from trustassay.capabilities import Entailer, Models
 from trustassay.data.labels import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.calibration import (
     balanced_accuracy,
@@ -25,9 +26,6 @@ from trustassay.statistics.calibration import (
 )
 from trustassay.statistics.correlation import auroc, weighted_calibration_error
 from trustassay.statistics.resampling import (
-    Bools,
-    Floats,
-    Places,
     cluster_numbers,
     cluster_weights,
     generator,

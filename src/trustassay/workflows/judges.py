@@ -18,6 +18,7 @@ from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.options import RubricError
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.intervals import (
     FEWEST,
     Interval,
@@ -25,7 +26,6 @@ from trustassay.statistics.intervals import (
     too_few_units,
     unit_mean,
 )
-from trustassay.statistics.resampling import Floats, Places
 from trustassay.statistics.variance import (
     REPEAT,
     Cells,

@@ -18,6 +18,7 @@ from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.show import document
 from trustassay.show.text import ends_text, number
+from trustassay.statistics import Floats
 from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.ranking import (
     Agreement,
@@ -26,7 +27,7 @@ from trustassay.statistics.ranking import (
     ordered_alike,
     rank_models,
 )
-from trustassay.statistics.resampling import Floats, generator
+from trustassay.statistics.resampling import generator
 from trustassay.workflows.json_form import as_json, fields_as_json
 from trustassay.workflows.two_runs import common_metric, finished_run
 

@@ -29,8 +29,9 @@ from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
 from trustassay.show.text import amount
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import share_rise_p
-from trustassay.statistics.resampling import Bools, Floats, Places, holm
+from trustassay.statistics.resampling import holm
 from trustassay.workflows.json_form import fields_as_json
 
 

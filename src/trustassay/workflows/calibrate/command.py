@@ -19,6 +19,7 @@ from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
 from trustassay.runs.needs import needed_words
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show.text import amount
+from trustassay.statistics import Bools, Floats
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method
 from trustassay.statistics.comparison import spread_of
@@ -32,7 +33,7 @@ from trustassay.statistics.correlation import (
     weighted_log_loss,
 )
 from trustassay.statistics.intervals import FEWEST, Estimate
-from trustassay.statistics.resampling import FEWEST_OF_CLASS, Bools, Floats, generator, holm
+from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.calibration import (
     Combination,
     Method,
@@ -29,7 +30,7 @@ from trustassay.statistics.conformal import (
     selective_threshold,
 )
 from trustassay.statistics.regression import Isotonic
-from trustassay.statistics.resampling import Bools, Floats, Places, generator
+from trustassay.statistics.resampling import generator
 
 Model = Isotonic | Combination
 FOLDS = 10

@@ -12,7 +12,7 @@ from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
 from trustassay.show.plots import Line, Plot
 from trustassay.show.text import amount
-from trustassay.statistics.resampling import Floats
+from trustassay.statistics import Floats
 from trustassay.workflows.calibrate.command import CALIBRATED, CHANCE, FIGURES, Calibration
 from trustassay.workflows.study.outputs import (
     FEWEST_KEPT,

@@ -16,11 +16,11 @@ import numpy as np
 from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.active import Estimate, Labels, Target, auroc_target, mean_target
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_interval, too_few
-from trustassay.statistics.resampling import Bools, Floats, Places
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers

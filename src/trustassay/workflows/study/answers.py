@@ -21,7 +21,8 @@ from trustassay.metric import Direction
 from trustassay.runs.counts import SHOWN
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.sample import question_key
-from trustassay.statistics.resampling import Floats, Places, cluster_numbers
+from trustassay.statistics import Floats, Places
+from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.two_runs import finished_run
 

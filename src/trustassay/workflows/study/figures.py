@@ -13,6 +13,7 @@ import numpy as np
 
 from trustassay.data.labels import Kind
 from trustassay.show.text import amount
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
 from trustassay.statistics.correlation import (
     BIASED,
@@ -24,15 +25,7 @@ from trustassay.statistics.correlation import (
     value_of,
 )
 from trustassay.statistics.intervals import Estimate, too_few
-from trustassay.statistics.resampling import (
-    Floats,
-    Places,
-    Tested,
-    cluster_weights,
-    holm,
-    interval_of,
-    paired_test,
-)
+from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column
 from trustassay.workflows.study.labels import Label

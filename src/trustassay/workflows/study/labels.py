@@ -17,7 +17,7 @@ from trustassay.data.labels import Kind, LabelValues, label_values
 from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
-from trustassay.statistics.resampling import Floats
+from trustassay.statistics import Floats
 from trustassay.workflows.study.answers import Answers, Column, as_list
 
 RATING = "rating"

@@ -14,10 +14,10 @@ from trustassay.show import document
 from trustassay.show.charts import box_svg
 from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
 from trustassay.show.text import amount, ends_text, number, p_text
+from trustassay.statistics import Floats
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
-from trustassay.statistics.resampling import Floats
 from trustassay.workflows.study.answers import Column, Cost
 from trustassay.workflows.study.command import CHANCE_ROW, Case, Figures, LabelStudy, Study
 from trustassay.workflows.study.figures import ASSOCIATIONS, OF_CLASSES, Test
