@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from benchmarks.results import FOLDER, read_result, write_result
 from trustassay.backends import resolve
 from trustassay.backends.embedded import encoder
-from trustassay.backends.word_table import word_table
+from trustassay.backends.word_substitutes import word_table
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models

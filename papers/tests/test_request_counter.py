@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.calls.budget import BudgetReachedError
-from trustassay.calls.cache_key import chat_parts
+from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, Message, on_sending
 from trustassay.errors import CallError, RunFolderError

@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
 
-from trustassay.backends.word_substitutes import DrawnWords, NearWords, Part, parts_of
-from trustassay.backends.word_table import WordTable, word_table
+from trustassay.backends.word_substitutes import (
+    DrawnWords,
+    NearWords,
+    Part,
+    WordTable,
+    parts_of,
+    word_table,
+)
 from trustassay.capabilities import SubstitutesRequest
 
 KINDS = {

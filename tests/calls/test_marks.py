@@ -19,9 +19,8 @@ import pytest
 import trustassay
 from tests.llm_server import LlmServer
 from trustassay.calls import batching, marks
-from trustassay.calls.cache_key import request_key
 from trustassay.calls.marks import Marks
-from trustassay.calls.store import StoredCall, open_cache
+from trustassay.calls.store import StoredCall, open_cache, request_key
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import CallError
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import command
-from trustassay.calls.cache_key import request_key
 from trustassay.calls.store import (
     Calls,
     CallStore,
@@ -19,6 +18,7 @@ from trustassay.calls.store import (
     copy_calls,
     default_cache,
     open_cache,
+    request_key,
 )
 
 
@@ -113,7 +113,7 @@ def test_copying_what_is_no_store_leaves_nothing_behind(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from trustassay.calls.cache_key import request_key
+from trustassay.calls.store import request_key
 from trustassay.calls.store import StoredCall, open_cache
 
 folder = Path(sys.argv[1])

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from trustassay.calls.budget import BudgetReachedError
-from trustassay.calls.cache_key import chat_parts, request_key
-from trustassay.calls.store import CallStore
+from trustassay.calls.replies import chat_parts
+from trustassay.calls.store import CallStore, request_key
 from trustassay.capabilities import ChatRequest, on_sending
 from trustassay.errors import CallError, CallFault, RunFolderError
 from trustassay.files import cut_unfinished, named

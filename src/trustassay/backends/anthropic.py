@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
 from trustassay.backends.http import Address, HttpEndpoint, service_address
@@ -33,21 +33,20 @@ class AnthropicChat(EndpointChat):
     """A chat model behind ``/v1/messages``."""
 
     path = "/v1/messages"
-    reported: ClassVar = {"temperature": "temperature", "stop_sequences": "stop"}
 
     def __init__(self, address: Address) -> None:
         http = HttpEndpoint(address, "x-api-key").with_headers(anthropic_version=VERSION)
         super().__init__(address, http)
 
-    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+    def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
         """Return the parameters as Anthropic calls them; raises :class:`CallError` for n > 1."""
         if request.n > 1:
             raise self.failed("returns one reply per request; ask again, with another repeat")
         heat = request.temperature
         return {
-            "max_tokens": MAX_TOKENS if request.max_tokens is None else request.max_tokens,
-            "temperature": None if heat is None else min(heat, HOTTEST),
-            "stop_sequences": list(request.stop) or None,
+            "max_tokens": ("", MAX_TOKENS if request.max_tokens is None else request.max_tokens),
+            "temperature": ("temperature", None if heat is None else min(heat, HOTTEST)),
+            "stop_sequences": ("stop", list(request.stop) or None),
         }
 
     def unsupported(self, request: ChatRequest) -> tuple[str, ...]:

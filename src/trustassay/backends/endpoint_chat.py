@@ -30,12 +30,12 @@ _NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
 class EndpointChat(HttpBackend, ABC):
     """A chat model behind an address; a subclass implements an API.
 
-    reported: the field of the request for each parameter of the API that may be left out.
+    path: what follows the address.
     together: parameters of the API that need another one.
     second_names: other names of a parameter; tried before it is left out.
     """
 
-    reported: ClassVar[Mapping[str, str]]
+    path: str
     together: ClassVar[Mapping[str, str]] = {}
     second_names: ClassVar[Mapping[str, str]] = {}
 
@@ -45,14 +45,12 @@ class EndpointChat(HttpBackend, ABC):
         self._http = http
         self._known_as: dict[str, str | None] = {}
 
-    @property
     @abstractmethod
-    def path(self) -> str:
-        """What follows the address."""
+    def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
+        """Return a request's parameters by their names in the API.
 
-    @abstractmethod
-    def parameters(self, request: ChatRequest) -> dict[str, Any]:
-        """Return a request's parameters by their names in the API; ``None`` if there is none.
+        Each with the field of the request that is reported if the endpoint refuses it, empty if
+        it cannot be left out, and with its value; ``None`` if there is none.
 
         Raises:
             CallError: the API does not support the request.
@@ -81,17 +79,19 @@ class EndpointChat(HttpBackend, ABC):
         Raises:
             CallError: the try failed, and how.
         """
-        wanted = {k: v for k, v in self.parameters(request).items() if v is not None}
+        told = {k: one for k, one in self.parameters(request).items() if one[1] is not None}
+        wanted = {name: value for name, (_, value) in told.items()}
+        fields = {name: field for name, (field, _) in told.items() if field}
         while True:
             sent = self._renamed(wanted)
             try:
                 found = await self._http.post(self.path, self.body(request.messages, sent))
             except RefusalError as error:
                 learnt = sent != self._renamed(wanted)  # another call met the same refusal
-                if not (learnt or self._give_up(error, sent)):
+                if not (learnt or self._give_up(error, sent, fields)):
                     raise
                 continue
-            return self._checked(found, request, wanted)
+            return self._checked(found, request, fields)
 
     def failed(self, words: str) -> CallError:
         """Return the error for a request that the endpoint will never answer."""
@@ -103,9 +103,11 @@ class EndpointChat(HttpBackend, ABC):
         names = {name: self._known_as.get(name, name) for name in wanted}
         return {known: wanted[name] for name, known in names.items() if known is not None}
 
-    def _give_up(self, error: RefusalError, sent: Mapping[str, Any]) -> bool:
+    def _give_up(
+        self, error: RefusalError, sent: Mapping[str, Any], fields: Mapping[str, str]
+    ) -> bool:
         """Rename or leave out the parameter that an error names; say whether there is one."""
-        own = {self._known_as.get(name, name): name for name in self.reported}
+        own = {self._known_as.get(name, name): name for name in fields}
         refused = parameter_refused(error, [name for name in sent if name in own])
         if refused is None:
             return False
@@ -117,15 +119,15 @@ class EndpointChat(HttpBackend, ABC):
                 self._known_as[other] = None
         return True
 
-    def _checked(self, found: Any, request: ChatRequest, wanted: Mapping[str, Any]) -> Reply:
+    def _checked(self, found: Any, request: ChatRequest, fields: Mapping[str, str]) -> Reply:
         try:
             reply = self.read(found)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise CallError(f"{self.name}: the reply has no text", "malformed") from None
         if (given := 1 + len(reply.others)) < request.n:
             raise self.failed(f"{given} replies instead of {request.n}")
-        gone = [n for n in wanted if self._known_as.get(n, n) is None]
-        dropped = {self.reported[name] for name in gone} | {*self.unsupported(request)}
+        dropped = {field for n, field in fields.items() if self._known_as.get(n, n) is None}
+        dropped |= {*self.unsupported(request)}
         if request.logprobs is not None and reply.logprobs is None:
             dropped.add("logprobs")
         return replace(reply, dropped=tuple(sorted(dropped))) if dropped else reply

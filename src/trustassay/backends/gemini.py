@@ -31,16 +31,6 @@ _BLOCKED = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "
 class GeminiChat(EndpointChat):
     """A chat model behind ``:generateContent``."""
 
-    reported: ClassVar = {
-        "temperature": "temperature",
-        "maxOutputTokens": "max_tokens",
-        "seed": "seed",
-        "stopSequences": "stop",
-        "logprobs": "logprobs",
-        "responseLogprobs": "logprobs",
-        "responseMimeType": "schema",
-        "responseJsonSchema": "schema",
-    }
     together: ClassVar = {
         "responseLogprobs": "logprobs",
         "logprobs": "responseLogprobs",
@@ -54,26 +44,21 @@ class GeminiChat(EndpointChat):
         if not all(part.strip(".") for part in parts):
             raise BackendError(f"gemini: {address.model!r} is not the name of a model")
         parts = parts if parts[0] in COLLECTIONS else ["models", *parts]
-        self._path = "/".join(quote(part, safe="") for part in parts)
+        self.path = f"/v1beta/{'/'.join(quote(part, safe='') for part in parts)}:generateContent"
 
-    @property
-    def path(self) -> str:
-        """What follows the address: the model is a part of it."""
-        return f"/v1beta/{self._path}:generateContent"
-
-    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+    def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
         """Return the parameters as Gemini calls them."""
-        told = request.logprobs is not None
+        schema = json.loads(request.schema) if request.schema else None
         return {
-            "temperature": request.temperature,
-            "maxOutputTokens": request.max_tokens,
-            "seed": request.seed,
-            "stopSequences": list(request.stop) or None,
-            "candidateCount": request.n if request.n > 1 else None,
-            "responseLogprobs": True if told else None,
-            "logprobs": request.logprobs if told else None,
-            "responseMimeType": "application/json" if request.schema else None,
-            "responseJsonSchema": json.loads(request.schema) if request.schema else None,
+            "temperature": ("temperature", request.temperature),
+            "maxOutputTokens": ("max_tokens", request.max_tokens),
+            "seed": ("seed", request.seed),
+            "stopSequences": ("stop", list(request.stop) or None),
+            "candidateCount": ("", request.n if request.n > 1 else None),
+            "responseLogprobs": ("logprobs", None if request.logprobs is None else True),
+            "logprobs": ("logprobs", request.logprobs),
+            "responseMimeType": ("schema", "application/json" if request.schema else None),
+            "responseJsonSchema": ("schema", schema),
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:

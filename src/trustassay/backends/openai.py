@@ -48,15 +48,6 @@ class OpenAIChat(EndpointChat):
     """A chat model behind ``/chat/completions``."""
 
     path = "/chat/completions"
-    reported: ClassVar = {
-        "temperature": "temperature",
-        "max_tokens": "max_tokens",
-        "seed": "seed",
-        "stop": "stop",
-        "logprobs": "logprobs",
-        "top_logprobs": "logprobs",
-        "response_format": "schema",
-    }
     together: ClassVar = {"top_logprobs": "logprobs"}
     second_names: ClassVar = {"max_tokens": "max_completion_tokens"}
 
@@ -69,17 +60,17 @@ class OpenAIChat(EndpointChat):
         rows = found.get("data") if isinstance(found, dict) else None
         return [str(row.get("id")) for row in rows or [] if isinstance(row, dict)]
 
-    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+    def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
         """Return the parameters as OpenAI calls them."""
         return {
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-            "seed": request.seed,
-            "stop": list(request.stop) or None,
-            "n": request.n if request.n > 1 else None,
-            "logprobs": True if request.logprobs is not None else None,
-            "top_logprobs": request.logprobs or None,
-            "response_format": held_to(request.schema) if request.schema else None,
+            "temperature": ("temperature", request.temperature),
+            "max_tokens": ("max_tokens", request.max_tokens),
+            "seed": ("seed", request.seed),
+            "stop": ("stop", list(request.stop) or None),
+            "n": ("", request.n if request.n > 1 else None),
+            "logprobs": ("logprobs", True if request.logprobs is not None else None),
+            "top_logprobs": ("logprobs", request.logprobs or None),
+            "response_format": ("schema", held_to(request.schema) if request.schema else None),
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,32 +1,207 @@
 """``embedding`` and ``pos`` without a file: words of one group, the nearest or drawn at random.
 
 Which words of a name are replaced, and by words of which group, is decided by its parts.
+
+TextBlob's lexicon says which words there are and how each is tagged. The vocabulary of the embedded
+encoder, which stands roughly in the order of frequency, says which of them are common, and its
+table of word embeddings how near they are to each other: nothing is downloaded, and nothing
+computed but means and products.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends.word_table import (
-    EXAMPLES,
-    GIVEN,
-    HALVES,
-    NAMES,
-    PEOPLE,
-    PLACE,
-    PLACES,
-    SURNAME,
-    TITLES,
-    word_table,
-)
+from trustassay.backends.embedded import card, encoder
 from trustassay.capabilities import BatchLimits, SubstitutesRequest, Vectors
+
+GIVEN, SURNAME, PLACE, PEOPLE = "given name", "surname", "place", "people"
+
+_NAMES = tomllib.loads(files("trustassay.backends").joinpath("names.toml").read_text("utf-8"))
+EXAMPLES: Mapping[str, Sequence[str]] = {k: v.split() for k, v in _NAMES["examples"].items()}
+PLACES: Mapping[str, Sequence[str]] = {k: v.split() for k, v in _NAMES["places"].items()}
+"""Kinds of places, by examples, too."""
+HALVES, _FRAGMENTS, TITLES = (frozenset(words.split()) for words in _NAMES["others"].values())
+FRAGMENTS = HALVES | _FRAGMENTS
+"""What is no name by itself: halves of names, short forms, particles."""
+
+MARGIN = 0.06
+"""So much nearer a name is to the examples of its kind than to those of any other."""
+_PLACES = frozenset(word for words in PLACES.values() for word in words)
+COMMON_PERSON, COMMON_OTHER = 0.1, 0.15
+"""The same of a name that is a common word, too: of a person (``Mark``), of anything else."""
+PIECE = 0.3
+"""So much rarer (natural logarithm) a word counts for each further piece that it is read in."""
+LONGEST_SURNAME = 10
+"""Characters of a surname of several pieces; longer ones are mostly no surnames."""
+TOGETHER = 4096
+"""Words whose vectors are made at once."""
+NAMES = ("NNP", "NNPS")
+
+Indices = NDArray[np.int64]
+
+
+class WordTable:
+    """About 47,000 words, group after group, their unit vectors, and groups of like words.
+
+    rarity: natural logarithm of the rank by frequency, roughly; the rarest are not ranked.
+    groups: places of the words by tag (``NN``), and of names by kind (``surname``), the most
+    frequent first.
+    """
+
+    def __init__(self) -> None:
+        from textblob.en import lexicon
+
+        len(lexicon)  # it is read when it is first asked for something
+        self._lexicon: dict[str, str] = dict(lexicon)
+        self.name = f"{card()['version']}+textblob-{version('textblob')}"
+        reader = encoder("embedder")
+        self._tokenizer = reader.tokenizer
+        rows = self._tokenizer.get_vocab()
+        pieces = reader.rows.astype(np.float32) * reader.scales[:, None]
+        pieces /= np.maximum(np.linalg.norm(pieces, axis=1, keepdims=True), 1e-12)
+        self._pieces: Vectors = pieces
+        self._kinds = tuple(EXAMPLES)
+        self._centres = _centres(pieces, rows, EXAMPLES)
+        self._place_centres = _centres(pieces, rows, PLACES)
+        usable = [text for text in self._lexicon if self._is_usable(text)]
+        encoded = self._tokenizer.encode_batch(usable, add_special_tokens=False)
+        listed = sorted(
+            (self._rarity(one.ids), text, one.ids)
+            for text, one in zip(usable, encoded, strict=True)
+        )
+        vectors = _means(pieces, [ids for *_, ids in listed])
+        sorted_in: dict[str, list[int]] = {}
+        for place, (_, text, ids) in enumerate(listed):
+            group = self._tag(text)
+            if text[0].isupper():
+                group = self._kind(vectors[place], MARGIN)
+                if len(ids) > 1 and not (group == SURNAME and len(text) <= LONGEST_SURNAME):
+                    continue  # the pieces of rare names tell surnames alone
+                if len(text) < 4 and group == PLACE:
+                    continue
+            if group:
+                sorted_in.setdefault(group, []).append(place)
+        # A group stands in one piece, so that a product with its vectors copies nothing.
+        order = [place for places in sorted_in.values() for place in places]
+        self.words = tuple(listed[place][1] for place in order)
+        self.rarity: Vectors = np.array([listed[place][0] for place in order], dtype=np.float32)
+        self.vectors: Vectors = vectors[order]
+        ends = np.cumsum([0, *map(len, sorted_in.values())])
+        self.groups: dict[str, Indices] = {
+            name: np.arange(start, end, dtype=np.int64)
+            for name, start, end in zip(sorted_in, ends, ends[1:], strict=False)
+        }
+        places = self.groups[PLACE]
+        of_place = np.array([self._nearest_place(self.vectors[place]) for place in places])
+        self.groups |= {name: places[of_place == name] for name in PLACES}
+
+    def vector(self, text: str) -> Vectors | None:
+        """Return the unit vector of words, the mean of their pieces; ``None`` for a blank."""
+        ids = self._ids(text)
+        return _unit(self._pieces[ids].mean(axis=0)) if ids else None
+
+    def kind(self, word: str) -> str:
+        """Return the kind of name that a word is; empty where it is none, or that is not sure."""
+        if not word[:1].isalpha():
+            return ""
+        if word in _PLACES:  # also China and Turkey, which are common words, too
+            return PLACE
+        ids = self._ids(word)
+        if len(ids) != 1:
+            return ""
+        found = self._kind(self._pieces[ids[0]], MARGIN)
+        if not self.common_tag(word):
+            return found
+        margin = COMMON_PERSON if found in (GIVEN, SURNAME) else COMMON_OTHER
+        return self._kind(self._pieces[ids[0]], margin)
+
+    def rarity_of(self, text: str) -> float:
+        """Return how rare words are: the mean of theirs."""
+        rows = map(self._ids, text.split())
+        return float(np.mean([self._rarity(ids) for ids in rows if ids] or [0.0]))
+
+    def kind_of_place(self, words: str) -> str:
+        """Return whether a place is a ``country``, a ``state`` or a ``city``."""
+        vector = self.vector(words)
+        return PLACE if vector is None else self._nearest_place(vector)
+
+    def common_tag(self, word: str) -> str:
+        """Return the tag of a word in small letters; empty where it is known as a name alone."""
+        tag = self._tag(word.lower())
+        return "" if tag in NAMES else tag
+
+    def _tag(self, word: str) -> str:
+        return self._lexicon.get(word, "").split("|")[0]
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def _is_usable(self, text: str) -> bool:
+        """Whether a word is written as its kind is, and a name is no common word, too."""
+        if not (text.isascii() and text.isalpha() and len(text) > 2):
+            return False
+        if text.islower():
+            return self._tag(text) not in NAMES
+        known = text.lower() in self._lexicon or text.lower() in FRAGMENTS
+        return text == text.capitalize() and not known
+
+    def _rarity(self, ids: Sequence[int]) -> float:
+        """Return the logarithm of a word's rank; one of several pieces is rarer than all others."""
+        if len(ids) == 1:
+            return math.log1p(ids[0])
+        return math.log1p(len(self._pieces)) + PIECE * (len(ids) - 1)
+
+    def _kind(self, vector: Vectors, margin: float) -> str:
+        kinds, likeness = self._kinds, self._centres @ vector
+        second, first = np.argsort(likeness)[-2:]
+        if {kinds[first], kinds[second]} == {PLACE, PEOPLE}:  # Sweden is near to Swedish
+            margin /= 3
+        return kinds[first] if likeness[first] - likeness[second] >= margin else ""
+
+    def _nearest_place(self, vector: Vectors) -> str:
+        return tuple(PLACES)[int((self._place_centres @ vector).argmax())]
+
+
+word_table = cache(WordTable)
+"""Returns the table, made once."""
+
+
+def _centres(
+    pieces: Vectors, rows: Mapping[str, int], examples: Mapping[str, Sequence[str]]
+) -> Vectors:
+    """Return the mean direction of the examples of each kind, shape (kinds, d)."""
+    found = [pieces[[rows[one.lower()] for one in words]] for words in examples.values()]
+    return np.stack([_unit(vectors.mean(axis=0)) for vectors in found])
+
+
+def _unit(vector: Vectors) -> Vectors:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), dtype=np.float32)
+
+
+def _means(pieces: Vectors, places: Sequence[Sequence[int]]) -> Vectors:
+    """Return the unit vector of the mean of each word's pieces, shape (words, d)."""
+    made = []
+    for start in range(0, len(places), TOGETHER):
+        block = places[start : start + TOGETHER]
+        starts = np.cumsum([0, *map(len, block)])[:-1]
+        sums = np.add.reduceat(pieces[[one for ids in block for one in ids]], starts)
+        made.append(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12))
+    return np.concatenate(made)
+
 
 UNKNOWN = ""
 """The group of a name of no known kind."""
@@ -128,8 +303,6 @@ SHIFT = -0.6
 """How much more frequent that middle is on average, since frequent words run out first."""
 SPREAD = 0.75
 """Standard deviation of that middle around the rarity of what is replaced."""
-
-Indices = NDArray[np.int64]
 
 
 class _ListedWords(ABC):

@@ -16,8 +16,7 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from trustassay.calls.cache_key import Keys
-from trustassay.calls.store import Calls, CallStoreError, Claimed, StoredCall
+from trustassay.calls.store import Calls, CallStoreError, Keys, StoredCall
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError
@@ -95,41 +94,6 @@ Compute: TypeAlias = (
 )
 
 
-class _Elsewhere(Generic[Item, Reply]):
-    """Requests that another process is asking: looked for until they have come or are free.
-
-    ``settle`` is told of each request and of its reply, ``None`` if the other process has given
-    up; it looks at what ``look`` has found.
-    """
-
-    def __init__(
-        self,
-        look: Callable[[Sequence[bytes]], Claimed],
-        settle: Callable[[_Waiting[Item, Reply], str | None], None],
-    ) -> None:
-        self._look, self._settle = look, settle
-        self._waiting: dict[bytes, _Waiting[Item, Reply]] = {}
-        self._task: asyncio.Task[None] | None = None
-
-    def add(self, request: _Waiting[Item, Reply]) -> None:
-        self._waiting[request.key] = request
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._watch())
-
-    def tasks(self) -> list[asyncio.Task[None]]:
-        return [self._task] if self._task else []
-
-    async def _watch(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(LOOK_EVERY_S)
-            try:
-                found, _, elsewhere = self._look(list(self._waiting))
-            except Exception:  # whoever asks for it again meets it and tells
-                found, elsewhere = {}, frozenset()
-            for key in [key for key in self._waiting if key not in elsewhere]:
-                self._settle(self._waiting.pop(key), found.get(key))
-
-
 class Batcher(Generic[Item, Reply]):
     """Stands between a metric's single requests and a backend that works on batches.
 
@@ -164,7 +128,8 @@ class Batcher(Generic[Item, Reply]):
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._enough: Callable[[], int] = getattr(compute, "enough", lambda: sys.maxsize)
-        self._elsewhere = _Elsewhere(store.look, self._settled) if store else None
+        self._elsewhere: dict[bytes, _Waiting[Item, Reply]] = {}
+        self._watching: asyncio.Task[None] | None = None
         self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
@@ -213,8 +178,7 @@ class Batcher(Generic[Item, Reply]):
 
         A call to an endpoint is also given up; replies received so far are stored.
         """
-        ending = [self._pump, *self._under_way]
-        ending += self._elsewhere.tasks() if self._elsewhere else []
+        ending = [self._pump, *self._under_way, *filter(None, (self._watching,))]
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
@@ -283,7 +247,7 @@ class Batcher(Generic[Item, Reply]):
     async def _answer_from_store(
         self, pile: list[_Waiting[Item, Reply]]
     ) -> list[_Waiting[Item, Reply]]:
-        assert self._store and self._elsewhere
+        assert self._store
         keys = [waiting.key for waiting in pile]
         if self._remote:  # few at a time, and a thread would wait for this one
             known = self._store.claim(keys)
@@ -293,11 +257,29 @@ class Batcher(Generic[Item, Reply]):
         for waiting in pile:
             text = known.found.get(waiting.key)
             if waiting.key in known.elsewhere:
-                self._elsewhere.add(waiting)
+                self._elsewhere[waiting.key] = waiting
             elif text is None or not self._read(waiting, text):
                 missing.append(waiting)
+        if self._elsewhere and (self._watching is None or self._watching.done()):
+            self._watching = asyncio.create_task(self._watch(self._store))
         self.counts.from_cache += known.taken
         return missing
+
+    async def _watch(self, store: Calls) -> None:
+        """Look for what another process is asking until it has come, or is free to be asked."""
+        while self._elsewhere:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                found, _, elsewhere = store.look(list(self._elsewhere))
+            except Exception:  # whoever asks for it again meets it and tells
+                found, elsewhere = {}, frozenset()
+            for key in [key for key in self._elsewhere if key not in elsewhere]:
+                waiting, text = self._elsewhere.pop(key), found.get(key)
+                if text is not None and self._read(waiting, text):
+                    self.counts.from_cache += 1
+                else:
+                    self._pile.append(waiting)
+                    self._wake.set()
 
     def _read(self, waiting: _Waiting[Item, Reply], text: str) -> bool:
         """Hand out a stored reply; say whether it was sound."""
@@ -308,14 +290,6 @@ class Batcher(Generic[Item, Reply]):
         self.counts.from_store += 1
         self._deliver(waiting, reply)
         return True
-
-    def _settled(self, waiting: _Waiting[Item, Reply], text: str | None) -> None:
-        """Take what another process was replied, or ask oneself where it was not."""
-        if text is not None and self._read(waiting, text):
-            self.counts.from_cache += 1
-        else:
-            self._pile.append(waiting)
-            self._wake.set()
 
     def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
         """Compute and store one batch; runs in the thread."""

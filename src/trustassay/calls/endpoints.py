@@ -10,11 +10,9 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-
 from trustassay.calls.budget import BudgetLedger, Counted, RequestCounter
 from trustassay.calls.leases import Leases
-from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Tokens, estimated_tokens
+from trustassay.calls.prices import Tokens, estimated_tokens
 from trustassay.calls.replies import Keep, allowed, empty_reply
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply
@@ -265,41 +263,26 @@ class ChatCaller(Caller):
         return await self._called(work, expected, taken, counted)
 
 
-class EmbeddingCaller(Caller):
-    """Asks an embedding model for the vectors of a batch."""
+class BatchCaller(Caller):
+    """Asks what is no chat model: an embedding model, or a service that costs no tokens.
 
-    def __init__(self, embedder: Any, endpoint: Endpoint, ledger: BudgetLedger) -> None:
-        super().__init__(embedder.name, endpoint, ledger)
-        self._embedder = embedder
-
-    async def __call__(self, texts: Sequence[str]) -> tuple[list[Any], float]:
-        """Return a vector for each text."""
-        tokens = Tokens(sum(len(text) // CHARACTERS_PER_TOKEN + 1 for text in texts), 0)
-        found, seconds = await self._called(
-            lambda: self._embedder.avectors(texts), tokens, lambda _: tokens
-        )
-        vectors = np.asarray(found, dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
-            raise BackendError(f"{self._name} did not return a vector for each text")
-        return list(vectors), seconds
-
-
-class LookupCaller(Caller):
-    """Asks a service that costs no tokens, such as a knowledge base, for one thing at a time."""
+    ask: for a batch, which takes so many ``tokens``; ``checked`` makes its replies of what came.
+    """
 
     def __init__(
         self,
         name: str,
-        work: Callable[[Any], Awaitable[Any]],
         endpoint: Endpoint,
         ledger: BudgetLedger,
+        ask: Callable[[list[Any]], Awaitable[Any]],
+        checked: Callable[[list[Any], Any], list[Any]] = lambda _, found: found,
+        tokens: Callable[[list[Any]], int] = lambda _: 0,
     ) -> None:
         super().__init__(name, endpoint, ledger)
-        self._work = work
+        self._ask, self._checked, self._tokens = ask, checked, tokens
 
-    async def __call__(self, items: Sequence[Any]) -> tuple[list[Any], float]:
-        """Return the one thing that is asked for."""
-        (item,) = items
-        nothing = Tokens(0, 0)
-        found, seconds = await self._called(lambda: self._work(item), nothing, lambda _: nothing)
-        return [found], seconds
+    async def __call__(self, items: list[Any]) -> tuple[list[Any], float]:
+        """Return the replies to a batch."""
+        tokens = Tokens(self._tokens(items), 0)
+        found, seconds = await self._called(lambda: self._ask(items), tokens, lambda _: tokens)
+        return self._checked(items, found), seconds

@@ -12,7 +12,7 @@ import base64
 import json
 import math
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import entry_points
@@ -29,9 +29,9 @@ from trustassay.backends import (
     resolve,
 )
 from trustassay.backends.registry import load, package_of
-from trustassay.calls.batching import Codec
+from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Codec
 from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
-from trustassay.calls.endpoints import ChatCaller, EmbeddingCaller, LookupCaller, limits_of
+from trustassay.calls.endpoints import BatchCaller, ChatCaller, limits_of
 from trustassay.calls.replies import CHAT_CODEC, checked_replies, cleaned, keeper
 from trustassay.capabilities import (
     ChatRequest,
@@ -68,12 +68,19 @@ LONGEST_SUBSTITUTE = 200
 """Characters; longer ones are dropped, since a source's labels are others' text."""
 
 
-def _grouped(items: Sequence[T], key: Callable[[T], Hashable]) -> Mapping[Any, list[int]]:
-    """Return the indices of the items that are asked together, by what they share."""
+def _in_groups(
+    items: Sequence[T], key: Callable[[T], Any], ask: Callable[[Any, list[T]], Iterable[Any]]
+) -> list[Any]:
+    """Return the reply to each item; ``ask`` gets those together that share a key, and that."""
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for index, item in enumerate(items):
         groups[key(item)].append(index)
-    return groups
+    results: list[Any] = [None] * len(items)
+    for shared, indices in groups.items():
+        replies = ask(shared, [items[index] for index in indices])
+        for index, reply in zip(indices, replies, strict=True):
+            results[index] = reply
+    return results
 
 
 def _rows(kind: Any, **more: Any) -> Codec[Any, Any]:
@@ -85,20 +92,31 @@ def _rows(kind: Any, **more: Any) -> Codec[Any, Any]:
     )
 
 
-def _looked_up(local: type, method: str, checked: Callable[..., Any]) -> Callable[..., Any]:
-    """Return how an endpoint is asked that costs no tokens, for one thing at a time."""
+def _looked_up(
+    local: type, method: str, checked: Callable[..., Any], what: str
+) -> Mapping[str, Any]:
+    """Return how a backend with a method is asked for a list for each item, and how an endpoint
+    is, which costs no tokens and is asked for one thing at a time."""
+
+    def compute(backend: Any, items: list[Any]) -> Sequence[Any]:
+        lists = getattr(backend, method)(items)
+        if len(lists) != len(items):
+            raise BackendError(f"{backend.name} did not return the {what}")
+        return [checked(backend, *both) for both in zip(items, lists, strict=True)]
 
     def endpoint(backend: Any, shared: Shared) -> Remote | None:
         if isinstance(backend, local):
             return None
 
-        async def look_up(item: Any) -> Any:
-            return checked(backend, item, await getattr(backend, method)(item))
+        async def look_up(items: list[Any]) -> list[Any]:
+            return [
+                checked(backend, one, await getattr(backend, f"a{method}")(one)) for one in items
+            ]
 
         place = shared.endpoints.of(backend, backend.endpoint_limits)
-        return LookupCaller(backend.name, look_up, place, shared.ledger)
+        return BatchCaller(backend.name, place, shared.ledger, look_up)
 
-    return endpoint
+    return {"compute": compute, "remote": endpoint, "remote_items": 1}
 
 
 # ------------------------------------------------------------------------ chat: a model's reply
@@ -147,13 +165,8 @@ def _entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailment]:
     return [Entailment(*row) for row in scores.tolist()]
 
 
-def chat_behind(entailer: Any) -> Any | None:
-    """Return the chat model that an entailer asks, if it asks one."""
-    return getattr(entailer, "chat_model", None)
-
-
 def _entailed_by_chat(entailer: Any) -> Through | None:
-    model = chat_behind(entailer)
+    model = getattr(entailer, "chat_model", None)
     return None if model is None else Through("chat", model, entailer.aentailment)
 
 
@@ -179,8 +192,8 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
 # ------------------------------------------------------------------ embed: the vector of a text
 
 
-def _vectors(embedder: Embedder, texts: list[str]) -> list[Vector]:
-    vectors = np.asarray(embedder.vectors(texts), dtype=np.float32)
+def _checked_vectors(embedder: Any, texts: list[str], found: Any) -> list[Vector]:
+    vectors = np.asarray(found, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
         raise BackendError(f"{embedder.name} did not return a vector for each text")
     return list(vectors)
@@ -190,7 +203,14 @@ def _embedding_endpoint(embedder: Any, shared: Shared) -> Remote | None:
     if isinstance(embedder, Embedder):
         return None
     endpoint = shared.endpoints.of(embedder, embedder.endpoint_limits)
-    return EmbeddingCaller(embedder, endpoint, shared.ledger)
+    return BatchCaller(
+        embedder.name,
+        endpoint,
+        shared.ledger,
+        embedder.avectors,
+        partial(_checked_vectors, embedder),
+        lambda texts: sum(len(text) // CHARACTERS_PER_TOKEN + 1 for text in texts),
+    )
 
 
 EMBED: Capability[str, Vector] = Capability(
@@ -198,7 +218,7 @@ EMBED: Capability[str, Vector] = Capability(
     stored_as="embedding",
     backend="embedder",
     item=str,
-    compute=_vectors,
+    compute=lambda embedder, texts: _checked_vectors(embedder, texts, embedder.vectors(texts)),
     codec=Codec(
         lambda vector: numbers(vector.tolist()),
         lambda text: np.array(json.loads(text), dtype=np.float32),
@@ -246,7 +266,7 @@ def _compared_by_another(similarity: Any) -> Through | None:
     if embedder := getattr(similarity, "endpoint_embedder", None):
         return Through("embed", embedder, by_vectors)
     entailer = getattr(similarity, "entailer", None)
-    return Through("entail", entailer, by_entailment) if chat_behind(entailer) else None
+    return Through("entail", entailer, by_entailment) if _entailed_by_chat(entailer) else None
 
 
 COMPARE: Capability[Texts, float] = Capability(
@@ -275,14 +295,14 @@ def _passages(
     retriever: Retriever, queries: list[tuple[str, int]]
 ) -> Sequence[tuple[Passage, ...]]:
     """Return the k best passages of each (query, k), best first."""
-    results: list[tuple[Passage, ...]] = [()] * len(queries)
-    for k, indices in _grouped(queries, lambda query: query[1]).items():
-        lists = retriever.search([queries[index][0] for index in indices], k)
-        if len(lists) != len(indices) or any(len(passages) > k for passages in lists):
+
+    def search(k: int, asked: list[tuple[str, int]]) -> Iterable[tuple[Passage, ...]]:
+        lists = retriever.search([query for query, _ in asked], k)
+        if len(lists) != len(asked) or any(len(passages) > k for passages in lists):
             raise BackendError(f"{retriever.name} did not return up to {k} passages for each query")
-        for index, passages in zip(indices, lists, strict=True):
-            results[index] = tuple(passages)
-    return results
+        return map(tuple, lists)
+
+    return _in_groups(queries, lambda query: query[1], search)
 
 
 SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
@@ -311,25 +331,16 @@ def _checked_entities(linker: Any, text: str, entities: Sequence[Entity]) -> tup
     return tuple(entities)
 
 
-def _entities(linker: EntityLinker, texts: list[str]) -> Sequence[tuple[Entity, ...]]:
-    lists = linker.link(texts)
-    if len(lists) != len(texts):
-        raise BackendError(f"{linker.name} did not return the entities of each text")
-    return [_checked_entities(linker, *both) for both in zip(texts, lists, strict=True)]
-
-
 LINK: Capability[str, tuple[Entity, ...]] = Capability(
     name="link",
     stored_as="linking",
     backend="linker",
     item=str,
-    compute=_entities,
     codec=_rows(Entity),
     stand_in=lambda _: (),
     load=partial(load, "linker"),
     option="--linker",
-    remote=_looked_up(EntityLinker, "alink", _checked_entities),
-    remote_items=1,
+    **_looked_up(EntityLinker, "link", _checked_entities, "entities of each text"),
 )
 
 
@@ -343,15 +354,15 @@ def _continuation(prompt: str | Sequence[Message], continuation: str) -> tuple[C
 
 def _likelihoods(model: LikelihoodModel, asked: list[tuple[Chat, str]]) -> Sequence[Likelihood]:
     """Return the log-probabilities of each continuation; those of one prompt are asked together."""
-    results: list[Likelihood] = [Likelihood(())] * len(asked)
-    for chat, indices in _grouped(asked, lambda one: one[0]).items():
-        rows = model.token_loglikelihoods(chat, [asked[index][1] for index in indices])
+
+    def of_one_prompt(chat: Chat, together: list[tuple[Chat, str]]) -> Iterable[Likelihood]:
+        rows = model.token_loglikelihoods(chat, [continuation for _, continuation in together])
         finite = all(math.isfinite(value) for row in rows for value in row)
-        if len(rows) != len(indices) or not finite:
+        if len(rows) != len(together) or not finite:
             raise BackendError(f"{model.name} did not return finite log-probabilities for each")
-        for index, row in zip(indices, rows, strict=True):
-            results[index] = Likelihood(tuple(row))
-    return results
+        return [Likelihood(tuple(row)) for row in rows]
+
+    return _in_groups(asked, lambda one: one[0], of_one_prompt)
 
 
 LIKELIHOOD: Capability[tuple[Chat, str], Likelihood] = Capability(
@@ -435,19 +446,11 @@ def _checked_substitutes(
     return tuple(one for one in substitutes if len(one) <= LONGEST_SUBSTITUTE)
 
 
-def _substitutes(source: SubstituteSource, requests: list[SubstitutesRequest]) -> Sequence[Texts]:
-    lists = source.substitutes(requests)
-    if len(lists) != len(requests):
-        raise BackendError(f"{source.name} did not return the substitutes of each request")
-    return [_checked_substitutes(source, *both) for both in zip(requests, lists, strict=True)]
-
-
 SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
     name="substitutes",
     stored_as="substitution",
     backend="distractors",
     item=lambda words, k, tag="", types=(): SubstitutesRequest(words, k, tag, tuple(types)),
-    compute=_substitutes,
     codec=Codec(
         parts=lambda one: (one.words, str(one.k), one.tag, *one.types),
         reply_to_json=lambda substitutes: json.dumps(cleaned(list(substitutes))),
@@ -458,8 +461,9 @@ SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
     choices=resolve.named_sources,
     default=DEFAULT_SOURCES,
     option="--distractors",
-    remote=_looked_up(SubstituteSource, "asubstitutes", _checked_substitutes),
-    remote_items=1,
+    **_looked_up(
+        SubstituteSource, "substitutes", _checked_substitutes, "substitutes of each request"
+    ),
 )
 
 
@@ -477,10 +481,9 @@ def capabilities() -> Mapping[str, Capability[Any, Any]]:
         try:
             others.append(entry.load())
         except (Exception, SystemExit) as error:
-            words = (
-                f"the capability {entry.name} of the package {package_of(entry)} cannot be loaded"
-            )
-            _broken[entry.name] = f"{words} ({type(error).__name__}: {error})"
+            words = f"the capability {entry.name} of the package {package_of(entry)}"
+            reason = f"{type(error).__name__}: {error}"
+            _broken[entry.name] = f"{words} cannot be loaded ({reason})"
     return {one.name: one for one in (*others, *OWN)}
 
 

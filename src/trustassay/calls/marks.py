@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trustassay.calls.store import LOOKUP, Calls, CallStore, Claimed, StoredCall
+from trustassay.calls.store import Calls, CallStore, Claimed, StoredCall, rows_of
 
 MARK_S = 8.0
 """How long a mark lasts if it is not renewed."""
@@ -79,28 +79,16 @@ class Marks:
 
     def look(self, keys: Sequence[bytes]) -> tuple[list[StoredCall], set[bytes]]:
         """Return the same as :meth:`claim`; marks nothing."""
-        columns, now = ", ".join(StoredCall._fields), time.time()
-        calls: list[StoredCall] = []
-        elsewhere: set[bytes] = set()
-        for start in range(0, len(keys), LOOKUP):
-            some = keys[start : start + LOOKUP]
-            places = ",".join("?" * len(some))
-            rows = self._connection.execute(
-                f"SELECT {columns} FROM calls WHERE key IN ({places})", some
-            )
-            calls += [StoredCall(*row) for row in rows]
-            # A mark that lasts longer than any can was made before the clock was set back.
-            rows = self._connection.execute(
-                f"SELECT key, owner FROM under_way WHERE key IN ({places}) AND owner != ? "
-                "AND expires > ? AND expires <= ?",
-                [*some, self.owner, now, now + MARK_S],
-            )
-            alive: dict[str, bool] = {}
-            for key, owner in rows:
-                if owner not in alive:
-                    alive[owner] = _may_live(owner)
-                if alive[owner]:
-                    elsewhere.add(key)
+        now = time.time()
+        query = f"SELECT {', '.join(StoredCall._fields)} FROM calls WHERE"
+        calls = [StoredCall(*row) for row in rows_of(self._connection, query, keys)]
+        # A mark that lasts longer than any can was made before the clock was set back.
+        query = (
+            "SELECT key, owner FROM under_way WHERE owner != ? AND expires > ? AND expires <= ? AND"
+        )
+        marked = list(rows_of(self._connection, query, keys, self.owner, now, now + MARK_S))
+        alive = {owner for owner in {owner for _, owner in marked} if _may_live(owner)}
+        elsewhere = {key for key, owner in marked if owner in alive}
         return calls, elsewhere - {call.key for call in calls}
 
     def end(self, keys: Sequence[bytes]) -> None:

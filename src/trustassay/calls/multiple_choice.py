@@ -124,9 +124,7 @@ class _Letters(Prose):
         return Value(frozenset({found[0].upper()}), found.end()) if found else None
 
 
-@cache
-def _reader(letters: str) -> _Letters:
-    return _Letters(letters)
+_reader = cache(_Letters)
 
 
 def _repeated(text: str, options: Sequence[str]) -> int | None:

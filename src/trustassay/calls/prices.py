@@ -26,8 +26,19 @@ _CHECKED = re.compile(r"(?:verified|checked|as of)(?: on)? (20\d\d-\d\d-\d\d)", 
 THOUSAND = 1000
 
 
-def published_price(backend: str) -> tuple[float, float] | None:
-    """Return the US dollars for a million tokens sent and received; ``None`` if it has no price.
+class Price(NamedTuple):
+    """US dollars for a million tokens."""
+
+    prompt: float
+    reply: float
+
+    def of(self, tokens: Tokens) -> float:
+        """Return the price of tokens in US dollars."""
+        return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
+
+
+def published_price(backend: str) -> Price | None:
+    """Return the published price of a backend's model; ``None`` if it has none.
 
     Those of the lowest tier: prompts of up to a thousand tokens, none of them cached. An endpoint
     that the URI names has the price that the table gives for its address, and a local one none.
@@ -48,7 +59,7 @@ def published_price(backend: str) -> tuple[float, float] | None:
         found = _table().calc(usage, model, genai_request_timestamp=None, **where)
     except LookupError:
         return None
-    return float(found.input_price) * THOUSAND, float(found.output_price) * THOUSAND
+    return Price(float(found.input_price) * THOUSAND, float(found.output_price) * THOUSAND)
 
 
 @cache
@@ -87,17 +98,6 @@ def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> 
     characters = sum([len(message.content) for message in request.messages])
     prompt = characters // CHARACTERS_PER_TOKEN + 4 * len(request.messages)
     return Tokens(prompt, (request.max_tokens or reply_tokens) * request.n)
-
-
-class Price(NamedTuple):
-    """US dollars for a million tokens."""
-
-    prompt: float
-    reply: float
-
-    def of(self, tokens: Tokens) -> float:
-        """Return the price of tokens in US dollars."""
-        return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,7 @@ class Prices:
 
     def of(self, backend: str) -> Price | None:
         """Return the price of a backend's model; ``None`` if it is not known."""
-        if own := self._own(backend):
-            return own
-        published = published_price(backend)
-        return None if published is None else Price(*published)
+        return self._own(backend) or published_price(backend)
 
     def basis(self, backend: str) -> str:
         """Return which published table a backend's price is of; empty if it is of none."""

@@ -11,11 +11,13 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
+from operator import attrgetter
 from typing import Any
 
 from trustassay.backends.chat_text import as_read, says_nothing
 from trustassay.calls.batching import Codec
-from trustassay.calls.cache_key import chat_parts, fields_of
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLogprob
 from trustassay.errors import BackendError, CallError
@@ -27,11 +29,44 @@ Keep = Callable[[ChatRequest, Reply, float], None]
 _UNLESS_SET = ("reasoning", "may_be_empty")
 """Fields that are written only where they say something, as in stores made before they were."""
 KEY_BYTES = 16
+_IF_SET = frozenset({"may_be_empty", "schema"})
+"""Fields of a request that count in its key only where they are set."""
+_REQUEST_FIELDS = attrgetter(*ChatRequest.__slots__)
+
+
+def chat_parts(request: ChatRequest) -> tuple[str]:
+    """Return what makes up the key of a request to a chat model: its fields as JSON.
+
+    All but the messages are the same in many requests, and so is their JSON. Fields that came
+    later count only where they are set: other keys are as they were without them.
+    """
+    messages, *others = _REQUEST_FIELDS(request)
+    try:
+        turns = [
+            f"[{encode_basestring_ascii(role)}, {encode_basestring_ascii(text)}]"
+            for role, text in messages
+        ]
+        return (f'{{"messages": [{", ".join(turns)}], {_as_json(*others)}',)
+    except TypeError:  # a list among the fields, or what is no text
+        sent = {"messages": messages, **_sent_fields(others)}
+        return (json.dumps(sent),)
+
+
+@lru_cache(1024, typed=True)  # 1, 1.0 and True are equal, but not as JSON
+def _as_json(*values: Any) -> str:
+    """Return the JSON of a request's fields after the first, without the first brace."""
+    return json.dumps(_sent_fields(values))[1:]
+
+
+def _sent_fields(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields after the messages that are sent, those of ``_IF_SET`` only if set."""
+    fields = zip(ChatRequest.__slots__[1:], values, strict=True)
+    return {k: v for k, v in fields if k != "stand_in" and (v or k not in _IF_SET)}
 
 
 def reply_to_json(reply: Reply) -> str:
     """Return the stored form of a reply, as it came."""
-    found = fields_of(reply)
+    found = {name: getattr(reply, name) for name in Reply.__slots__}
     for name in _UNLESS_SET:
         if not found[name]:
             del found[name]

@@ -75,8 +75,10 @@ class Endpoint:
         self._gone_until = math.inf
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        self._requests = self._meter(limits.requests_per_minute)
-        self._tokens = self._meter(limits.tokens_per_minute)
+        rates = (limits.requests_per_minute, limits.tokens_per_minute)
+        self._requests, self._tokens = (
+            Meter(rate, now) if rate and not shared else None for rate in rates
+        )
 
     @property
     def allowed(self) -> int:
@@ -131,10 +133,6 @@ class Endpoint:
             self._tokens.take(more, self._loop.time())
         if self._shared:
             self._shared.spent(more)
-
-    def _meter(self, per_minute: float | None) -> Meter | None:
-        """Return the meter of a limit of this process alone, if there is one."""
-        return Meter(per_minute, self._loop.time()) if per_minute and not self._shared else None
 
     def _clock(self) -> float:
         return self._outage.clock(self._loop.time())
@@ -215,10 +213,7 @@ class Endpoint:
             self._lead_until = now + LEAD_S
         if self._requests:
             self._requests.take(1, now)
-        if self._tokens:
-            self._tokens.take(call.tokens, now)
-        if self._shared:
-            self._shared.spent(call.tokens)
+        self.took(call.tokens)
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.let_out(call, now)
         self._active += 1

@@ -3,7 +3,7 @@
 A run has such a file, ``calls.sqlite``; replies of endpoints are also in a shared one, which
 other runs use. Schema, version 3 (``PRAGMA user_version``):
 
-    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see cache_key.py
+    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see Keys
           capability    TEXT              -- entailment, embedding, similarity, chat
           backend       TEXT              -- the backend's name, with model and address
           request       TEXT              -- JSON: the texts, or a chat request's fields
@@ -20,6 +20,7 @@ other runs use. Schema, version 3 (``PRAGMA user_version``):
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import threading
@@ -51,6 +52,33 @@ CREATE TABLE under_way (
     expires REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 """
+
+
+class Keys:
+    """Makes the keys of the calls to one backend: digests of capability, backend and request."""
+
+    def __init__(self, capability: str, backend: str) -> None:
+        self._digest = hashlib.blake2b(digest_size=16)
+        _update(self._digest, (capability, backend))
+
+    def of(self, parts: Sequence[str]) -> bytes:
+        """Return the 16 bytes by which a call is known; each part counts with its length."""
+        digest = self._digest.copy()
+        _update(digest, parts)
+        return digest.digest()
+
+
+def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
+    """Return the key of one call; see :class:`Keys`."""
+    return Keys(capability, backend).of(parts)
+
+
+def _update(digest: hashlib.blake2b, parts: Sequence[str]) -> None:
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+
 
 LOOKUP = 500
 """Keys in one SELECT; SQLite's oldest default limit of parameters is 999."""
@@ -117,6 +145,16 @@ def open_cache(folder: Path) -> CallStore:
     """Open the file that runs share, and make its folder if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     return CallStore(folder / CACHE_FILE)
+
+
+def rows_of(
+    connection: sqlite3.Connection, query: str, keys: Sequence[bytes], *given: Any
+) -> Iterator[Any]:
+    """Yield the rows of a query, which takes ``given``, that have one of these keys."""
+    for start in range(0, len(keys), LOOKUP):
+        some = keys[start : start + LOOKUP]
+        places = ",".join("?" * len(some))
+        yield from connection.execute(f"{query} key IN ({places})", [*given, *some])
 
 
 class CallStoreError(BackendError):
@@ -226,14 +264,8 @@ class CallStore:
         return [StoredCall(*row) for row in self._rows(", ".join(StoredCall._fields), keys)]
 
     def _rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
-        rows: list[Any] = []
         with self.in_use():
-            for start in range(0, len(keys), LOOKUP):
-                some = keys[start : start + LOOKUP]
-                marks = ",".join("?" * len(some))
-                query = f"SELECT {columns} FROM calls WHERE key IN ({marks})"
-                rows.extend(self._connection.execute(query, some))
-        return rows
+            return list(rows_of(self._connection, f"SELECT {columns} FROM calls WHERE", keys))
 
     def add(self, calls: Iterable[StoredCall]) -> None:
         """Write calls and commit; one that is there already stays as it is."""
