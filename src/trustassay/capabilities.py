@@ -238,6 +238,12 @@ class EndpointLimits:
                 raise UsageError(f"{name}: expected more than 0, got {value}")
 
 
+def limits_of(backend: Any) -> EndpointLimits:
+    """Return what an endpoint says of itself, or else the usual limits."""
+    found = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
+    return found if isinstance(found, EndpointLimits) else EndpointLimits()
+
+
 @runtime_checkable
 class ChatModel(Protocol):
     """Generates text, one request per call, with many calls at once: an endpoint.

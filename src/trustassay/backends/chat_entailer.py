@@ -16,7 +16,6 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -24,19 +23,19 @@ from typing import Any
 import numpy as np
 
 from trustassay.backends.chat_text import as_read
+from trustassay.backends.endpoint_chat import in_time, then_closed
 from trustassay.capabilities import (
     ChatModel,
     ChatRequest,
-    EndpointLimits,
     Entailment,
     LocalChatModel,
     Probabilities,
     Reply,
+    limits_of,
     repair_turns,
 )
 from trustassay.errors import (
     BackendError,
-    CallError,
     UnknownNameError,
     UnparsedError,
     check_choices,
@@ -240,31 +239,23 @@ class ChatEntailer:
             BackendError: as :meth:`aentailment`, for the first pair that fails.
         """
         with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
-            rows = alone.submit(asyncio.run, self._all(pairs)).result()
+            asked = then_closed(self.chat_model, self._all(pairs))
+            rows = alone.submit(asyncio.run, asked).result()
         return np.array(rows, dtype=float).reshape(-1, 3)
 
     async def _all(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
         model = self.chat_model
-        limits = getattr(model, "limits", None)
-        limits = limits if isinstance(limits, EndpointLimits) else EndpointLimits()
-        room = asyncio.Semaphore(limits.concurrency)
+        room = asyncio.Semaphore(limits_of(model).concurrency)
 
         async def ask(request: ChatRequest) -> Reply:
             if isinstance(model, LocalChatModel):
                 (reply,) = model.replies([request])
                 assert isinstance(reply, Reply)  # of a single request the error is raised
                 return as_read(reply)
-            with suppress(TimeoutError):
-                async with room, asyncio.timeout(limits.timeout_s):
-                    return as_read(await model.reply(request))
-            words = f"{model.name}: no reply within {limits.timeout_s:g} s"
-            raise CallError(words, "timeout")
+            async with room:
+                return as_read(await in_time(model, model.reply(request)))
 
-        try:
-            return await asyncio.gather(*(self.aentailment(pair, ask) for pair in pairs))
-        finally:
-            if close := getattr(model, "close", None):
-                await close()
+        return await asyncio.gather(*(self.aentailment(pair, ask) for pair in pairs))
 
 
 def entailment_by_tokens(reply: Reply) -> Entailment | None:

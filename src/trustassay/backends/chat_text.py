@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trustassay.capabilities import Message, Reply
+from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.sample import is_blank
 
 _SPEAKERS = {"user": "User: ", "assistant": "Assistant: "}
@@ -58,6 +58,15 @@ def as_read(reply: Reply) -> Reply:
         return reply
     told = [part for part in (reply.reasoning, reasoning) if part]
     return replace(reply, text=text, others=others, reasoning="\n\n".join(told) or None)
+
+
+def joined(request: ChatRequest, replies: Sequence[Reply]) -> Reply:
+    """Return one reply to a request from those that were made for it: of a greedy one, whose
+    replies are equal, a single one."""
+    first, *others = replies
+    texts = [reply.text for reply in others] + [first.text] * (request.n - len(replies))
+    tokens = sum(reply.reply_tokens or 0 for reply in replies)
+    return replace(first, others=tuple(texts), reply_tokens=tokens)
 
 
 def says_nothing(reply: Reply) -> bool:

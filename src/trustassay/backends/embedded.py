@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 
 class Tokens(NamedTuple):
@@ -98,17 +97,13 @@ class Encoder:
     def _one(self, tokens: Tokens) -> Floats:
         ids = np.array([tokens.ids], dtype=np.int64)
         inputs = {
-            "words": self._words(ids),
+            "words": self.rows[ids].astype(np.float32) * self.scales[ids][..., None],
             "kinds": np.array([tokens.kinds], dtype=np.int64),
             "mask": np.ones_like(ids),
         }
         feed = {name: value for name, value in inputs.items() if name in self._inputs}
         output: Floats = self.session.run(None, feed)[0]
         return output
-
-    def _words(self, ids: Ints) -> Floats:
-        """Return rows of the word-embedding table, shape (n, tokens, width)."""
-        return self.rows[ids].astype(np.float32) * self.scales[ids][..., None]
 
 
 @cache
@@ -454,18 +449,8 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
     }
 
 
-def embedded_entailer(version: str = "", threads: int | None = None) -> EmbeddedEntailer:
-    """Return the entailer; raises :class:`BackendError` if another version is installed."""
-    _check_version(version)
-    return EmbeddedEntailer(threads)
-
-
-def embedded_embedder(version: str = "", threads: int | None = None) -> EmbeddedEmbedder:
-    """Return the embedder; raises :class:`BackendError` if another version is installed."""
-    _check_version(version)
-    return EmbeddedEmbedder(threads)
-
-
-def _check_version(version: str) -> None:
+def embedded_model(kind: str, version: str = "", threads: int | None = None) -> Any:
+    """Return the model of a kind; raises :class:`BackendError` if its version is another one."""
     if version not in ("", carried := str(card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
+    return EmbeddedEntailer(threads) if kind == "entailer" else EmbeddedEmbedder(threads)

@@ -6,16 +6,18 @@ named in every reply to a request without it.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, RefusalError
-from trustassay.capabilities import ChatRequest, Message, Reply
+from trustassay.capabilities import ChatRequest, Message, Reply, limits_of
 from trustassay.errors import CallError
 
+T = TypeVar("T")
 _REFUSES = re.compile(
     r"unsupported|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|only the default|"
     r"not? (be )?(longer )?(support|permit|allow|accept|implement|available|enabled)|"
@@ -25,6 +27,26 @@ _REFUSES = re.compile(
 """Words that refuse a parameter altogether, and not one value of it as too large."""
 _NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
 """Where a refused parameter is named, the surest place first."""
+
+
+async def in_time(backend: Any, work: Awaitable[T]) -> T:
+    """Return the result of one try; raises :class:`CallError` where it takes too long."""
+    timeout_s = limits_of(backend).timeout_s
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError:
+        words = f"{backend.name}: no reply within {timeout_s:g} s"
+        raise CallError(words, "timeout") from None
+
+
+async def then_closed(backend: Any, work: Awaitable[T]) -> T:
+    """Return a result, and close the backend whether there is one or not."""
+    try:
+        return await work
+    finally:
+        if close := getattr(backend, "close", None):
+            await close()
 
 
 class EndpointChat(HttpBackend, ABC):

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,21 +37,35 @@ from trustassay.capabilities import (
 )
 from trustassay.errors import BackendError, did_you_mean
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+class _Function:
+    """A plain function as a backend; ``what`` it is wrapped as."""
+
+    what: ClassVar[str]
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        """Wrap a function; raises :class:`BackendError` for what is none, and for a coroutine."""
+        if not callable(function):
+            raise BackendError(
+                f"expected {self.what} (an object or a function), got {function!r:.60}"
+            )
+        if inspect.iscoroutinefunction(function):
+            raise BackendError(
+                f"expected a plain function as {self.what}, got a coroutine function"
+            )
+        self._function = function
+        self.name = name or function_name(function)
 
 
-class FunctionEntailer:
+class FunctionEntailer(_Function):
     """Wraps ``function(premise, hypothesis)`` as an entailer; it is called one pair at a time.
 
     The function returns a bool, a probability of entailment, or the three probabilities
     of entailment, neutral and contradiction.
     """
 
+    what = "an entailer"
     limits = BatchLimits(items=32, tokens=None)
-
-    def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
-        self._function = _plain(function, "an entailer")
-        self.name = name or function_name(function)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
@@ -71,12 +85,10 @@ class FunctionEntailer:
         return entailment, neutral, contradiction
 
 
-class FunctionEmbedder:
+class FunctionEmbedder(_Function):
     """Wraps ``function(texts)``, which returns an array of shape (n, d), as an embedder."""
 
-    def __init__(self, function: Callable[[list[str]], Any], name: str | None = None) -> None:
-        self._function = _plain(function, "an embedder")
-        self.name = name or function_name(function)
+    what = "an embedder"
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d).
@@ -99,15 +111,12 @@ class FunctionEmbedder:
         return np.asarray(found / lengths, dtype=np.float32)
 
 
-class FunctionSimilarity:
+class FunctionSimilarity(_Function):
     """Wraps ``function(text, reference)`` as a similarity; it is called one pair at a time."""
 
     limits = BatchLimits(items=32, tokens=None)
     exact = True
-
-    def __init__(self, function: Callable[[str, str], Any], name: str | None = None) -> None:
-        self._function = _plain(function, "a similarity")
-        self.name = name or function_name(function)
+    what = "a similarity"
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference)."""
@@ -118,15 +127,6 @@ class FunctionSimilarity:
             return float(value)
         except (TypeError, ValueError):
             raise BackendError(f"{self.name} returned {value!r:.60}; expected a number") from None
-
-
-def _plain(function: F, what: str) -> F:
-    """Return a function; raises :class:`BackendError` for what is none, and for a coroutine."""
-    if not callable(function):
-        raise BackendError(f"expected {what} (an object or a function), got {function!r:.60}")
-    if inspect.iscoroutinefunction(function):
-        raise BackendError(f"expected a plain function as {what}, got a coroutine function")
-    return function
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -186,13 +186,14 @@ class FunctionChat:
     several at a time.
     """
 
+    what = "a chat model"
     shared = False  # what it calls may change under its name
     limits = EndpointLimits(concurrency=64, timeout_s=600, deadline_s=1800)
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
         if not callable(function) or isinstance(function, type):
             raise BackendError(
-                f"expected a chat model (an object or a function), got {function!r:.60}"
+                f"expected {self.what} (an object or a function), got {function!r:.60}"
             )
         self._function = function
         self._whole = _wants_request(function)
@@ -229,8 +230,11 @@ class FunctionChat:
             if self._waits:
                 found = await self._function(given)
             else:
+                if self._threads is None:
+                    most = self.limits.concurrency
+                    self._threads = ThreadPoolExecutor(most, "trustassay-function")
                 loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._pool(), _carried, self._function, given)
+                found = await loop.run_in_executor(self._threads, _carried, self._function, given)
                 if inspect.isawaitable(found):
                     found = await found
         except BackendError:
@@ -243,11 +247,6 @@ class FunctionChat:
         if not isinstance(found, Reply):
             raise BackendError(f"{self.name} returned {found!r:.60}; expected a text or a Reply")
         return found
-
-    def _pool(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self.limits.concurrency, "trustassay-function")
-        return self._threads
 
 
 def _carried(function: Callable[[Any], Any], given: Any) -> Any:
@@ -270,11 +269,11 @@ def _wants_request(function: Callable[[Any], Any]) -> bool:
     return annotated or parameters[0].name == "request"
 
 
-_WRAPPED: Mapping[str, tuple[str, Any, Any]] = {
-    "chat model": ("a chat model", ChatModel | LocalChatModel, FunctionChat),
-    "entailer": ("an entailer", Entailer, FunctionEntailer),
-    "embedder": ("an embedder", Embedder, FunctionEmbedder),
-    "similarity": ("a similarity", Similarity, FunctionSimilarity),
+_WRAPPED: Mapping[str, tuple[Any, Any]] = {
+    "chat model": (ChatModel | LocalChatModel, FunctionChat),
+    "entailer": (Entailer, FunctionEntailer),
+    "embedder": (Embedder, FunctionEmbedder),
+    "similarity": (Similarity, FunctionSimilarity),
 }
 """Kinds of backends that may be functions: the protocol of an object, and what wraps a function."""
 _OBJECTS: Mapping[str, tuple[type, str]] = {
@@ -301,9 +300,10 @@ def as_backend(kind: str, found: Any, name: str | None = None) -> Any:
         if isinstance(found, type) or not isinstance(found, protocol):
             raise BackendError(f"expected {what}, got {found!r:.60}")
         return found
-    what, protocol, wrapper = _WRAPPED[kind]
+    protocol, wrapper = _WRAPPED[kind]
     if isinstance(found, type):
-        raise BackendError(f"{found.__name__} is a class; expected {what} object or function")
+        words = f"expected {wrapper.what} object or function"
+        raise BackendError(f"{found.__name__} is a class; {words}")
     if isinstance(found, protocol) or (kind == "embedder" and hasattr(found, "vectors")):
         return found
     if kind == "entailer" and isinstance(found, ChatModel | LocalChatModel):

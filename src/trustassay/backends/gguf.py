@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.backends.chat_text import plain, shortened
+from trustassay.backends.chat_text import joined, plain, shortened
 from trustassay.backends.openai import held_to, reply_of
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply
 from trustassay.errors import BackendError, install
@@ -232,7 +232,7 @@ class GgufChat:
             max_tokens: of replies whose request does not say it.
             file: the identity that the file must have.
         """
-        with _told_by(path):
+        try:
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
             found = GgufFile.read(path)
@@ -252,8 +252,8 @@ class GgufChat:
             free = free_memory()
             if free is not None and self.memory > free:
                 raise BackendError(
-                    f"it takes about {_gb(self.memory)} of memory, and {_gb(free)} are free; "
-                    "try a smaller file, or a smaller ?context= or ?parallel="
+                    f"it takes about {self.memory / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB "
+                    "are free; try a smaller file, or a smaller ?context= or ?parallel="
                 )
             self._template, self._parallel, self._max_tokens = template, parallel, max_tokens
             given = [f"file={found.identity}"]
@@ -264,6 +264,8 @@ class GgufChat:
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
             self._server = _server(found.path, self.context, parallel, threads)
+        except BackendError as error:
+            raise BackendError(f"gguf:{path}: {error}") from None
         self._threads, self._lock = ThreadPoolExecutor(parallel, "gguf"), threading.Lock()
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply | BackendError]:
@@ -306,7 +308,9 @@ class GgufChat:
         for option in options:
             request = ChatRequest(messages, max_tokens=len(option.encode()) + 1, logprobs=0)
             job = self._job(request)
-            grammar = {"grammar": f"root ::= {_quoted(option)}"}
+            quoted = json.dumps(option, ensure_ascii=False)
+            literal = quoted.replace("\\b", "\\x08").replace("\\f", "\\x0C")  # of its grammars
+            grammar = {"grammar": f"root ::= {literal}"}
             jobs.append(job._replace(body=job.body | grammar, least=0))
         rows: list[list[float]] = []
         for option, reply in zip(options, self._made(jobs), strict=True):
@@ -392,15 +396,6 @@ class GgufChat:
         )
 
 
-@contextmanager
-def _told_by(path: str) -> Iterator[None]:
-    """Put the URI before what is wrong."""
-    try:
-        yield
-    except BackendError as error:
-        raise BackendError(f"gguf:{path}: {error}") from None
-
-
 def _server(path: Path, context: int, parallel: int, threads: int | None) -> Any:
     """Load a model; raises :class:`BackendError`."""
     try:
@@ -416,8 +411,10 @@ def _server(path: Path, context: int, parallel: int, threads: int | None) -> Any
     given.cache_ram_mib = 0  # else the texts of ended sequences are kept, up to 8 GB
     given.fit_params = given.warmup = given.ui = given.endpoint_slots = False
     given.verbosity = -1
-    # It listens, though nothing is asked that way: at a socket in a folder that is gone at once.
-    with tempfile.TemporaryDirectory(prefix="gguf-", dir=_short_folder()) as folder:
+    # It listens, though nothing is asked that way: at a socket in a folder that is gone at once,
+    # whose path may have some 100 bytes in all.
+    short = "/tmp" if len(tempfile.gettempdir()) > 70 else None
+    with tempfile.TemporaryDirectory(prefix="gguf-", dir=short) as folder:
         given.hostnames = [f"{folder}/s.sock"]
         try:
             return xllamacpp.Server(given)
@@ -445,11 +442,6 @@ def _brief_waiting() -> Iterator[None]:
         del os.environ["GOMP_SPINCOUNT"]
 
 
-def _short_folder() -> str | None:
-    """Return where a socket's folder is made: its path may have some 100 bytes in all."""
-    return "/tmp" if len(tempfile.gettempdir()) > 70 else None
-
-
 def _runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
     """Yield the places of jobs that are done one after another in one sequence.
 
@@ -468,23 +460,6 @@ def _runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
 
 def _joined(request: ChatRequest, made: Sequence[Reply | BackendError]) -> Reply | BackendError:
     """Return the reply to a request from the replies that were made for it."""
-    texts = []
-    for one in made:
-        if isinstance(one, BackendError):
-            return one
-        texts.append(one.text)
-    first = made[0]
-    assert isinstance(first, Reply)
-    copies = [first.text] * (request.n - len(made))
-    tokens = sum(one.reply_tokens or 0 for one in made if isinstance(one, Reply))
-    return replace(first, others=(*texts[1:], *copies), reply_tokens=tokens)
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a literal of llama.cpp's grammars."""
-    quoted = json.dumps(text, ensure_ascii=False)
-    return quoted.replace("\\b", "\\x08").replace("\\f", "\\x0C")
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
+    replies = [one for one in made if isinstance(one, Reply)]
+    failed = [one for one in made if isinstance(one, BackendError)]
+    return failed[0] if failed else joined(request, replies)

@@ -15,15 +15,15 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from trustassay.backends.chat_text import plain, shortened
+from trustassay.backends.chat_text import joined, plain, shortened
 from trustassay.backends.hf_loading import (
+    HubModel,
     batches,
     config_of,
     libraries,
@@ -33,7 +33,7 @@ from trustassay.backends.hf_loading import (
     padded,
     uri,
 )
-from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob
+from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 from trustassay.sample import clean
 
@@ -58,8 +58,7 @@ class Row:
     tokens: list[int] = field(default_factory=list)
     told: list[tuple[float, list[tuple[int, float]]]] = field(default_factory=list)
     finish: str = ""
-    text: str = ""
-    logprobs: tuple[TokenLogprob, ...] | None = None
+    reply: Reply | None = None
 
     def randomness(self) -> np.random.Generator:
         """Return the source of this reply's chance; it depends on the request alone."""
@@ -157,17 +156,23 @@ class Decoding:
         return spelt
 
     def finish(self) -> None:
-        """Give each row its text up to its first stop string, and its log-probabilities."""
+        """Give each row its reply up to the first stop string, with its log-probabilities."""
         for row in self._rows:
-            row.text = self.text(row.tokens)
-            places = [place for stop in row.request.stop if (place := row.text.find(stop)) >= 0]
-            kept = len(row.tokens)
+            text, kept = self.text(row.tokens), len(row.tokens)
+            places = [place for stop in row.request.stop if (place := text.find(stop)) >= 0]
             if places:
-                row.text = row.text[: min(places)]
-                while kept and len(self.text(row.tokens[: kept - 1])) >= len(row.text):
+                text = text[: min(places)]
+                while kept and len(self.text(row.tokens[: kept - 1])) >= len(text):
                     kept -= 1
-            if row.request.logprobs is not None:
-                row.logprobs = tuple(self._logprob(row, i) for i in range(kept))
+            logprobs = tuple(self._logprob(row, i) for i in range(kept)) if row.told else ()
+            row.reply = Reply(
+                text,
+                row.finish,
+                len(row.prompt),
+                len(row.tokens),
+                logprobs=None if row.request.logprobs is None else logprobs,
+                dropped=("schema",) if row.request.schema else (),
+            )
 
     def _logprob(self, row: Row, i: int) -> TokenLogprob:
         before = row.tokens[i - 1 : i] if i else []
@@ -187,7 +192,7 @@ class Decoding:
 _WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
-class HuggingFaceChat:
+class HuggingFaceChat(HubModel):
     """Generates text with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(
@@ -207,15 +212,14 @@ class HuggingFaceChat:
         ``max_tokens`` bounds replies whose request does not. ``device`` and ``dtype`` have
         torch's names.
         """
-        self.name = uri(
+        name = uri(
             model,
             dtype=dtype,
             template=None if template == "auto" else template,
             max_tokens=None if max_tokens == 512 else max_tokens,
         )
-        self.limits = BatchLimits(items=256, tokens=batch_tokens)
-        self._batch_tokens, self._max_tokens = batch_tokens, max_tokens
-        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        super().__init__(name, batch_tokens)
+        self._max_tokens = max_tokens
         with one_line(self.name, Exception):
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
@@ -273,7 +277,8 @@ class HuggingFaceChat:
             lengths = [len(row.prompt) + row.most for row in flat]
             for batch in batches(lengths, self._batch_tokens):
                 self._write([flat[i] for i in batch])
-        return [_reply(request, own) for request, own in zip(requests, rows, strict=True)]
+        made = ([row.reply for row in own if row.reply] for own in rows)
+        return [joined(request, own) for request, own in zip(requests, made, strict=True)]
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
@@ -454,17 +459,3 @@ class HuggingFaceChat:
                 logits = self._model(input_ids=ids, attention_mask=mask, **fewer).logits
             logprobs = logits[:, -keep:].float().log_softmax(dim=-1)
             return logprobs[tuple(torch.tensor(axis) for axis in where)].cpu().numpy()
-
-
-def _reply(request: ChatRequest, rows: Sequence[Row]) -> Reply:
-    first, *others = rows
-    copies = (first.text,) * (request.n - len(rows))
-    return Reply(
-        first.text,
-        first.finish,
-        len(first.prompt),
-        sum(len(row.tokens) for row in rows),
-        (*(row.text for row in others), *copies),
-        first.logprobs,
-        dropped=("schema",) if request.schema else (),
-    )

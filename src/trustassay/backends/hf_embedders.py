@@ -7,13 +7,13 @@ theirs, weighed by their tokens. Tokens: the hidden states of a model.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trustassay.backends.hf_loading import (
+    HubModel,
     batches,
     config_of,
     dtype_options,
@@ -26,12 +26,12 @@ from trustassay.backends.hf_loading import (
     safetensors_only,
     uri,
 )
-from trustassay.capabilities import BatchLimits, TokenVectors, Vectors
+from trustassay.capabilities import TokenVectors, Vectors
 from trustassay.errors import BackendError, install
 from trustassay.sample import clean
 
 
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(HubModel):
     """Turns texts into vectors; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(
@@ -46,10 +46,7 @@ class SentenceTransformerEmbedder:
 
         Options as of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`.
         """
-        self.name = uri(model, dtype=dtype)
-        self.limits = BatchLimits(items=256, tokens=batch_tokens)
-        self._batch_tokens = batch_tokens
-        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        super().__init__(uri(model, dtype=dtype), batch_tokens)
         with one_line(self.name, Exception):
             self._open(model, device, dtype)
 
@@ -116,7 +113,7 @@ class SentenceTransformerEmbedder:
         return rows
 
 
-class HuggingFaceTokenEmbedder:
+class HuggingFaceTokenEmbedder(HubModel):
     """Turns texts into the vectors of their tokens; built for ``hf:ID-or-path[?layer=N&...]``."""
 
     def __init__(
@@ -133,10 +130,8 @@ class HuggingFaceTokenEmbedder:
         ``layer`` counts the model's blocks from 1, 0 being its input embeddings; the last one
         unless named. Other options as of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`.
         """
-        self.name = uri(model, layer=layer, dtype=dtype)
-        self.limits = BatchLimits(items=256, tokens=batch_tokens)
-        self._batch_tokens, self._layer = batch_tokens, layer
-        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        super().__init__(uri(model, layer=layer, dtype=dtype), batch_tokens)
+        self._layer = layer
         with one_line(self.name, Exception):
             _, transformers = libraries()
             folder, _ = config_of(model)
@@ -157,7 +152,8 @@ class HuggingFaceTokenEmbedder:
         """
         found: list[TokenVectors | None] = [None] * len(texts)
         with self._lock, one_line(self.name, Exception):
-            inputs = [self._read(text) for text in texts]
+            told = {"return_special_tokens_mask": True, "verbose": False}
+            inputs = [dict(self._tokenizer(clean(text), **told)) for text in texts]
             masks = [one.pop("special_tokens_mask") for one in inputs]
             lengths = [len(one["input_ids"]) for one in inputs]
             if self._limit is not None and max(lengths, default=0) > self._limit:
@@ -173,9 +169,6 @@ class HuggingFaceTokenEmbedder:
                     special = tuple(place for place, around in enumerate(masks[i]) if around)
                     found[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
         return [one for one in found if one is not None]
-
-    def _read(self, text: str) -> dict[str, Any]:
-        return dict(self._tokenizer(clean(text), return_special_tokens_mask=True, verbose=False))
 
     def _states(self, inputs: Sequence[Any]) -> Any:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""

@@ -17,7 +17,6 @@ imported when the first model is loaded.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -26,6 +25,7 @@ import numpy as np
 from trustassay.backends.functions import check_labels
 from trustassay.backends.hf_loading import (
     Features,
+    HubModel,
     batches,
     config_of,
     libraries,
@@ -35,7 +35,7 @@ from trustassay.backends.hf_loading import (
     padded,
     uri,
 )
-from trustassay.capabilities import BatchLimits, Probabilities
+from trustassay.capabilities import Probabilities
 from trustassay.errors import BackendError
 
 _COLUMNS = {"entail": 0, "neutral": 1, "notentail": 1, "nonentail": 1, "contradict": 2}
@@ -43,7 +43,7 @@ _COLUMNS = {"entail": 0, "neutral": 1, "notentail": 1, "nonentail": 1, "contradi
 Pairs = Sequence[tuple[str, str]]
 
 
-class HuggingFaceEntailer:
+class HuggingFaceEntailer(HubModel):
     """Judges pairs with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     stored = True
@@ -66,10 +66,8 @@ class HuggingFaceEntailer:
         ``dtype`` have torch's names.
         """
         labels = labels.split(",") if isinstance(labels, str) else labels
-        self.name = uri(model, labels=",".join(labels) if labels else None, dtype=dtype)
-        self.limits = BatchLimits(items=256, tokens=batch_tokens)
-        self._batch_tokens = batch_tokens
-        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
+        name = uri(model, labels=",".join(labels) if labels else None, dtype=dtype)
+        super().__init__(name, batch_tokens)
         with one_line(self.name, Exception):
             self._kind = _open(model, device, dtype, labels, check)
         if check:

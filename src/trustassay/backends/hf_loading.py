@@ -7,6 +7,7 @@ imported when the first model is loaded.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.telemetry import quiet_hub
+from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError, install
 
 Features = dict[str, list[int]]
@@ -185,6 +187,16 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
             said = "it contains its own code, which trustassay does not run"
         hint = "; try a smaller ?batch_tokens=" if "out of memory" in said else ""
         raise BackendError(f"{name}: {said}{hint}") from error
+
+
+class HubModel:
+    """What all have in common: a name, batches up to a size, and one thread at a time."""
+
+    def __init__(self, name: str, batch_tokens: int) -> None:
+        self.name = name
+        self.limits = BatchLimits(items=256, tokens=batch_tokens)
+        self._batch_tokens = batch_tokens
+        self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
 
 
 def padded(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str, Any]:

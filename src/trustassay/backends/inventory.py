@@ -16,10 +16,11 @@ import numpy as np
 
 from trustassay.backends import registry
 from trustassay.backends.embedded import card, weights_folder
+from trustassay.backends.endpoint_chat import in_time, then_closed
 from trustassay.backends.functions import CHECK_PAIRS, check_labels, imported
 from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
 from trustassay.backends.resolve import blocking
-from trustassay.capabilities import ChatRequest, EndpointLimits, LocalChatModel, Reply
+from trustassay.capabilities import ChatRequest, LocalChatModel
 from trustassay.errors import BackendError, UnknownNameError
 
 REQUEST = ChatRequest.of("Say yes.", temperature=None, max_tokens=16)
@@ -50,12 +51,12 @@ def tried(uri: str) -> Found:
     started = time.perf_counter()
     try:
         kind, uri = _kind(uri)
-        capability, of_kind, ask = _TRIALS[kind]
-        if uri.startswith("replay:"):
-            ask = None  # whatever is asked is not in the file
+        of_kind, ask = _TRIALS[kind]
+        capability = _USED_FOR[of_kind]
+        is_asked = not uri.startswith("replay:")  # whatever is asked is not in its file
         backend = load(of_kind, uri)
         loaded = time.perf_counter()
-        remark = ask(backend) if ask else ""
+        remark = ask(backend) if is_asked else ""
         asked = time.perf_counter()
     except UnknownNameError:
         raise
@@ -63,7 +64,7 @@ def tried(uri: str) -> Found:
         known = isinstance(error, BackendError)
         reason = str(error) if known else f"{type(error).__name__}: {error}"
         return Found(uri, capability, f"broken: {reason}", broken=True)
-    speed = f"{asked - loaded:.2f} s per call" if ask else ""
+    speed = f"{asked - loaded:.2f} s per call" if is_asked else ""
     return Found(uri, capability, f"works{remark}", f"{loaded - started:.2f} s", speed)
 
 
@@ -77,7 +78,8 @@ def _kind(uri: str) -> tuple[str, str]:
         return _kind_of_model(rest.partition("?")[0]), uri
     if scheme == "python":
         return _kind_of_object(imported(rest)), uri
-    return next((kind for kind, one in _TRIALS.items() if find(one.kind, uri)[0]), "chat"), uri
+    fit = (kind for kind, (of_kind, _) in _TRIALS.items() if find(of_kind, uri)[0])
+    return next(fit, "chat"), uri
 
 
 def _kind_of_model(name: str) -> str:
@@ -112,21 +114,8 @@ def _chat(model: Any) -> str:
     if isinstance(model, LocalChatModel):
         model.replies([REQUEST])
         return remark
-    reply = asyncio.run(_replied(model))
+    reply = asyncio.run(then_closed(model, in_time(model, model.reply(REQUEST))))
     return remark + (f", without {', '.join(reply.dropped)}" if reply.dropped else "")
-
-
-async def _replied(model: Any) -> Reply:
-    limits = getattr(model, "limits", EndpointLimits())
-    try:
-        async with asyncio.timeout(limits.timeout_s):
-            reply: Reply = await model.reply(REQUEST)
-            return reply
-    except TimeoutError:
-        raise BackendError(f"{model.name}: no reply within {limits.timeout_s:g} s") from None
-    finally:
-        if close := getattr(model, "close", None):
-            await close()
 
 
 def _entailer(entailer: Any) -> str:
@@ -143,23 +132,19 @@ def _embedder(embedder: Any) -> str:
     return f", {len(vector)} dimensions"
 
 
-class _Trial(NamedTuple):
-    """What a backend is used for, its kind, and how it is asked; that returns a remark."""
-
-    capability: str
-    kind: str
-    ask: Callable[[Any], str] | None
-
-
-_TRIALS = {
-    "chat": _Trial("chat", "chat model", _chat),
-    "embedder": _Trial("embedding", "embedder", _embedder),
-    "entailer": _Trial("entailment", "entailer", _entailer),
+_USED_FOR = {"entailer": "entailment", "chat model": "chat", "embedder": "embedding"}
+"""Kinds of backends that are listed, and what they are used for."""
+_TRIALS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "chat": ("chat model", _chat),
+    "embedder": ("embedder", _embedder),
+    "entailer": ("entailer", _entailer),
 }
+"""As what a backend is tried: its kind, and how it is asked; that returns a remark."""
 
 MEASURED_S = 1.0
 PREMISE = "The observatory on the hill was built by the town between the wars. " * 6
 """About 100 tokens, to measure with."""
+SENTENCE = "The town built observatory number {} on the hill."
 
 
 def backends(*, check: bool) -> Iterator[Found]:
@@ -230,7 +215,6 @@ def plugins() -> Iterator[Plugin]:
 
 
 def _checked(one: Scheme, used_for: str, test: Callable[[Any], None] | None) -> Found:
-    run, unit = (_embed, "sentences/s") if one.kind == "embedder" else (_entail, "pairs/s")
     started = time.perf_counter()
     try:
         backend = load(one.kind, one.name)
@@ -239,29 +223,25 @@ def _checked(one: Scheme, used_for: str, test: Callable[[Any], None] | None) -> 
             test(backend)
     except BackendError as error:
         return Found(one.name, used_for, f"broken: {error}", broken=True)
-    speed = f"{_speed(backend, run):.0f} {unit}"
+    if one.kind == "embedder":
+        speed = f"{_speed(backend.vectors, SENTENCE.format):.0f} sentences/s"
+    else:
+        speed = f"{_speed(backend.scores, _pair):.0f} pairs/s"
     return Found(one.name, used_for, "works", f"{seconds:.2f} s", speed)
 
 
-def _speed(backend: Any, run: Callable[[Any, int, int], None]) -> float:
-    """Return items per second, over at least a second."""
+def _pair(number: int) -> tuple[str, str]:
+    return f"Note {number}. {PREMISE}", f"The town built {number} of them."
+
+
+def _speed(ask: Callable[[list[Any]], Any], item: Callable[[int], Any]) -> float:
+    """Return items per second, each seen for the first time, over at least a second."""
     batch, done = 64, 0
     started = time.perf_counter()
     while time.perf_counter() - started < MEASURED_S:
-        run(backend, done, batch)
+        ask([item(i) for i in range(done, done + batch)])
         done += batch
     return done / (time.perf_counter() - started)
-
-
-def _entail(backend: Any, start: int, n: int) -> None:
-    """Ask for ``n`` pairs that nothing has seen before."""
-    numbers = range(start, start + n)
-    backend.scores([(f"Note {i}. {PREMISE}", f"The town built {i} of them.") for i in numbers])
-
-
-def _embed(backend: Any, start: int, n: int) -> None:
-    numbers = range(start, start + n)
-    backend.vectors([f"The town built observatory number {i} on the hill." for i in numbers])
 
 
 def _test_embedded_entailer(backend: Any) -> None:
@@ -281,8 +261,6 @@ def _test_embedder(backend: Any) -> None:
         raise BackendError("its vectors do not distinguish subjects")
 
 
-_USED_FOR = {"entailer": "entailment", "chat model": "chat", "embedder": "embedding"}
-"""Kinds of backends that are listed, and what they are used for."""
 _TESTED: dict[str, dict[str, Callable[[Any], None]]] = {
     "embedded": {"entailer": _test_embedded_entailer, "embedder": _test_embedder},
     "lexical": {},

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from trustassay.backends.endpoint_chat import EndpointChat, counted
+from trustassay.backends.endpoint_chat import EndpointChat, counted, in_time, then_closed
 from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, service_address
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
@@ -123,19 +123,9 @@ class BlockingEmbedder:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
+        asked = in_time(self._embedder, self._embedder.avectors(texts))
         with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
-            return alone.submit(asyncio.run, self._asked(texts)).result()
-
-    async def _asked(self, texts: Sequence[str]) -> Vectors:
-        timeout_s = self._embedder.endpoint_limits.timeout_s
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await self._embedder.avectors(texts)
-        except TimeoutError:
-            words = f"{self.name}: no reply within {timeout_s:g} s"
-            raise CallError(words, "timeout") from None
-        finally:
-            await self._embedder.close()
+            return alone.submit(asyncio.run, then_closed(self._embedder, asked)).result()
 
 
 def reply_of(found: Any) -> Reply:

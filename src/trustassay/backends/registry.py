@@ -369,7 +369,7 @@ def _count(text: str) -> int:
 for _kind in ("entailer", "embedder"):
     scheme(
         "embedded", kind=_kind, form="embedded[?threads=N]", options={"threads": _count}, slow=True
-    )(_lazy(f"backends.embedded:embedded_{_kind}"))
+    )(partial(_lazy("backends.embedded:embedded_model"), _kind))
 
 scheme("lexical", kind="entailer", form="lexical")(_lazy("backends.lexical:LexicalEntailer"))
 
@@ -444,7 +444,7 @@ def _asked(uri: str, prefix: str = "chat:") -> Any:
 
 
 for _name, _inner, _default, _path in (
-    ("cosine", "embedder", DEFAULT_EMBEDDER, "cosine_similarity"),
+    ("cosine", "embedder", DEFAULT_EMBEDDER, "CosineSimilarity"),
     ("consistency", "entailer", DEFAULT_ENTAILER, "ConsistencySimilarity"),
     ("agreement", "entailer", DEFAULT_ENTAILER, "AgreementSimilarity"),
 ):

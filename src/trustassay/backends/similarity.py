@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.lexical import overlap
-from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
+from trustassay.backends.openai import OpenAIEmbedder
+from trustassay.backends.resolve import blocking
 from trustassay.capabilities import (
     BatchLimits,
     Embedder,
@@ -59,11 +60,13 @@ class CosineSimilarity:
     """Cosine of the texts' vectors, -1..1; symmetric.
 
     The vectors of the latest :data:`REMEMBERED` texts are kept, since a text is mostly compared
-    with many.
+    with many. The engine asks an embedding model behind an endpoint itself, with ``ascores``:
+    limited, stored and tried again like every other call to that endpoint.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+    def __init__(self, embedder: Embedder | OpenAIEmbedder) -> None:
+        self.endpoint_embedder = None if isinstance(embedder, Embedder) else embedder
+        self._embedder = blocking(embedder)
         self._remembered: OrderedDict[str, Vectors] = OrderedDict()
         self.name = f"cosine:{embedder.name}"
         self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
@@ -77,31 +80,12 @@ class CosineSimilarity:
         firsts, seconds = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
         return _cosines(firsts, seconds)
 
-
-class EndpointCosineSimilarity(CosineSimilarity):
-    """The same by an embedding model behind an endpoint.
-
-    The engine asks for the vectors itself, with ``ascores``: limited, stored and tried again like
-    every other call to that endpoint.
-    """
-
-    def __init__(self, endpoint: OpenAIEmbedder) -> None:
-        super().__init__(BlockingEmbedder(endpoint))
-        self.endpoint_embedder = endpoint
-
     async def ascores(
         self, pairs: Pairs, embed: Callable[[str], Awaitable[NDArray[np.float32]]]
     ) -> Scores:
         """Return shape (n,) for n (text, reference), by the vectors that ``embed`` gives."""
         vectors = await asyncio.gather(*(embed(text) for pair in pairs for text in pair))
         return _cosines(np.stack(vectors[::2]), np.stack(vectors[1::2]))
-
-
-def cosine_similarity(embedder: Embedder | OpenAIEmbedder) -> CosineSimilarity:
-    """Return the cosine of vectors of an embedder, also of one behind an endpoint."""
-    if isinstance(embedder, Embedder):
-        return CosineSimilarity(embedder)
-    return EndpointCosineSimilarity(embedder)
 
 
 def _cosines(firsts: Vectors, seconds: Vectors) -> Scores:

@@ -65,7 +65,7 @@ class WordTable:
         from textblob.en import lexicon
 
         len(lexicon)  # it is read when it is first asked for something
-        self._lexicon: dict[str, str] = dict(lexicon)
+        self.lexicon: dict[str, str] = dict(lexicon)
         self.name = f"{card()['version']}+textblob-{version('textblob')}"
         reader = encoder("embedder")
         self._tokenizer = reader.tokenizer
@@ -76,7 +76,7 @@ class WordTable:
         self._kinds = tuple(EXAMPLES)
         self._centres = _centres(pieces, rows, EXAMPLES)
         self._place_centres = _centres(pieces, rows, PLACES)
-        usable = [text for text in self._lexicon if self._is_usable(text)]
+        usable = [text for text in self.lexicon if self._is_usable(text)]
         encoded = self._tokenizer.encode_batch(usable, add_special_tokens=False)
         listed = sorted(
             (self._rarity(one.ids), text, one.ids)
@@ -144,7 +144,7 @@ class WordTable:
         return "" if tag in NAMES else tag
 
     def _tag(self, word: str) -> str:
-        return self._lexicon.get(word, "").split("|")[0]
+        return self.lexicon.get(word, "").split("|")[0]
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -156,7 +156,7 @@ class WordTable:
             return False
         if text.islower():
             return self._tag(text) not in NAMES
-        known = text.lower() in self._lexicon or text.lower() in FRAGMENTS
+        known = text.lower() in self.lexicon or text.lower() in FRAGMENTS
         return text == text.capitalize() and not known
 
     def _rarity(self, ids: Sequence[int]) -> float:

@@ -15,18 +15,12 @@ from trustassay.calls.leases import Leases
 from trustassay.calls.prices import Tokens, estimated_tokens
 from trustassay.calls.replies import Keep, allowed, empty_reply
 from trustassay.calls.retry import Endpoint
-from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply
+from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, limits_of
 from trustassay.errors import BackendError, CallError
 
 T = TypeVar("T")
 EMPTY_TRIES = 2
 """Tries for a reply that is empty by chance; one that was cut before it began is no such case."""
-
-
-def limits_of(backend: Any) -> EndpointLimits:
-    """Return what an endpoint says of itself, or else the usual limits."""
-    found = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
-    return found if isinstance(found, EndpointLimits) else EndpointLimits()
 
 
 def calls_at_once(backends: Iterable[Any]) -> int:

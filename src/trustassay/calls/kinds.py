@@ -31,7 +31,7 @@ from trustassay.backends import (
 from trustassay.backends.registry import load, package_of
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Codec
 from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
-from trustassay.calls.endpoints import BatchCaller, ChatCaller, limits_of
+from trustassay.calls.endpoints import BatchCaller, ChatCaller
 from trustassay.calls.replies import CHAT_CODEC, checked_replies, cleaned, keeper
 from trustassay.capabilities import (
     ChatRequest,
@@ -51,6 +51,7 @@ from trustassay.capabilities import (
     SubstitutesRequest,
     TokenEmbedder,
     TokenVectors,
+    limits_of,
 )
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
