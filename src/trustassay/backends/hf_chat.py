@@ -37,6 +37,7 @@ from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 from trustassay.sample import clean
 
+MAX_TOKENS = 512
 TOKENS_A_CHARACTER = 4
 """Most tokens that a character can take: the bytes of UTF-8."""
 
@@ -196,39 +197,28 @@ class HuggingFaceChat(HubModel):
     """Generates text with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(
-        self,
-        model: str,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int = 16_384,
-        template: str = "auto",
-        max_tokens: int = 512,
+        self, model: str, *, template: str = "auto", max_tokens: int = MAX_TOKENS, **options: Any
     ) -> None:
         """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
 
-        ``batch_tokens`` is the size of a batch: prompts with padding and the longest replies.
         ``template`` is ``auto`` or ``none``, the plain layout even if there is a template.
-        ``max_tokens`` bounds replies whose request does not. ``device`` and ``dtype`` have
-        torch's names.
+        ``max_tokens`` bounds replies whose request does not. Other options as of
+        :class:`HubModel`; the size of a batch is that of prompts and the longest replies.
         """
-        name = uri(
-            model,
-            dtype=dtype,
-            template=None if template == "auto" else template,
-            max_tokens=None if max_tokens == 512 else max_tokens,
-        )
-        super().__init__(name, batch_tokens)
+        super().__init__(**options)
         self._max_tokens = max_tokens
+        own = {"template": None if template == "auto" else template}
+        most = None if max_tokens == MAX_TOKENS else max_tokens
+        self.name = uri(model, dtype=self._dtype, **own, max_tokens=most)
         with one_line(self.name, Exception):
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
-            if batch_tokens < 1 or max_tokens < 1:
+            if self._batch_tokens < 1 or max_tokens < 1:
                 raise BackendError("batch_tokens and max_tokens must be more than 0")
-            self._open(model, device, dtype)
+            self._open(model)
         self._template = template == "auto" and bool(getattr(self._tokenizer, "chat_template", ""))
 
-    def _open(self, name: str, device: str | None, dtype: str | None) -> None:
+    def _open(self, name: str) -> None:
         _, transformers = libraries()
         folder, config = config_of(name)
         architectures = config.architectures or ()
@@ -237,12 +227,11 @@ class HuggingFaceChat(HubModel):
                 f"it is not a model that generates text: {', '.join(architectures) or 'unknown'}"
             )
         self._encodes = bool(config.is_encoder_decoder)
-        auto = (
-            transformers.AutoModelForSeq2SeqLM
-            if self._encodes
-            else transformers.AutoModelForCausalLM
+        kind = "AutoModelForSeq2SeqLM" if self._encodes else "AutoModelForCausalLM"
+        auto = getattr(transformers, kind)
+        self._model, self._tokenizer = load(
+            folder, auto, self._device, self._dtype, pad_with_end=True
         )
-        self._model, self._tokenizer = load(folder, auto, device, dtype, pad_with_end=True)
         if not self._encodes:
             self._tokenizer.padding_side = "left"
         # A tokenizer's own limit says nothing of relative positions.
@@ -332,8 +321,15 @@ class HuggingFaceChat(HubModel):
             return plain(messages), True
         from jinja2 import TemplateError
 
+        goes_on = messages[-1].role == "assistant"
         try:
-            return self._filled(messages), False
+            text: str = self._tokenizer.apply_chat_template(
+                [message._asdict() for message in messages],
+                tokenize=False,
+                add_generation_prompt=not goes_on,
+                continue_final_message=goes_on,
+            )
+            return text, False
         except TemplateError as error:
             roles = [message.role for message in messages]
             if roles[:2] != ["system", "user"]:
@@ -342,16 +338,6 @@ class HuggingFaceChat(HubModel):
         system, user, *others = messages
         merged = Message("user", f"{system.content}\n\n{user.content}")
         return self._laid_out([merged, *others])
-
-    def _filled(self, messages: Sequence[Message]) -> str:
-        goes_on = messages[-1].role == "assistant"
-        text: str = self._tokenizer.apply_chat_template(
-            [message._asdict() for message in messages],
-            tokenize=False,
-            add_generation_prompt=not goes_on,
-            continue_final_message=goes_on,
-        )
-        return text
 
     def _prompt_tokens(self, text: str, special: bool) -> list[int]:
         """Return the tokens of a prompt; where the model is to go on, without the end token."""

@@ -34,23 +34,15 @@ from trustassay.sample import clean
 class SentenceTransformerEmbedder(HubModel):
     """Turns texts into vectors; built for ``hf:ID-or-path[?option=value&...]``."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int = 16_384,
-    ) -> None:
-        """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
-
-        Options as of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`.
-        """
-        super().__init__(uri(model, dtype=dtype), batch_tokens)
+    def __init__(self, model: str, **options: Any) -> None:
+        """Load a model, with the options of :class:`HubModel`; raises :class:`BackendError`, in
+        one line, where that is not possible."""
+        super().__init__(**options)
+        self.name = uri(model, dtype=self._dtype)
         with one_line(self.name, Exception):
-            self._open(model, device, dtype)
+            self._open(model)
 
-    def _open(self, name: str, device: str | None, dtype: str | None) -> None:
+    def _open(self, name: str) -> None:
         libraries()
         try:
             from sentence_transformers import SentenceTransformer
@@ -59,7 +51,7 @@ class SentenceTransformerEmbedder(HubModel):
                 f"{error.name} is missing: {install('sentence-transformers')}"
             ) from error
         folder, _ = config_of(name)
-        where, options = dtype_options(device, dtype)
+        where, options = dtype_options(self._device, self._dtype)
         with safetensors_only():
             self._model: Any = SentenceTransformer(
                 folder,
@@ -116,28 +108,20 @@ class SentenceTransformerEmbedder(HubModel):
 class HuggingFaceTokenEmbedder(HubModel):
     """Turns texts into the vectors of their tokens; built for ``hf:ID-or-path[?layer=N&...]``."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        layer: int | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
-        batch_tokens: int = 16_384,
-    ) -> None:
+    def __init__(self, model: str, *, layer: int | None = None, **options: Any) -> None:
         """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
 
         ``layer`` counts the model's blocks from 1, 0 being its input embeddings; the last one
-        unless named. Other options as of :class:`~trustassay.backends.hf_chat.HuggingFaceChat`.
+        unless named. Other options as of :class:`HubModel`.
         """
-        super().__init__(uri(model, layer=layer, dtype=dtype), batch_tokens)
-        self._layer = layer
+        super().__init__(**options)
+        self.name, self._layer = uri(model, layer=layer, dtype=self._dtype), layer
         with one_line(self.name, Exception):
             _, transformers = libraries()
             folder, _ = config_of(model)
             # Models saved with the head they were trained with have no pooler, which is not read.
             self._model, self._tokenizer = load(
-                folder, transformers.AutoModel, device, dtype, unused=("pooler.",)
+                folder, transformers.AutoModel, self._device, self._dtype, unused=("pooler.",)
             )
             self._limit = longest_input(self._model, self._tokenizer)
         blocks = self._model.config.num_hidden_layers

@@ -53,23 +53,22 @@ class HuggingFaceEntailer(HubModel):
         model: str,
         *,
         check: bool = True,
-        device: str | None = None,
-        dtype: str | None = None,
         labels: Sequence[str] | None = None,
         batch_tokens: int = 8192,
+        **place: Any,
     ) -> None:
         """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
 
         ``labels`` names the outputs in their order where the config does not. ``check=False``
         loads a model whose answers to :data:`CHECK_PAIRS` go against its labels or whose files
-        lack weights. ``batch_tokens`` is the size of a batch, padding included. ``device`` and
-        ``dtype`` have torch's names.
+        lack weights. Other options as of :class:`HubModel`.
         """
+        super().__init__(batch_tokens=batch_tokens, **place)
         labels = labels.split(",") if isinstance(labels, str) else labels
-        name = uri(model, labels=",".join(labels) if labels else None, dtype=dtype)
-        super().__init__(name, batch_tokens)
+        joined = ",".join(labels) if labels else None
+        self.name = uri(model, labels=joined, dtype=self._dtype)
         with one_line(self.name, Exception):
-            self._kind = _open(model, device, dtype, labels, check)
+            self._kind = _open(model, self._device, self._dtype, labels, check)
         if check:
             advice = "; give the model's own order with ?labels=..., or load it with ?check=no"
             check_labels(self, labels=len(self._kind.columns), advice=advice)

@@ -190,12 +190,17 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
 
 
 class HubModel:
-    """What all have in common: a name, batches up to a size, and one thread at a time."""
+    """What all have in common: options, batches up to a size, and one thread at a time."""
 
-    def __init__(self, name: str, batch_tokens: int) -> None:
-        self.name = name
+    name: str
+
+    def __init__(
+        self, *, device: str | None = None, dtype: str | None = None, batch_tokens: int = 16_384
+    ) -> None:
+        """``batch_tokens`` is the size of a batch, padding and longest replies included. ``device``
+        and ``dtype`` have torch's names; by default they fit the machine."""
         self.limits = BatchLimits(items=256, tokens=batch_tokens)
-        self._batch_tokens = batch_tokens
+        self._device, self._dtype, self._batch_tokens = device, dtype, batch_tokens
         self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
 
 

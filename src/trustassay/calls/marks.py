@@ -14,10 +14,9 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from trustassay.calls.store import Calls, CallStore, Claimed, StoredCall, rows_of
 
@@ -192,17 +191,3 @@ class MarkedCalls(Calls):
     def end(self, keys: Sequence[bytes]) -> None:
         """Say that calls are no longer in progress."""
         self._marks.end(keys)
-
-    def _found(
-        self, keys: Sequence[bytes], look: Callable[..., Any], *, fetch: bool = False
-    ) -> Claimed:
-        found = self.own.find(keys) if self.own else {}
-        missing = [key for key in keys if key not in found]
-        if not missing:
-            return Claimed(found)
-        assert self.shared
-        if fetch:
-            self.shared.fetch(missing)
-        with self.shared.in_use():  # an error of the file names it
-            calls, elsewhere = look(missing)
-        return Claimed(found | self.taken(calls), len(calls), frozenset(elsewhere))

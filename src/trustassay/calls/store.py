@@ -25,7 +25,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -267,6 +267,10 @@ class CallStore:
         with self.in_use():
             return list(rows_of(self._connection, f"SELECT {columns} FROM calls WHERE", keys))
 
+    def _all(self, query: str, *given: Any) -> list[Any]:
+        with self.in_use():
+            return self._connection.execute(query, given).fetchall()
+
     def add(self, calls: Iterable[StoredCall]) -> None:
         """Write calls and commit; one that is there already stays as it is."""
         with self.in_use(), self._connection:
@@ -288,8 +292,7 @@ class CallStore:
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of stored calls for each (capability, backend)."""
         query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"
-        with self.in_use():
-            return {(c, b): n for c, b, n in self._connection.execute(query)}
+        return {(c, b): n for c, b, n in self._all(query)}
 
     def size(self, capability: str, backend: str) -> tuple[int, int]:
         """Return how many calls to a backend are stored, and the characters of their requests."""
@@ -297,8 +300,7 @@ class CallStore:
             SELECT COUNT(*), COALESCE(SUM(LENGTH(request)), 0) FROM calls
             WHERE capability = ? AND backend = ?
             """
-        with self.in_use():
-            calls, characters = self._connection.execute(query, [capability, backend]).fetchone()
+        ((calls, characters),) = self._all(query, capability, backend)
         return calls, characters
 
     def latest(self, capability: str, backend: str, most: int) -> list[CallTaken]:
@@ -308,9 +310,7 @@ class CallStore:
             SELECT {columns} FROM calls WHERE capability = ? AND backend = ?
             ORDER BY rowid DESC LIMIT ?
             """
-        with self.in_use():
-            rows = self._connection.execute(query, [capability, backend, most]).fetchall()
-        return [CallTaken(*row) for row in rows]
+        return [CallTaken(*row) for row in self._all(query, capability, backend, most)]
 
     def usage(self, capability: str) -> dict[str, Usage]:
         """Return what was asked of each backend of a capability."""
@@ -324,9 +324,7 @@ class CallStore:
                 SUM((1 - cached) * seconds)
             FROM calls WHERE capability = ? GROUP BY backend ORDER BY backend
             """
-        with self.in_use():
-            rows = self._connection.execute(query, [capability]).fetchall()
-        return {backend: Usage(*numbers) for backend, *numbers in rows}
+        return {backend: Usage(*numbers) for backend, *numbers in self._all(query, capability)}
 
     def close(self, *, alone: bool = True) -> None:
         """Close the file; ``alone`` also folds the journal into it, as no other process reads."""
@@ -351,19 +349,28 @@ class Calls:
         """Return the stored replies; those of the shared file are written into the run's own one,
         marked as taken.
         """
+        return self._found(keys)
+
+    def _found(
+        self, keys: Sequence[bytes], look: Callable[..., Any] | None = None, *, fetch: bool = False
+    ) -> Claimed:
+        """Return the replies; ``look`` also gives the keys of calls that are made elsewhere."""
         found = self.own.find(keys) if self.own else {}
         missing = [key for key in keys if key not in found]
         if not (self.shared and missing):
             return Claimed(found)
-        calls = self.shared.find_calls(missing)
-        return Claimed(found | self.taken(calls), len(calls))
-
-    def taken(self, calls: Sequence[StoredCall]) -> dict[bytes, str]:
-        """Write calls of the shared file into the run's own, and return their replies."""
+        if fetch:
+            self.shared.fetch(missing)
+        if look is None:
+            calls, elsewhere = self.shared.find_calls(missing), set()
+        else:
+            with self.shared.in_use():  # an error of the file names it
+                calls, elsewhere = look(missing)
         if self.own and calls:
-            told = self.shared is not None and self.shared.tells_payer
+            told = self.shared.tells_payer
             self.own.add(calls if told else [call._replace(cached=1) for call in calls])
-        return {call.key: call.reply for call in calls}
+        replies = {call.key: call.reply for call in calls}
+        return Claimed(found | replies, len(calls), frozenset(elsewhere))
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
         """Return the stored replies; the caller is going to request the rest."""
