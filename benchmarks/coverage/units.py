@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from trustassay.assessment import Mean, Quantile, Share, Statistic, interval_of
-from trustassay.metrics.pairwise import maths
-from trustassay.metrics.pairwise.metric import rates
+from trustassay.metrics.pairwise.metric import RATES, rate, rates
 from trustassay.statistics.intervals import RowSums
 from trustassay.statistics.ranking import rank_models
 
@@ -160,7 +159,7 @@ def won(name: str) -> Study:
     one, other = np.where(biased, 0, one), np.where(biased, 0, other)
     cell = 4 * np.where(unsure, 2, one) + other
     table = np.bincount(cell.ravel(), minlength=16).reshape(4, 4)
-    truth = {key: maths.rate(key, table) for key in maths.RATES}
+    truth = {key: rate(key, table) for key in RATES}
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         sums = RowSums(16)

@@ -32,21 +32,17 @@ T = TypeVar("T")
 
 
 class Window(NamedTuple):
-    """What of a passage is shown; ``passage`` counts from 0."""
-
-    passage: int
-    text: str
-
-
-class _Window(NamedTuple):
-    """Sentences ``start`` to ``end`` (without it) of a passage, and their content words."""
+    """Sentences ``start`` to ``end`` (without it) of a passage, their content words, and their
+    text; ``passage`` counts from 0.
+    """
 
     passage: int
     start: int
     end: int
     words: frozenset[str]
+    text: str
 
-    def meets(self, other: _Window) -> bool:
+    def meets(self, other: Window) -> bool:
         """Whether both have a sentence in common."""
         same = self.passage == other.passage
         return same and self.start < other.end and other.start < self.end
@@ -71,7 +67,7 @@ def windows(
     """
     wanted = frozenset(content_words(statement))
     left = [one for number, own in enumerate(passages) for one in _cut(number, own, longest)]
-    chosen: list[_Window] = []
+    chosen: list[Window] = []
     held: frozenset[str] = frozenset()
     while left and len(chosen) < most:
         best = max(left, key=lambda one: (len(one.words & wanted - held), len(one.words & wanted)))
@@ -80,13 +76,10 @@ def windows(
         chosen.append(best)
         held |= best.words & wanted
         left = [one for one in left if not one.meets(best)]
-    chosen.sort(key=lambda one: (one.passage, one.start))
-    return [
-        Window(one.passage, " ".join(passages[one.passage][one.start : one.end])) for one in chosen
-    ]
+    return sorted(chosen)
 
 
-def _cut(number: int, sentences: Sequence[str], longest: int) -> Iterable[_Window]:
+def _cut(number: int, sentences: Sequence[str], longest: int) -> Iterable[Window]:
     """Yield the windows of one passage: from each sentence on as many as there is room for."""
     lengths = [len(one.split()) for one in sentences]
     words = [frozenset(content_words(one)) for one in sentences]
@@ -95,7 +88,8 @@ def _cut(number: int, sentences: Sequence[str], longest: int) -> Iterable[_Windo
         end = max(end, start + 1)
         while end < len(sentences) and sum(lengths[start : end + 1]) <= longest:
             end += 1
-        yield _Window(number, start, end, frozenset().union(*words[start:end]))
+        held = frozenset().union(*words[start:end])
+        yield Window(number, start, end, held, " ".join(sentences[start:end]))
         if end == len(sentences):
             return
 

@@ -14,8 +14,8 @@ import numpy as np
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.metrics.judge import Judge
-from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.options import RubricError
+from trustassay.metrics.judge.votes import VoteRow
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats, Places

@@ -99,14 +99,13 @@ class Assessing:
             **({READ: float(self.read_twice)} if self.second else {}),
         }
         score, reason = maths.scored(parts, self.metric.correctness)
-        return Assessment(
-            self.sample.id,
-            self.metric.name,
+        return self.metric.assessed(
+            self.sample,
             score,
+            self.evidence(coverage, hits, final, computed),
             verdict="answered" if refusal is None else "refused",
             reason=reason,
             parts=parts,
-            evidence=[row.to_json() for row in self.evidence(coverage, hits, final, computed)],
         )
 
     # reading
@@ -413,7 +412,7 @@ class Grounding(GroundingOptions):
         """Score one answer; the trace of every decision is in the evidence."""
         sample = context.sample
         if self.cited_only and not cites(sample.response or "", len(sample.documents or ())):
-            return Assessment(sample.id, self.name, None, reason="cites no document")
+            return self.assessed(sample, None, reason="cites no document")
         return await (await TextWork.on(sample)(Assessing, self, context)).result()
 
     @property

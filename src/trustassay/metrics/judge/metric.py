@@ -16,46 +16,19 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.judge import maths
-from trustassay.metrics.judge.evidence import GoldRow, Votes
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summarise
-from trustassay.metrics.judge.votes import Asking, Vote, labels_of, parts_of, values_of
+from trustassay.metrics.judge.votes import (
+    Asking,
+    GoldRow,
+    Vote,
+    Votes,
+    labels_of,
+    parts_of,
+    values_of,
+)
 from trustassay.sample import Problem, Sample, missing
 from trustassay.views import View
-
-
-async def by_entailer(name: str, sample: Sample, models: Models, passes_from: float) -> Assessment:
-    """Return how far the nearest gold answer, of all their aliases, and the answer say the same.
-
-    (1 + E - C) / 2, with E and C the mean probabilities, over both directions, that one entails
-    and contradicts the other: 1 where each entails the other, 0 where they exclude each other.
-    Both directions, and both texts without the question, agreed best with people on the answers
-    that it was chosen on (docs/methods/judge.md).
-    """
-    aliases = (alias for group in sample.answers for alias in group)
-    golds = list(dict.fromkeys(aliases)) or list(sample.claims)
-    answer = (sample.response or "").strip()
-    forth = [models.entail(gold.strip(), answer) for gold in golds]
-    back = [models.entail(answer, gold.strip()) for gold in golds]
-    there, other = await asyncio.gather(asyncio.gather(*forth), asyncio.gather(*back))
-    means = [
-        ((one.entailment + two.entailment) / 2, (one.contradiction + two.contradiction) / 2)
-        for one, two in zip(there, other, strict=True)
-    ]
-    scores = [(1 + entailed - denied) / 2 for entailed, denied in means]
-    best = max(range(len(golds)), key=scores.__getitem__)
-    score = min(max(scores[best], 0.0), 1.0)
-    verdict = "passes" if score >= passes_from else "fails"
-    words = "more" if verdict == "passes" else "less"
-    return Assessment(
-        sample.id,
-        name,
-        score,
-        verdict=verdict,
-        reason=f"{score:.2f} by entailment: {words} than it takes to say the same as a gold answer",
-        parts={"entailment": means[best][0], "contradiction": means[best][1]},
-        evidence=[GoldRow(gold, *mean).to_json() for gold, mean in zip(golds, means, strict=True)],
-    )
 
 
 @dataclass(frozen=True)
@@ -134,7 +107,7 @@ class Judge(JudgeOptions):
         sample, models = context.sample, context.models
         context.response()  # raises where it is blank
         if self.by == "entailer":
-            return await by_entailer(self.name, sample, models, self.passes_from)
+            return await self._by_entailer(sample, models)
         asking = await self._asked(sample, models)
         votes = [vote for vote in asking.votes if vote.label is not None]
         if 2 * len(votes) < len(asking.votes) or not votes:
@@ -151,14 +124,45 @@ class Judge(JudgeOptions):
             assert label is not None
             parts["expected_place"] = list(self.scale.values).index(label)
         verdict = self._verdict(votes)
-        return Assessment(
-            sample.id,
-            self.name,
+        return self.assessed(
+            sample,
             self._score(votes),
+            [vote.row(own=vote.judge in own) for vote in asking.votes],
             verdict=verdict,
             reason=self._reason(votes, asking, own, verdict),
             parts=parts,
-            evidence=[vote.row(own=vote.judge in own).to_json() for vote in asking.votes],
+        )
+
+    async def _by_entailer(self, sample: Sample, models: Models) -> Assessment:
+        """Return how far the answer and the nearest gold answer, of all aliases, say the same.
+
+        (1 + E - C) / 2, with E and C the mean probabilities, over both directions, that one entails
+        and contradicts the other: 1 where each entails the other, 0 where they exclude each other.
+        Both directions, and both texts without the question, agreed best with people on the answers
+        that it was chosen on (docs/methods/judge.md).
+        """
+        aliases = (alias for group in sample.answers for alias in group)
+        golds = list(dict.fromkeys(aliases)) or list(sample.claims)
+        answer = (sample.response or "").strip()
+        forth = [models.entail(gold.strip(), answer) for gold in golds]
+        back = [models.entail(answer, gold.strip()) for gold in golds]
+        there, other = await asyncio.gather(asyncio.gather(*forth), asyncio.gather(*back))
+        means = [
+            ((one.entailment + two.entailment) / 2, (one.contradiction + two.contradiction) / 2)
+            for one, two in zip(there, other, strict=True)
+        ]
+        scores = [(1 + entailed - denied) / 2 for entailed, denied in means]
+        best = max(range(len(golds)), key=scores.__getitem__)
+        score = min(max(scores[best], 0.0), 1.0)
+        verdict = "passes" if score >= self.passes_from else "fails"
+        words = f"{'more' if verdict == 'passes' else 'less'} than it takes to say the same"
+        return self.assessed(
+            sample,
+            score,
+            [GoldRow(gold, *mean) for gold, mean in zip(golds, means, strict=True)],
+            verdict=verdict,
+            reason=f"{score:.2f} by entailment: {words} as a gold answer",
+            parts={"entailment": means[best][0], "contradiction": means[best][1]},
         )
 
     async def _asked(self, sample: Sample, models: Models) -> Asking:

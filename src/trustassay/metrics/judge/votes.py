@@ -1,4 +1,4 @@
-"""The votes of judges on one answer, and the numbers that are made of them.
+"""The votes of judges on one answer, the numbers that are made of them, and their evidence.
 
 A vote is asked for, read, and asked for once more where it cannot be read.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from trustassay.capabilities import Message, Models, Reply, TokenLogprob
 from trustassay.event_loop import all_of
 from trustassay.metric import Unread, asked_twice, unless_empty
 from trustassay.metrics.judge import maths
-from trustassay.metrics.judge.evidence import VoteRow
 from trustassay.metrics.judge.maths import expected_value
 from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
+from trustassay.views import EvidenceRow, Rows
 
 ALTERNATIVES = 20
 """Likeliest tokens that are asked for; no public endpoint gives more."""
@@ -36,7 +37,50 @@ PROBLEMS = {
     "outside": "Your reply names a score that is not on the scale.",
     "empty": "Your reply was empty.",
 }
+REASONS_SHOWN = 12
+"""Different reasons of one judge that are listed."""
+FAULTS = {
+    "none": "no score",
+    "several": "several scores",
+    "outside": "off the scale",
+    "empty": "empty",
+}
 ORDERS = ("gold-first", "answer-first")
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRow(EvidenceRow):
+    """A vote: ``level`` is ``None`` where the reply has a ``fault``.
+
+    expected, told: the mean level by log-probabilities, and the probability that those sum up to.
+    repaired: whether the second reply could be read, where one was asked for. own: the judge wrote
+    the answer itself.
+    """
+
+    told_by = ("judge", "order")
+
+    judge: str
+    order: str
+    repeat: int
+    level: str | None
+    reason: str
+    expected: float | None = None
+    told: float | None = None
+    repaired: bool | None = None
+    fault: str = ""
+    reply: str | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoldRow(EvidenceRow):
+    """A gold answer, and the probabilities by which an entailer judged."""
+
+    told_by = ("gold", "entailment", "contradiction")
+
+    gold: str
+    entailment: float
+    contradiction: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +366,65 @@ def _place(options: JudgeOptions, votes: Sequence[Vote]) -> int:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+class Reason(NamedTuple):
+    """A reason, the level that it was given for, and how often."""
+
+    level: str
+    text: str
+    times: int
+
+
+@dataclass(slots=True)
+class JudgeVotes:
+    """The votes of one judge: how often each level, the reasons, and replies that were unreadable.
+
+    ``shares`` holds (level, votes, percentage of the largest); ``left_out`` counts reasons that are
+    not shown.
+    """
+
+    name: str
+    own: bool = False
+    shares: Sequence[tuple[str, int, float]] = ()
+    reasons: Sequence[Reason] = ()
+    left_out: int = 0
+    unreadable: Sequence[tuple[str, str]] = ()
+    repaired: int = 0
+
+
+@dataclass(slots=True)
+class Votes:
+    """The votes of all judges; ``golds`` instead where an entailer judged."""
+
+    judges: Sequence[JudgeVotes]
+    golds: Sequence[GoldRow]
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any]) -> Votes:
+        """Sort the evidence by judge."""
+        rows = Rows(evidence, VoteRow, GoldRow)
+        by_judge: dict[str, list[VoteRow]] = {}
+        for vote in rows.of(VoteRow):
+            by_judge.setdefault(vote.judge, []).append(vote)
+        judges = [_votes(name, own) for name, own in by_judge.items()]
+        return cls(judges, rows.of(GoldRow), rows.rest)
+
+
+def _votes(name: str, rows: Sequence[VoteRow]) -> JudgeVotes:
+    given = [(row.level, row.reason.strip()) for row in rows if row.level is not None]
+    levels = Counter(level for level, _ in given)
+    most = max(levels.values(), default=1)
+    reasons = Counter((level, text) for level, text in given if text)
+    listed = [Reason(*key, times) for key, times in reasons.most_common()]
+    faulty = [row for row in rows if row.level is None and row.fault]
+    return JudgeVotes(
+        name,
+        any(row.own for row in rows),
+        [(level, n, 100 * n / most) for level, n in sorted(levels.items())],
+        listed[:REASONS_SHOWN],
+        max(0, len(listed) - REASONS_SHOWN),
+        [(FAULTS.get(row.fault, "unreadable"), row.reply or "") for row in faulty],
+        sum(row.repaired is True for row in rows),
+    )

@@ -1,4 +1,11 @@
-"""The metric ``pairwise``: which of two answers a judge prefers, asked in both orders."""
+"""The metric ``pairwise``: which of two answers a judge prefers, asked in both orders.
+
+Wei et al. 2024 (FEWL), appendix C.10 and tables 6 and 7. A judge reads two answers as A and B and
+chooses A, B, or C, not sure; a second time the answers have changed places.
+
+All figures are functions of one table of counts, shape (4, 4): row, the choice in the first
+order; column, the choice with the places changed; both in the order of :data:`CHOICES`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +13,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from trustassay.assessment import Summarised, units_of
 from trustassay.capabilities import Message
@@ -27,13 +35,13 @@ from trustassay.metric import (
     read_figures,
     unless_empty,
 )
-from trustassay.metrics.pairwise import maths
-from trustassay.metrics.pairwise.maths import CHOICES, Outcome, outcome
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.views import EvidenceRow, Rows, View
 
+Floats = NDArray[np.float64]
+Outcome = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
 KEPT = 4000
@@ -93,6 +101,76 @@ class Compared(NamedTuple):
     rest: Sequence[Mapping[str, Any]]
 
 
+CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
+"""The answer that is read first, the second one, not sure, and a reply that names none of them."""
+OUTCOMES: tuple[Outcome, ...] = ("win", "loss", "unsure", "inconsistent", "unreadable")
+
+
+def outcome(first: str | None, swapped: str | None) -> Outcome:
+    """Return what the choices in both orders say of the answer that was A in the first order.
+
+    It wins or loses only if both choices are for the same answer. ``unsure``: a choice is C;
+    ``inconsistent``: both choices are for the same place; ``unreadable``: one is ``None``. A choice
+    that does not exist raises ValueError.
+    """
+    for choice in (first, swapped):
+        if choice not in CHOICES:
+            raise ValueError(f"expected a choice of A, B, C or None, got {choice!r}")
+    if first is None or swapped is None:
+        return "unreadable"
+    if "C" in (first, swapped):
+        return "unsure"
+    if first == swapped:
+        return "inconsistent"
+    return "win" if first == "A" else "loss"
+
+
+def _cells(*marked: tuple[int, int]) -> Floats:
+    found = np.zeros((4, 4))
+    for row, column in marked:
+        found[row, column] += 1
+    return found
+
+
+_WON, _LOST = _cells((0, 1)), _cells((1, 0))
+_READ = _cells(*((i, j) for i in range(3) for j in range(3)))
+_FIRST, _SECOND = (_cells(*((k, j) for j in range(4)), *((i, k) for i in range(4))) for k in (0, 1))
+RATES: Mapping[str, tuple[Floats, Floats]] = {
+    "win_rate": (_WON, _WON + _LOST),
+    "win_share": (_WON, _READ),
+    "loss_share": (_LOST, _READ),
+    "tie_share": (_READ - _WON - _LOST, _READ),
+    "first_chosen": (_FIRST, _FIRST + _SECOND),
+}
+"""Rates by name, as ratios of two sums over the table: how often each cell counts above and below,
+shape (4, 4) each.
+
+``win_rate``: wins among wins and losses; what is inconsistent or not sure is dropped (section 5.2,
+table 7). ``win_share``, ``loss_share``, ``tie_share``: ties are kept, and whatever is neither won
+nor lost is one; questions with an unreadable reply do not count, and the three sum to 1 (table 6).
+``first_chosen``: of the choices for an answer, those for the one that is read first; 1/2 for a
+judge to whom the place is no matter, since each answer stands first once.
+"""
+
+
+def rate(name: str, table: ArrayLike) -> float:
+    """Return one of :data:`RATES` in percent; NaN where the sum below is 0."""
+    above, below = RATES[name]
+    t = np.asarray(table, dtype=float)
+    whole = float((below * t).sum())
+    return 100 * float((above * t).sum()) / whole if whole else float("nan")
+
+
+def outcomes(table: ArrayLike) -> dict[Outcome, int]:
+    """Return how many questions had each outcome; shape of ``table`` is (4, 4)."""
+    t = np.asarray(table, dtype=int)
+    found: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+    for i, first in enumerate(CHOICES):
+        for j, swapped in enumerate(CHOICES):
+            found[outcome(first, swapped)] += int(t[i, j])
+    return found
+
+
 _BEHIND = {"win_rate": "questions that were won or lost", "first_chosen": "questions with a choice"}
 """What a rate is of, where not of all questions that were read."""
 
@@ -114,17 +192,17 @@ class Rate(NamedTuple):
 
 
 def rates(sums: RowSums) -> dict[str, Rate]:
-    """Return :data:`~trustassay.metrics.pairwise.maths.RATES` of the sums of questions' tables."""
-    return {key: _rate(key, sums) for key in maths.RATES}
+    """Return :data:`RATES` of the sums of questions' tables."""
+    return {key: _rate(key, sums) for key in RATES}
 
 
 def _rate(key: str, sums: RowSums) -> Rate:
-    above, below = (one.ravel() for one in maths.RATES[key])
+    above, below = (one.ravel() for one in RATES[key])
     behind, what = below > 0, _BEHIND.get(key, "questions")
     support = int(sums.total[behind].sum())
     if not support:
         return Rate(None, None, f"no {what}", 0, 0)
-    value = maths.rate(key, sums.total.reshape(4, 4))
+    value = rate(key, sums.total.reshape(4, 4))
     units = int(sums.alone[behind].sum() + (sums.several[:, behind] > 0).any(axis=1).sum())
     mean = sums.ratio(above, below)
     if reason := too_few(what, min(units, math.floor(mean.units + 1e-9)), FEWEST):
@@ -153,7 +231,7 @@ class Pairwise(Metric):
     1 for a win, 0 for a loss. Where the judge is not sure, prefers a place and not an answer, or
     cannot be read, there is no score, and the verdict says which of these it is. Answers that are
     equal are unsure without a call. ``parts`` hold the places of both choices in
-    :data:`~trustassay.metrics.pairwise.maths.CHOICES`, and whether the answers are equal.
+    :data:`CHOICES`, and whether the answers are equal.
 
     Args:
         prompt: file of a template in place of the one that ships; filled with ``question``,
@@ -257,10 +335,10 @@ class Pairwise(Metric):
         choices = [one.choice for one in found] or ["C", "C"]
         result = outcome(*choices)
         reason = _REASONS[result].format(place="first" if choices[0] == "A" else "second")
-        return Assessment(
-            sample.id,
-            self.name,
+        return self.assessed(
+            sample,
             {"win": 1.0, "loss": 0.0}.get(result),
+            (Other(other, sample.metadata.get(OTHER_MODEL)), *found),
             verdict=result,
             reason=reason if found else "the answers are equal; the judge was not asked",
             parts={
@@ -268,34 +346,31 @@ class Pairwise(Metric):
                 "swapped": CHOICES.index(choices[1]),
                 "equal": int(not found),
             },
-            evidence=[
-                one.to_json() for one in (Other(other, sample.metadata.get(OTHER_MODEL)), *found)
-            ],
         )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and what the order of the answers did."""
         equal, found = 0, Summarised()
         sums = RowSums(16)  # the table of each question as a row
-        for one in assessments:
+        for answer in assessments:
             found.n += 1
-            found.failed += one.error is not None
-            if one.error is None:
+            found.failed += answer.error is not None
+            if answer.error is None:
                 row = np.zeros((1, 16))
-                row[0, 4 * int(one.parts["first"]) + int(one.parts["swapped"])] = 1
-                sums.add(row, units_of([one]))
-                equal += int(one.parts["equal"])
+                row[0, 4 * int(answer.parts["first"]) + int(answer.parts["swapped"])] = 1
+                sums.add(row, units_of([answer]))
+                equal += int(answer.parts["equal"])
         table, by_key = sums.total.reshape(4, 4), rates(sums)
-        counts = maths.outcomes(table)
+        counts = outcomes(table)
         totals = {str(name): count for name, count in counts.items()}
         totals |= {"wins": counts["win"], "losses": counts["loss"]}
         totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
         for key in FIGURES:
-            if (rate := by_key.get(key)) is None:
+            if (one := by_key.get(key)) is None:
                 found.put(key, totals[key], sums.n)
             else:
-                interval = rate.interval or rate.why or None
-                found.put(key, rate.value, rate.support, interval, units=rate.units, why=rate.why)
+                interval = one.interval or one.why or None
+                found.put(key, one.value, one.support, interval, units=one.units, why=one.why)
         return Summary.of(found, self.settings(), FIGURES)
 
     def problem(self, assessment: Assessment) -> str | None:
