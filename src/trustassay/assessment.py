@@ -15,11 +15,12 @@ from itertools import islice
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
+    Interval,
     bounded_interval,
     fewest_for_quantile,
     mean_interval,
@@ -202,11 +203,6 @@ class Summary:
         return {k: v for k, v in named.items() if v or k not in ("error", "details", "units")}
 
 
-Floats = NDArray[np.float64]
-Units = NDArray[np.int64]
-Interval = tuple[float, float]
-
-
 @dataclass(frozen=True, slots=True)
 class Mean:
     """The mean of the scores, or of a part.
@@ -291,7 +287,7 @@ def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
         yield chunk
 
 
-def units_of(assessments: Iterable[Any]) -> Units | None:
+def units_of(assessments: Iterable[Any]) -> Places | None:
     """Return the unit of each assessment, -1 where it is one by itself; ``None`` if all are."""
     units = np.array([-1 if one.unit is None else one.unit for one in assessments], np.int64)
     return units if (units >= 0).any() else None
@@ -359,7 +355,7 @@ def _value_of(statistic: Statistic, numbers: Any) -> float:
 def interval_of(
     statistic: Statistic,
     numbers: Floats,
-    units: Units,
+    units: Places,
     score_range: tuple[float, float],
     what: str = "samples",
 ) -> Interval | str | None:
@@ -394,7 +390,7 @@ class Weighted(Protocol):
     It holds n answers, in some order.
     """
 
-    def at(self, places: NDArray[np.int64], /) -> Self:
+    def at(self, places: Places, /) -> Self:
         """Return the same of the answers at these places."""
 
     def figures(self, weights: Floats, /) -> Mapping[str, Floats]:
@@ -408,7 +404,7 @@ class Weighted(Protocol):
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""
 
-    def counted(self, key: str, /) -> NDArray[np.bool_]:
+    def counted(self, key: str, /) -> Bools:
         """Return whether each answer is among those that a figure is a mean of, shape (n,).
 
         A figure that itself says how answers fall into such groups, as an F1 of refusals, counts
@@ -428,7 +424,7 @@ class WeightedColumns:
         """Read the assessments once; those that failed count for nothing."""
         return cls(statistics, _columns(statistics, assessments))
 
-    def at(self, places: NDArray[np.int64]) -> WeightedColumns:
+    def at(self, places: Places) -> WeightedColumns:
         """Return the same of the answers at these places."""
         return WeightedColumns(
             self.statistics, {key: column[places] for key, column in self.columns.items()}
@@ -458,7 +454,7 @@ class WeightedColumns:
         """Return the keys of the figures."""
         return self.statistics.keys()
 
-    def counted(self, key: str) -> NDArray[np.bool_]:
+    def counted(self, key: str) -> Bools:
         """Return whether each answer has what the figure is made of, shape (n,)."""
         return ~np.isnan(self.columns[key])
 

@@ -334,11 +334,10 @@ def _run(
                 f"the cluster has {crew.nodes} machines: give --store, a folder or URL that all "
                 "of them reach"
             )
-        board = _Board(list(waiting))
-        total = plan.samples * len(plan.metrics)
-        for shard in plan.shards:
-            if shard not in waiting:
-                board.counts[shard] = len(plan.metrics) * sum(1 for _ in file_lines(shard))
+        total, each = plan.samples * len(plan.metrics), len(plan.metrics)
+        ended = [shard for shard in plan.shards if shard not in waiting]
+        counts = {shard: each * sum(1 for _ in file_lines(shard)) for shard in ended}
+        board = _Board(list(waiting), counts=counts)
         with Progress("scoring", total, shown=options.progress) as progress:
             progress.step(sum(board.counts.values()))
             try:

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.metrics.grounding import maths
+from trustassay.statistics import Floats
 
 SHARES = st.floats(0, 100)
 
 
-def array(*values: float) -> maths.Array:
+def array(*values: float) -> Floats:
     return np.array(values, dtype=float)
 
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.metrics.grounding.options import Rules
 from trustassay.metrics.grounding.text import (
@@ -27,9 +26,9 @@ from trustassay.metrics.grounding.text import (
     without_citations,
     without_citations_as_in_paper,
 )
+from trustassay.statistics import Bools, Floats
 
-Array = NDArray[np.float64]
-Terms = dict[str, tuple[Array, NDArray[np.bool_]]]
+Terms = dict[str, tuple[Floats, Bools]]
 """For each key the per-answer terms and the population they are averaged over, each (m,)."""
 
 PARTS = tuple(
@@ -42,13 +41,13 @@ PARTS = tuple(
 TOP = 5
 
 
-def part_table(parts: Sequence[Mapping[str, float]]) -> dict[str, Array]:
+def part_table(parts: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
     """Return the parts of m answers as columns (m,); NaN where a part is absent."""
     table = np.array([[p.get(name, np.nan) for name in PARTS] for p in parts], dtype=float)
     return dict(zip(PARTS, table.reshape(len(parts), len(PARTS)).T, strict=True))
 
 
-def terms(column: Mapping[str, Array], correctness: str | None, *, skip_blank: bool) -> Terms:
+def terms(column: Mapping[str, Floats], correctness: str | None, *, skip_blank: bool) -> Terms:
     """Return every averaged term of m answers with its population.
 
     Args:
@@ -78,9 +77,7 @@ def terms(column: Mapping[str, Array], correctness: str | None, *, skip_blank: b
     return found | _gold_terms(column, correctness) if correctness else found
 
 
-def _citation_terms(
-    column: Mapping[str, Array], answered: NDArray[np.bool_], *, skip_blank: bool
-) -> Terms:
+def _citation_terms(column: Mapping[str, Floats], answered: Bools, *, skip_blank: bool) -> Terms:
     recall = ratio(column["supported_statements"], column["statements"])
     precision = ratio(column["precise_citations"], column["citations"])
     counts = ~np.isnan(column["statements"])
@@ -101,7 +98,7 @@ LIST_KEYS = (
 )
 
 
-def _gold_terms(column: Mapping[str, Array], correctness: str) -> Terms:
+def _gold_terms(column: Mapping[str, Floats], correctness: str) -> Terms:
     """Terms of gold answers; ``cm`` differs in the text on which refusal is decided."""
     golds, supported_hits = column["golds"], column["supported_hits"]
     has_gold = golds > 0
@@ -142,7 +139,7 @@ def _gold_terms(column: Mapping[str, Array], correctness: str) -> Terms:
     return found | {parametric: (own, calibrated & answered)} | others
 
 
-def _list_scores(column: Mapping[str, Array], precise: str, hits: str, golds: str) -> list[Array]:
+def _list_scores(column: Mapping[str, Floats], precise: str, hits: str, golds: str) -> list[Floats]:
     """Return the six list figures of each answer, in the order of ``LIST_KEYS``."""
     elements, found, wanted = column["elements"], column[hits], column[golds]
     precision, recall = ratio(column[precise], elements), ratio(found, wanted)
@@ -150,19 +147,19 @@ def _list_scores(column: Mapping[str, Array], precise: str, hits: str, golds: st
     return [elements, precision, recall, top, f1(precision, recall), f1(precision, top)]
 
 
-def ratio(part: Array, whole: Array) -> Array:
+def ratio(part: Floats, whole: Floats) -> Floats:
     """Return part / whole, 0 where ``whole`` is 0, NaN where either is unknown."""
     return np.divide(part, whole, out=np.where(np.isnan(part), part, 0.0), where=whole != 0)
 
 
-def f1(precision: Array, recall: Array) -> Array:
+def f1(precision: Floats, recall: Floats) -> Floats:
     """Return 2pr / (p + r), 0 where both are 0, NaN where either is undefined."""
     return ratio(2 * precision * recall, precision + recall)
 
 
 _TWO = {"str_em": "str_em", "claims_nli": "claims_nli", "qampari_em": "qampari_f1_top5"}
 """What the F1 of answered and answerable questions is of, by its name."""
-COMPOSITES: dict[str, tuple[tuple[str, ...], Callable[..., Array]]] = {
+COMPOSITES: dict[str, tuple[tuple[str, ...], Callable[..., Floats]]] = {
     **{
         f"{stem}_f1": ((f"{stem}_prec", f"{stem}_rec"), f1)
         for stem in ("reject", "answerable", "regular_citation", "answered_citation")
@@ -192,19 +189,19 @@ UNDEFINED_WHERE_EMPTY = {
 
 
 def figures(
-    sums: Mapping[str, Array],
-    sizes: Mapping[str, Array],
+    sums: Mapping[str, Floats],
+    sizes: Mapping[str, Floats],
     correctness: str | None,
     *,
     undefined_f1_zero: bool,
-) -> dict[str, Array]:
+) -> dict[str, Floats]:
     """Return every figure from sums of terms and sizes of populations, each of shape (...).
 
     A mean over an empty population is 0, except those of ``UNDEFINED_WHERE_EMPTY`` and what is
     made of them, which are NaN. With ``undefined_f1_zero`` the F1 of undefined citation figures
     is 0, as in trust_eval 0.1.6.
     """
-    found: dict[str, Array] = {}
+    found: dict[str, Floats] = {}
     for key, total in sums.items():
         mean = ratio(total, sizes[key])
         if key in UNDEFINED_WHERE_EMPTY:

@@ -244,14 +244,13 @@ class Assessing:
     def gold_parts(self, coverage: Flags | None, hits: Sequence[bool]) -> dict[str, float]:
         """Return the parts that need gold answers or support flags; none if there are none."""
         parts: dict[str, float] = {}
-        covered = covered_golds(coverage) if coverage is not None else None
+        covered = covered_golds(coverage, len(self.golds))
         if covered is not None:
             parts["answerable"] = float(any(covered))
         if not self.golds or self.metric.correctness == "none":
             return parts
         parts |= {"golds": float(len(self.golds)), "hits": float(sum(hits))}
         if covered is not None:
-            covered = covered or [0] * len(self.golds)
             both = [hit and c for hit, c in zip(hits, covered, strict=True)]
             parts |= {"supported": float(sum(covered)), "supported_hits": float(sum(both))}
         if self.listed:
@@ -303,7 +302,7 @@ class Assessing:
                 self.twice.get(s.hypothesis, {}).get(joint),
             )
         golds = self.golds if self.metric.correctness != "none" else ()
-        covered = None if coverage is None else covered_golds(coverage) or [0] * len(golds)
+        covered = covered_golds(coverage, len(golds))
         for g, gold in enumerate(golds):
             supported = None if covered is None else bool(covered[g])
             entailment = self.probability(self.shown, gold[0])
@@ -350,9 +349,11 @@ class _Judge:
         return maths.judged(self.citations, self.entails, coverage or (), self.answer.rules)
 
 
-def covered_golds(coverage: Flags) -> list[int]:
-    """Return for each gold answer whether some document supports it; empty without documents."""
-    return [int(any(flags)) for flags in zip(*coverage, strict=True)]
+def covered_golds(coverage: Flags | None, golds: int) -> list[int] | None:
+    """Return for each gold answer whether some document supports it, if that is known."""
+    if coverage is None:
+        return None
+    return [int(any(flags)) for flags in zip(*coverage, strict=True)] or [0] * golds
 
 
 def citation_parts(final: Sequence[maths.Judgement]) -> dict[str, float]:

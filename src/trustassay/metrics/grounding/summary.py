@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.assessment import chunks, units_of
 from trustassay.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.intervals import (
     FEWEST,
     Interval,
@@ -35,7 +35,6 @@ FIGURES: Mapping[str, Figure] = read_figures(__package__)
 FIRST_NAMES = {f"refuse_{kind}": f"reject_{kind}" for kind in ("rec", "prec", "f1")}
 """Of the names that trust_eval gave keys from 0.1.6 on; both are in a summary."""
 
-Floats = NDArray[np.float64]
 Figures = Callable[[Floats], Mapping[str, Floats]]
 
 FEWEST_BEHIND = 3
@@ -170,7 +169,7 @@ class Answers:
         terms = np.array([found[key][0] for key in self._keys])
         return np.concatenate([np.where(populations, terms, 0.0), populations]).T
 
-    def add(self, rows: Floats, units: NDArray[np.int64] | None = None) -> None:
+    def add(self, rows: Floats, units: Places | None = None) -> None:
         """Count in more answers, with the number of each one's unit
         (:class:`~trustassay.statistics.intervals.RowSums`).
         """
@@ -178,7 +177,7 @@ class Answers:
         self._unions += self._behind(rows)
         self._alone += self._behind(rows if units is None else rows[units < 0])
 
-    def _behind(self, rows: Floats) -> NDArray[np.int64]:
+    def _behind(self, rows: Floats) -> Places:
         """Return how many rows are behind each figure."""
         populations = rows[:, len(self._keys) :] > 0
         return np.array([populations[:, m].any(axis=1).sum() for m in self._members.values()])
@@ -382,7 +381,7 @@ class WeightedAnswers:
             found.append(rows)
         return cls(answers, np.concatenate(found))
 
-    def at(self, places: NDArray[np.int64]) -> WeightedAnswers:
+    def at(self, places: Places) -> WeightedAnswers:
         """Return the same of the answers at these places."""
         return WeightedAnswers(self.answers, self.rows[places])
 
@@ -394,7 +393,7 @@ class WeightedAnswers:
         """Return the keys of the figures."""
         return self.figures(np.zeros((1, len(self.rows)))).keys()
 
-    def counted(self, key: str) -> NDArray[np.bool_]:
+    def counted(self, key: str) -> Bools:
         """Return whether each answer counts for a figure, shape (n,).
 
         Figures of answered questions alone (``answered_...``) are means over answers that are not

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.assessment import Summarised, interval_of, summarised
 from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total, read_figures
 from trustassay.metrics.judge.options import JudgeOptions
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
@@ -22,8 +22,6 @@ from trustassay.statistics.agreement import (
     percent_agreement,
 )
 
-Floats = NDArray[np.float64]
-Units = NDArray[np.int64]
 MOST_DRAWN = 60
 """Answers whose votes are drawn, the first ones."""
 SAME = "all levels are the same, or there are none to compare"
@@ -131,7 +129,7 @@ def _whole(value: float | int | None, key: str, found: Summarised) -> int | None
 
 
 def _compare(
-    found: Summarised, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Units
+    found: Summarised, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Places
 ) -> None:
     """Add how the judged levels agree with the expected ones, where some were."""
     if not pairs:
@@ -175,7 +173,7 @@ def _compare_judges(
     found: Summarised,
     metric: JudgeOptions,
     panels: Sequence[Mapping[str, tuple[float, float]]],
-    units: Units,
+    units: Places,
 ) -> None:
     """Add each judge's severity, and how far the judges agree, where there are several."""
     names = list(dict.fromkeys(name for panel in panels for name in panel))[:MOST_JUDGES]

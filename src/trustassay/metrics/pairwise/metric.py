@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trustassay.assessment import Summarised, units_of
 from trustassay.capabilities import Message
@@ -37,10 +37,10 @@ from trustassay.metric import (
 )
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Problem, Sample
+from trustassay.statistics import Floats
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.views import EvidenceRow, Rows, View
 
-Floats = NDArray[np.float64]
 Outcome = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
