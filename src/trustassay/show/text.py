@@ -93,11 +93,13 @@ def figure(value: float, unit: str, digits: int = 1) -> str:
     return measure(value, unit, digits)
 
 
-def rounded(value: float, unit: str) -> str:
-    """Write a figure: percentages and degrees with one decimal, plain numbers with three."""
-    if isinstance(value, int):
+def rounded(value: float, unit: str, sign: str = "") -> str:
+    """Write a figure: percentages and degrees with one decimal, plain numbers with three; a change
+    with the ``sign`` ``+``.
+    """
+    if isinstance(value, int) and not sign:
         return f"{value:,}"
-    return f"{value:.1f}" if unit in ("%", "°") else f"{value:.3f}"
+    return f"{value:{sign}.{1 if unit in ('%', '°') else 3}f}"
 
 
 def measure(value: float, unit: str, digits: int = 1) -> str:
@@ -126,11 +128,11 @@ def p_text(p: float) -> str:
     return f"{p:.2f}" if p >= 0.1 else f"{p:.2g}"
 
 
-def ends_text(interval: tuple[float, float] | None, sign: str = "") -> str:
+def ends_text(interval: tuple[float, float] | None, sign: str = "", digits: int = 3) -> str:
     """Write the ends of an interval, ``0.65 to 0.77``; empty where there is none."""
     if interval is None:
         return ""
-    return " to ".join(f"{end:{sign}.3f}" for end in interval).replace("-", "−")
+    return " to ".join(f"{end:{sign}.{digits}f}" for end in interval).replace("-", "−")
 
 
 def with_error(value: float, error: float | None, digits: int = 3) -> str:

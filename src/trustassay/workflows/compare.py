@@ -48,7 +48,7 @@ from trustassay.workflows.changes import (
     figure_changes,
     why_not_resampled,
 )
-from trustassay.workflows.json_form import as_json
+from trustassay.workflows.json_form import fields_as_json
 from trustassay.workflows.two_runs import (
     Outcome,
     Pairing,
@@ -57,7 +57,6 @@ from trustassay.workflows.two_runs import (
     finished_run,
     headlines,
     outcome_changes,
-    outcomes_as_json,
     paired_runs,
 )
 
@@ -161,12 +160,9 @@ class Comparison:
             "kolmogorov_smirnov": self.distribution._asdict(),
             "pairs": self.pairs,
             "paired": self.paired and {**difference_as_json(self.paired), "p": self.paired_p},
-            "pairing": self.pairing.to_dict(),
-            "figures": as_json(self.figures),
-            "not_compared": dict(self.not_compared),
-            "outcomes": outcomes_as_json(self.outcomes),
-            "answers": self.answers.to_dict(),
-            "warnings": list(self.warnings),
+            **fields_as_json(self, "pairing", "figures", "not_compared"),
+            "outcomes": {one.name: one.to_dict() for one in self.outcomes},
+            **fields_as_json(self, "answers", "warnings"),
         }
 
 
@@ -308,13 +304,9 @@ class WinRate:
             "judge": self.judge,
             "questions": len(self.pairs.samples),
             "failed": summary.failed,
-            "only_first": self.pairs.only_first,
-            "only_second": self.pairs.only_second,
-            "blank": self.pairs.blank,
+            **fields_as_json(self.pairs, "only_first", "only_second", "blank"),
             **summary.values,
-            "intervals": {key: list(ends) for key, ends in summary.intervals.items()},
-            "without_interval": dict(summary.without_interval),
-            "not_applicable": dict(summary.not_applicable),
+            **fields_as_json(summary, "intervals", "without_interval", "not_applicable"),
             "run": str(self.path),
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from markupsafe import Markup
 
 from trustassay.show import document
 from trustassay.show.charts import TOO_FEW, Curve, Mark, beyond, curves_svg, ridge_svg, ridges_of
-from trustassay.show.text import number, p_text, rounded, visible, with_error
+from trustassay.show.text import ends_text, number, p_text, rounded, visible, with_error
 from trustassay.statistics.comparison import Difference
 from trustassay.workflows.compare import Comparison, Side, WinRate
 
@@ -46,15 +45,14 @@ def headline(found: Comparison) -> str:
     change = found.paired or found.mean
     a, b = (float(side.scores.mean()) for side in (found.first, found.second))
     words = f"The mean went from {a:.3f} to {b:.3f}"
-    low, high = change.interval or (-math.inf, math.inf)
+    within = f"95 % interval {ends_text(change.interval, '+')}"
     if change.interval is None:
         words += f"; whether that is a real change is unknown ({change.without})"
-    elif low <= 0 <= high:
-        words += f"; that is not a clear change (95 % interval {low:+.3f} to {high:+.3f})"
+    elif change.interval[0] <= 0 <= change.interval[1]:
+        words += f"; that is not a clear change ({within})"
     else:
         better = (change.value < 0) == found.metric.lower_is_better
-        words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f}"
-        words += f" (95 % interval {low:+.3f} to {high:+.3f})"
+        words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f} ({within})"
     p = found.distribution.p
     if p is None:
         words += ". The distributions are not tested: several answers belong to one question"
@@ -67,31 +65,29 @@ def headline(found: Comparison) -> str:
 def scores(found: Comparison) -> document.Table:
     """Return the table of figures."""
 
-    def row(name: str, of: list[float], change: Difference, digits: int, why: str) -> document.Row:
-        cells = [f"{value:.{digits}f}" for value in of]
-        cells += [f"{change.value:+.{digits}f}", _interval(change, digits), ""]
-        return document.Row(name, [cell.replace("-", "−") for cell in cells], why)
-
-    def both(figure: Callable[[Side], float]) -> list[float]:
-        return [float(figure(side)) for side in (found.first, found.second)]
-
-    def below(side: Side) -> float:
-        return side.share_below(found.stable_below or 0.0)
+    def row(
+        name: str, figure: Callable[[Side], float], change: Difference, why: str, digits: int = 3
+    ) -> document.Row:
+        cells = [f"{figure(side):.{digits}f}" for side in (found.first, found.second)]
+        cells = [cell.replace("-", "−") for cell in cells]
+        return document.Row(name, [*cells, *_change(change, digits), ""], why)
 
     rows = [
-        row("mean", both(lambda s: s.scores.mean()), found.mean, 3, "of all scores in a run"),
-        row("median", both(lambda s: np.median(s.scores)), found.median, 3, ""),
+        row("mean", lambda side: float(side.scores.mean()), found.mean, "of all scores in a run"),
+        row("median", lambda side: float(np.median(side.scores)), found.median, ""),
     ]
-    if found.stable:
-        words = f"answers whose score is below {found.stable_below:g}"
-        rows.append(row("stable share, %", both(below), found.stable, 1, words))
+    if found.stable and found.stable_below is not None:
+        bound = found.stable_below
+        why = f"answers whose score is below {bound:g}"
+        rows.append(
+            row("stable share, %", lambda side: side.share_below(bound), found.stable, why, 1)
+        )
     if found.paired and found.paired_p is not None:
-        cells = ["", "", f"{found.paired.value:+.3f}", _interval(found.paired, 3)]
         why = (
             f"mean difference over {found.pairs:,} samples that both runs scored; p from sign flips"
         )
-        cells = [cell.replace("-", "−") for cell in cells]
-        rows.append(document.Row("paired difference", [*cells, p_text(found.paired_p)], why))
+        cells = ["", "", *_change(found.paired, 3), p_text(found.paired_p)]
+        rows.append(document.Row("paired difference", cells, why))
     far = found.distribution
     why = "largest distance of the distribution functions (Kolmogorov-Smirnov); p from permutations"
     p = "" if far.p is None else p_text(far.p)
@@ -99,22 +95,19 @@ def scores(found: Comparison) -> document.Table:
     return document.Table("Figure", COLUMNS, rows, "In numbers")
 
 
-def _interval(change: Difference, digits: int) -> str:
-    if change.interval is None:
-        return "too few"
-    low, high = change.interval
-    return f"{low:+.{digits}f} to {high:+.{digits}f}"
+def _change(change: Difference, digits: int) -> list[str]:
+    value = f"{change.value:+.{digits}f}".replace("-", "−")
+    return [value, ends_text(change.interval, "+", digits) or "too few"]
 
 
 def figures(found: Comparison) -> document.Table:
     """Return the table of headline figures over the pairs."""
     rows = []
     for key, one in found.figures.items():
-        digits = 1 if one.figure.unit in ("%", "°") else 3
-        cells = [rounded(value, one.figure.unit) for value in (one.first, one.second)]
-        cells += [f"{one.difference.value:+.{digits}f}", _interval(one.difference, digits)]
-        cells = [cell.replace("-", "−") for cell in (*cells, one.verdict)]
-        rows.append(document.Row(key, cells, one.figure.explanation))
+        unit = one.figure.unit
+        sides = [rounded(value, unit).replace("-", "−") for value in (one.first, one.second)]
+        change = _change(one.difference, 1 if unit in ("%", "°") else 3)
+        rows.append(document.Row(key, [*sides, *change, one.verdict], one.figure.explanation))
     return document.Table("Figure", OF_FIGURES, rows)
 
 

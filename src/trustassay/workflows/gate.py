@@ -15,7 +15,6 @@ from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
 from trustassay.workflows.changes import (
     ONE_SIDED,
-    AnswerChanges,
     FigureChange,
     answer_changes,
     differing_settings,
@@ -75,7 +74,7 @@ def gate(
         path,
         [*checks, *compared.checks(seed)],
         compared.outcomes,
-        compared.answers(),
+        {name: answer_changes(*both, compared.pairing) for name, both in compared.scored.items()},
         [*compared.notes(), *notes],
         earlier.path,
     )
@@ -365,10 +364,6 @@ class ComparedRuns:
         rule = f"at most {self.earlier.missing} answers without a partner (--allow-missing)"
         why = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
         return Check(MISSING, rule, lost, None, most, "pass" if lost <= most else "fail", why)
-
-    def answers(self) -> dict[str, AnswerChanges]:
-        """Return the answers that changed, by metric."""
-        return {name: answer_changes(*scored, self.pairing) for name, scored in self.scored.items()}
 
     def notes(self) -> list[str]:
         """Say what was paired, which metrics were not, and which settings differ."""

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trustassay.errors import UsageError
+from trustassay.show.text import rounded
 from trustassay.statistics.intervals import Interval
 from trustassay.workflows.changes import AnswerChanges, FigureChange
 from trustassay.workflows.json_form import as_json, fields_as_json
-from trustassay.workflows.two_runs import Outcome, outcomes_as_json, outcomes_in_words
+from trustassay.workflows.two_runs import Outcome, outcomes_in_words
 
 MOST_TIMES = 100
 """Times the samples of a run up to which it is said how many more would decide a rule."""
@@ -133,9 +134,11 @@ class Gate:
             "no_worse_than": None if self.earlier is None else str(self.earlier),
             "result": self.result,
             "checks": as_json(self.checks),
-            "outcomes": {name: outcomes_as_json(ones) for name, ones in self.outcomes.items()},
-            "answers": as_json(self.answers),
-            "notes": list(self.notes),
+            "outcomes": {
+                name: {one.name: one.to_dict() for one in ones}
+                for name, ones in self.outcomes.items()
+            },
+            **fields_as_json(self, "answers", "notes"),
         }
 
 
@@ -215,10 +218,7 @@ def _value(value: float | None, unit: str, *, signed: bool = False) -> str:
     """Write a figure or a change of one: percentages with one decimal, plain numbers with three."""
     if value is None:
         return "none"
-    if isinstance(value, int) and not signed:
-        return f"{value:,}"
-    digits = 1 if unit in ("%", "°") else 3
-    return f"{value:{'+' if signed else ''}.{digits}f}" + (f" {unit}" if unit else "")
+    return rounded(value, unit, "+" if signed else "") + (f" {unit}" if unit else "")
 
 
 def value_of(check: Check) -> str:

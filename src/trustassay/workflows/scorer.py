@@ -282,6 +282,10 @@ class Scorer:
         return list(dict.fromkeys(found))
 
 
+Door = Callable[[], AbstractAsyncContextManager[Scorer]]
+"""Opens a scorer."""
+
+
 def _failed(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
     return Assessment.failed(sample.id, metric.name, f"cannot be stored: {error}")
 
@@ -289,7 +293,7 @@ def _failed(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
 class OpenScorer:
     """Opens a scorer: ``async with`` a :class:`Scorer`, ``with`` a :class:`ThreadScorer`."""
 
-    def __init__(self, door: Callable[[], AbstractAsyncContextManager[Scorer]]) -> None:
+    def __init__(self, door: Door) -> None:
         self._door = door
         self._inside: AbstractAsyncContextManager[Scorer] | None = None
         self._threads: ThreadScorer | None = None
@@ -314,7 +318,7 @@ class OpenScorer:
 class ThreadScorer:
     """A scorer in an event loop of its own, whose :meth:`score` any number of threads may call."""
 
-    def __init__(self, door: Callable[[], AbstractAsyncContextManager[Scorer]]) -> None:
+    def __init__(self, door: Door) -> None:
         """Open the scorer; raises what opening it raises."""
         ready: Future[Scorer] = Future()
         self._ended: Future[None] = Future()
@@ -356,20 +360,16 @@ class ThreadScorer:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._close.set)
 
-    def _run(
-        self, door: Callable[[], AbstractAsyncContextManager[Scorer]], ready: Future[Scorer]
-    ) -> None:
+    def _run(self, door: Door, ready: Future[Scorer]) -> None:
+        async def serve() -> None:
+            self._loop, self._close = asyncio.get_running_loop(), asyncio.Event()
+            async with door() as scorer:
+                ready.set_result(scorer)
+                await self._close.wait()
+
         try:
-            asyncio.run(self._serve(door, ready))
+            asyncio.run(serve())
         except BaseException as error:
             (self._ended if ready.done() else ready).set_exception(error)
         else:
             self._ended.set_result(None)
-
-    async def _serve(
-        self, door: Callable[[], AbstractAsyncContextManager[Scorer]], ready: Future[Scorer]
-    ) -> None:
-        self._loop, self._close = asyncio.get_running_loop(), asyncio.Event()
-        async with door() as scorer:
-            ready.set_result(scorer)
-            await self._close.wait()

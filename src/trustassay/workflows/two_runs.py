@@ -262,11 +262,6 @@ def outcomes_in_words(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(f"{one.name} {one.first:,} → {one.second:,}" for one in outcomes)
 
 
-def outcomes_as_json(outcomes: Sequence[Outcome]) -> Mapping[str, Any]:
-    """Return the JSON form of all outcomes by name."""
-    return {one.name: one.to_dict() for one in outcomes}
-
-
 Direction = Literal["higher", "lower", ""]
 
 

@@ -113,17 +113,15 @@ class GrowingFile:
                     continue
                 quiet_s = 0.0 if self.place.line > before else quiet_s + POLL_S
                 if self._once or (self._idle_s is not None and quiet_s >= self._idle_s):
-                    self._report_unread(file)
+                    if file.tell() < os.fstat(file.fileno()).st_size:
+                        where = f"{self._path}:{self.place.line + 1}"
+                        self._report(f"{where}: has no line end yet and is not read")
                     return
                 yield None
                 await asyncio.sleep(POLL_S)
                 if os.fstat(file.fileno()).st_size < file.tell():
                     self._report(f"{self._path}: was cut; read from its beginning")
                     self._begin_again(file)
-
-    def _report_unread(self, file: IO[bytes]) -> None:
-        if file.tell() < os.fstat(file.fileno()).st_size:
-            self._report(f"{self._path}:{self.place.line + 1}: has no line end yet and is not read")
 
     def _skip_read(self, file: IO[bytes]) -> None:
         """Go to the end of the last line that was read, if the file still has it there."""

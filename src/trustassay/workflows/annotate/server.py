@@ -104,8 +104,6 @@ GRACE_S = 3
 NUMBER = re.compile("[0-9]{1,9}")
 LONGEST_TAB = 64
 ELSEWHERE = "this rater is already rating in another tab."
-ACTS = ("rate", "skip", "undo", "reopen")
-"""What a rater can do, by the name under which a form is sent."""
 ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
 HEADERS = {
     "content-security-policy": (
@@ -120,6 +118,19 @@ HEADERS = {
 Fields = dict[str, str]
 Tell = Callable[[str], None]
 """Says something to whoever started the server; it is never told what an answer says."""
+
+
+ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
+    "rate": lambda session, rater, fields: session.rate(
+        rater, _number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
+    ),
+    "skip": lambda session, rater, fields: session.skip(
+        rater, _number(fields, "step"), fields.get("note", "")
+    ),
+    "undo": lambda session, rater, fields: session.undo(rater, _number(fields, "last")),
+    "reopen": lambda session, rater, _: session.reopen(rater),
+}
+"""What a rater can do, by the name under which a form is sent."""
 
 
 def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
@@ -166,7 +177,7 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
                 return PlainTextResponse(ELSEWHERE, 409)
             open_before = rater.current is not None
             try:
-                await _act(session, name, rater.name, fields)
+                await ACTS[name](session, rater.name, fields)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
@@ -203,19 +214,6 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
     result = Starlette(routes=routes, exception_handlers=handlers)
     result.router.redirect_slashes = False
     return _with_headers(result)
-
-
-async def _act(session: Session, name: str, rater: str, fields: Fields) -> None:
-    choice, note = fields.get("choice", ""), fields.get("note", "")
-    match name:
-        case "rate":
-            await session.rate(rater, _number(fields, "step"), choice, note)
-        case "skip":
-            await session.skip(rater, _number(fields, "step"), note)
-        case "undo":
-            await session.undo(rater, _number(fields, "last"))
-        case _:
-            await session.reopen(rater)
 
 
 async def _nothing(_request: Request, error: Exception) -> Response:

@@ -31,20 +31,16 @@ class Row:
     note: str
 
 
-def sheet_path(path: Path, rater: str, raters: Sequence[str]) -> Path:
-    """Return a rater's file: ``path``, or ``NAME-RATER.csv`` where there are several raters."""
-    return path if len(raters) == 1 else path.with_name(f"{path.stem}-{rater}{path.suffix}")
-
-
 def write_sheets(project: Project, path: Path) -> list[Path]:
-    """Write a sheet for each rater, blind as the page is, and return their paths.
+    """Write a sheet for each rater, blind as the page is, and return their paths: ``path``, or
+    ``NAME-RATER.csv`` where there are several raters.
 
     Raises:
         InputError: there is such a file, which may hold ratings; nothing is written then.
         OSError: a file cannot be written.
     """
-    raters = list(project.steps)
-    result = [sheet_path(path, rater, raters) for rater in raters]
+    result = [path.with_name(f"{path.stem}-{rater}{path.suffix}") for rater in project.steps]
+    result = [path] if len(result) == 1 else result
     if there := [target for target in result if target.exists()]:
         raise InputError(
             f"{there[0]}: this file exists, and what it holds would be lost; choose another "

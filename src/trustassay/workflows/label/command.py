@@ -204,16 +204,15 @@ class _Work:
 
     def _check(self, unit: Unit, scores: Sequence[str], equal: bool, seed: int) -> None:
         """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
-        different = []
-        if scores and list(scores) != self.start["scores"]:
-            different.append(f"the scores {', '.join(self.start['scores']) or 'none'}")
-        if unit == "answer" != self.start["unit"]:
-            different.append(f"the unit {self.start['unit']}")
-        if equal and self.start["chances"] == UNEQUAL:
-            different.append("unequal probabilities")
-        if seed and seed != self.start["seed"]:
-            different.append(f"the seed {self.start['seed']}")
-        if different:
+        start = self.start
+        named = ", ".join(start["scores"]) or "none"
+        fixed = {
+            f"the scores {named}": scores and list(scores) != start["scores"],
+            f"the unit {start['unit']}": unit == "answer" != start["unit"],
+            "unequal probabilities": equal and start["chances"] == UNEQUAL,
+            f"the seed {start['seed']}": seed and seed != start["seed"],
+        }
+        if different := [words for words, differs in fixed.items() if differs]:
             raise UsageError(
                 f"{self.path}: was made with {' and '.join(different)}; leave these options out, "
                 "or name another --plan"

@@ -331,8 +331,9 @@ def measured(figure: Figure, population: Population, labels: Labels, told: Float
     if population.unit == "question" or not population.clustered:
         beyond = interval_at(figure, result, result.variance + result.between, result.effective)
     even = interval_at(figure, result, result.variance_at(result.draws, evenly=True), result.draws)
-    if figure.kind == "share":
-        interval = _possible(interval, told)
+    if figure.kind == "share":  # what the labels at hand leave possible
+        right, wrong = (float((told == one).sum() / len(told)) for one in (1, 0))
+        interval = max(interval[0], right), min(interval[1], 1 - wrong)
     return LabelFigure(figure, value, interval, beyond, even, "", result)
 
 
@@ -343,13 +344,6 @@ def interval_at(figure: Figure, result: Estimate, variance: float, draws: float)
         low, high = t_interval(result.value, variance, n, LEVEL) or (result.value, result.value)
         return max(-1.0, low), min(1.0, high)
     return mean_interval(min(max(result.value, 0.0), 1.0), variance, n, LEVEL)
-
-
-def _possible(interval: Interval, told: Floats) -> Interval:
-    """Keep the share within what the labels at hand leave possible."""
-    right, wrong = (told == 1).sum() / len(told), (told == 0).sum() / len(told)
-    low, high = interval
-    return max(low, float(right)), min(high, 1 - float(wrong))
 
 
 def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> list[Need]:
