@@ -184,9 +184,6 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
     bounds = [one.info.stable_below for one in scored]
     bound = bounds[0] if bounds[0] == bounds[1] else None
 
-    def rng(purpose: str) -> np.random.Generator:
-        return generator(seed, "compare", name, purpose)
-
     stable = None
     if bound is not None:
         stable = difference_of_shares(a.scores < bound, b.scores < bound, (a.units, b.units))
@@ -199,11 +196,13 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
         lowest, highest = info.score_range
         paired = mean_of_differences(changes, highest - lowest, kept.units)
         sums = np.bincount(kept.units, changes)
-        paired_p = sign_flip_p(sums, rng("sign flips"), PERMUTATIONS)
+        flips = generator(seed, "compare", name, "sign flips")
+        paired_p = sign_flip_p(sums, flips, PERMUTATIONS)
     keys, absent = headlines(scored)
     figures = figure_changes(*scored, pairing, keys, seed)
     absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
-    distribution = kolmogorov_smirnov(a.scores, b.scores, rng("permutations"), PERMUTATIONS)
+    rng = generator(seed, "compare", name, "permutations")
+    distribution = kolmogorov_smirnov(a.scores, b.scores, rng, PERMUTATIONS)
     if a.units is not None or b.units is not None:
         distribution = distribution._replace(p=None)
     return Comparison(
@@ -233,17 +232,16 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
 
 
 def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
-    scores = scored.scores[~np.isnan(scored.scores)]
+    there = ~np.isnan(scored.scores)
     path, metric = scored.path, scored.info.name
-    if not len(scores):
+    if not there.any():
         raise RunFolderError(f"{path}: no sample has a score for {metric}")
-    if len(scores) == 1:
+    if there.sum() == 1:
         raise RunFolderError(
             f"{path}: only one sample has a score for {metric}; at least two are needed"
         )
     units = read_units(RunFolder(path), run.get(UNIT))
-    own = None if units is None else units[~np.isnan(scored.scores)]
-    return Side(path, scores, len(scored.scores), own)
+    return Side(path, scored.scores[there], len(there), None if units is None else units[there])
 
 
 @dataclass(frozen=True)

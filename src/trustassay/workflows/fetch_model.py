@@ -18,7 +18,6 @@ from trustassay.progress import Progress, tell
 
 if TYPE_CHECKING:
     import aiohttp
-    from yarl import URL
 
 TRIES = 5
 """Tries in a row that bring nothing new."""
@@ -171,7 +170,8 @@ async def _answer(
     local = url.host in LOOPBACK
     for _ in range(REDIRECTS + 1):
         if url.scheme != "https" and not (local and url.host in LOOPBACK):
-            raise BackendError(f"{model.address}: leads to {_shown(url)}, expected https://...")
+            shown = f"{url.scheme}://{url.host}{url.path}"  # without what may be a signature
+            raise BackendError(f"{model.address}: leads to {shown}, expected https://...")
         response = await session.get(
             url,
             headers={"Range": f"bytes={start}-"} if start else {},
@@ -184,8 +184,3 @@ async def _answer(
         response.close()
         url = url.join(URL(target, encoded=True))  # a signature in it must stay as it is
     raise BackendError(f"{model.address}: more than {REDIRECTS} redirects")
-
-
-def _shown(url: URL) -> str:
-    """Return an address without what may be a signature."""
-    return f"{url.scheme}://{url.host}{url.path}"

@@ -321,16 +321,14 @@ def junit(gate: Gate, undecided: Result) -> bytes:
             suite, "testcase", {"classname": "trustassay.gate", "name": name, "time": "0"}
         )
         words = "\n".join(_told(gate, check))
-        if result == "fail":
-            failure = {"message": _xml(check.why), "type": check.result}
-            ET.SubElement(case, "failure", failure).text = _xml(words)
-        elif result == "untestable":
-            error = {"message": _xml(explained(check)), "type": check.result}
-            ET.SubElement(case, "error", error).text = _xml(words)
-        elif result == "undecided":
+        tag = {"fail": "failure", "untestable": "error"}.get(result, "system-out")
+        about = {}
+        if result == "undecided":
             ET.SubElement(case, "skipped", {"message": _xml(f"undecided: {explained(check)}")})
-        if result not in ("fail", "untestable"):
-            ET.SubElement(case, "system-out").text = _xml(words)
+        elif result != "pass":
+            why = check.why if result == "fail" else explained(check)
+            about = {"message": _xml(why), "type": check.result}
+        ET.SubElement(case, tag, about).text = _xml(words)
     ET.indent(root)
     found: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return found + b"\n"

@@ -213,8 +213,17 @@ class Scorer:
             task.cancel()
 
     def metrics_for(self, sample: Sample) -> Sequence[Metric]:
-        """Return the metrics as they score a sample, their ``auto`` options settled."""
-        return self._run.metrics if self._run else self._settled_for(sample)
+        """Return the metrics as they score a sample, their ``auto`` options settled; without a
+        folder as in a run of this sample alone.
+        """
+        if self._run:
+            return self._run.metrics
+        inventory = Inventory()
+        inventory.add(sample)
+        key = dataclasses.astuple(inventory)
+        if key not in self._settled:
+            self._settled[key] = resolved(self._metrics, inventory, self._backends.names())
+        return self._settled[key]
 
     def take_up(self, waiting: Sequence[Sample]) -> None:
         """Score what an earlier process accepted; nobody waits for it but :meth:`close`."""
@@ -261,15 +270,6 @@ class Scorer:
         if self._events:
             self._events.send(sample, found)
         return found
-
-    def _settled_for(self, sample: Sample) -> Sequence[Metric]:
-        """Return the metrics with ``auto`` options settled as in a run of this sample alone."""
-        inventory = Inventory()
-        inventory.add(sample)
-        key = dataclasses.astuple(inventory)
-        if key not in self._settled:
-            self._settled[key] = resolved(self._metrics, inventory, self._backends.names())
-        return self._settled[key]
 
     def _problems(self, sample: Sample) -> list[Problem]:
         found = problems_of(sample, self._metrics, self._backends)

@@ -356,15 +356,12 @@ class _Watch:
         """Yield the samples of the file, those that are there and those that come."""
         async for line in self._file.lines():
             if line is None:
-                self._tell_status()
+                if time.monotonic() - self._status_at >= STATUS_S:
+                    self._status_at = time.monotonic()
+                    self._tell(f"{self._found.scored:,} scored, {self._found.beyond:,} beyond")
             elif sample := self._sample(line):
                 yield sample
                 await asyncio.sleep(0)
-
-    def _tell_status(self) -> None:
-        if time.monotonic() - self._status_at >= STATUS_S:
-            self._status_at = time.monotonic()
-            self._tell(f"{self._found.scored:,} scored, {self._found.beyond:,} beyond")
 
     def _sample(self, line: bytes) -> Sample | None:
         """Return the sample of a line; a faulty one is told of and counted."""
@@ -389,9 +386,7 @@ class _Watch:
         while hash64(name) in self._run.ids:
             number += 1
             name = f"{sample.id}-{number}"
-        return replace(
-            sample, id=name, metadata={**sample.metadata, PLACE: asdict(self._file.place)}
-        )
+        return replace(sample, id=name, metadata={**sample.metadata, **self._place()})
 
     def _read(self, line: bytes) -> Located | Fault:
         where = f"{self._source}:{self._file.place.line}"

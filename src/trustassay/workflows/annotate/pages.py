@@ -146,19 +146,9 @@ def list_page(project: Project, rater: RaterState, token: str) -> str:
 def _rendered(
     template: str, project: Project, rater: RaterState, token: str, **more: object
 ) -> str:
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            rater=rater,
-            base=f"/{token}",
-            pairs=project.pairs,
-            shows_gold=project.options.shows_gold,
-            total=len(rater.steps),
-            longest_note=LONGEST_NOTE,
-            **more,
-        )
-    )
+    more |= {"rater": rater, "base": f"/{token}", "longest_note": LONGEST_NOTE}
+    more |= {"pairs": project.pairs, "shows_gold": project.options.shows_gold}
+    return _environment().get_template(template).render(total=len(rater.steps), **more)
 
 
 def _given(project: Project, rater: RaterState, step: int) -> str:

@@ -180,14 +180,9 @@ class Scale:
         if self.rubric.ordinal:
             levels.sort(key=lambda level: -level.value)
         digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
+        keys = [level.label for level in levels] if digits else KEYS
         return tuple(
-            Choice(
-                level.label,
-                level.label,
-                (level.label if digits else KEYS[place],),
-                level.name,
-                level.means,
-            )
+            Choice(level.label, level.label, (keys[place],), level.name, level.means)
             for place, level in enumerate(levels)
         )
 
@@ -311,23 +306,16 @@ class Project:
     @cached_property
     def steps(self) -> Mapping[str, Sequence[Step]]:
         """What each rater is asked, in order."""
-        options = self.options
+        options, pages, seed = self.options, self.pages, self.options.seed
+        divide = shares if options.plan is None else shares_in_order
+        divided = divide(len(pages), options.raters, options.double, seed)
         if options.plan is not None:
-            planned = shares_in_order(len(self.pages), options.raters, options.double, options.seed)
             return {
-                rater: steps_in_order(self.pages, numbers, options.seed)
-                for rater, numbers in planned.items()
+                rater: steps_in_order(pages, numbers, seed) for rater, numbers in divided.items()
             }
-        divided = shares(len(self.pages), options.raters, options.double, options.seed)
         return {
-            rater: steps(
-                [self.pages[place] for place in places],
-                rater,
-                options.again,
-                options.seed,
-                pairs=self.pairs,
-            )
-            for rater, places in divided.items()
+            rater: steps([pages[one] for one in own], rater, options.again, seed, pairs=self.pairs)
+            for rater, own in divided.items()
         }
 
     @property
@@ -389,17 +377,17 @@ def open_project(
     """
     if (source is None) == (pairs is None):
         raise UsageError("expected either a file or a run to rate, or two with --pairs")
-    if pairs is not None and options.plan is not None:
-        raise UsageError("--plan: names answers of one input; expected no --pairs")
-    if pairs is None and not options.rubrics:
-        raise UsageError("expected a --rubric")
-    if pairs is not None and len(options.rubrics) > 1:
-        raise UsageError("--rubric: is the guide to the choice in a pair; expected one at most")
-    if pairs is not None and options.together:
-        raise UsageError("--together: a pair is shown together anyway; leave it out")
     if pairs is not None:
+        if options.plan is not None:
+            raise UsageError("--plan: names answers of one input; expected no --pairs")
+        if len(options.rubrics) > 1:
+            raise UsageError("--rubric: is the guide to the choice in a pair; expected one at most")
+        if options.together:
+            raise UsageError("--together: a pair is shown together anyway; leave it out")
         material = side_by_side(*pairs, options.reading)
     else:
+        if not options.rubrics:
+            raise UsageError("expected a --rubric")
         assert source is not None
         material = one_by_one(source, options.reading)
     project = Project(options, material, pairs is not None)

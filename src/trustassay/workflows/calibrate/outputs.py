@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trustassay.runs.calibrator import Calibrator, Promise
+from trustassay.runs.calibrator import Calibrator
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
 from trustassay.show.plots import Line, Plot
@@ -47,20 +47,16 @@ def figure_rows(result: Calibration) -> list[document.Row]:
 
 def promise_rows(made: Calibrator) -> list[document.Row]:
     """Return each promise with its threshold and the labelled answers that it accepts."""
-    return [
-        document.Row(
-            promise_in_words(one.kind, one.at_most, one.confidence), _promise_cells(made, one)
-        )
-        for one in made.promises
-    ]
-
-
-def _promise_cells(made: Calibrator, one: Promise) -> list[str]:
-    if one.without:
-        return [f"none: {one.without}", "", ""]
-    above = "all with a score" if one.above is None else f"{made.rank} > {one.above:.4g}"
-    wrong = f"{one.wrong:,} ({100 * one.wrong / one.answers:.1f} %)" if one.answers else "–"
-    return [above, f"{one.answers:,}", wrong]
+    rows = []
+    for one in made.promises:
+        above = "all with a score" if one.above is None else f"{made.rank} > {one.above:.4g}"
+        wrong = f"{one.wrong:,} ({100 * one.wrong / one.answers:.1f} %)" if one.answers else "–"
+        cells = [above, f"{one.answers:,}", wrong]
+        if one.without:
+            cells = [f"none: {one.without}", "", ""]
+        words = promise_in_words(one.kind, one.at_most, one.confidence)
+        rows.append(document.Row(words, cells))
+    return rows
 
 
 def write_page(result: Calibration, path: Path) -> None:

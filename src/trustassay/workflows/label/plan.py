@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,11 +152,8 @@ def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, numb
         for draw in batch.draws
     ]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    file = Appender(path)
-    try:
+    with closing(Appender(path)) as file:
         file.append(text.encode("utf-8", "surrogatepass"))
-    finally:
-        file.close()
 
 
 def _told(keys: Sequence[AnswerKey]) -> list[dict[str, str]]:

@@ -108,16 +108,10 @@ def read_population(
         raise InputError(f"{', '.join(map(str, runs))}: no answer is in it")
     remarks = []
     if models:
-        known = {row.model for row in answers.rows}
-        for name in models:
-            if name not in known:
-                raise InputError(did_you_mean("model", name, known))
-        kept = _answered_by_all(answers, models)
-        if not kept:
-            raise InputError(f"no question was answered by {' and '.join(models)}")
-        if left := sum(row.model in models for row in answers.rows) - len(kept):
+        every = sum(row.model in models for row in answers.rows)
+        answers = _answered_by_all(answers, models)
+        if left := every - len(answers.rows):
             remarks.append(f"left out, since only one of the models answered: {left:,}")
-        answers = _only(answers, kept)
     counts = Counter((row.id, row.model) for row in answers.rows)
     for (name, _), count in counts.items():
         if count > 1:
@@ -129,16 +123,20 @@ def read_population(
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
 
 
-def _answered_by_all(answers: Answers, models: Sequence[str]) -> list[int]:
-    known = {(row.question, row.model) for row in answers.rows}
-    return [
+def _answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
+    """Return only the answers of these models, to questions that all of them answered."""
+    known = {row.model for row in answers.rows}
+    for name in models:
+        if name not in known:
+            raise InputError(did_you_mean("model", name, known))
+    pairs = {(row.question, row.model) for row in answers.rows}
+    kept = [
         place
         for place, row in enumerate(answers.rows)
-        if row.model in models and all((row.question, model) in known for model in models)
+        if row.model in models and all((row.question, model) in pairs for model in models)
     ]
-
-
-def _only(answers: Answers, kept: Sequence[int]) -> Answers:
+    if not kept:
+        raise InputError(f"no question was answered by {' and '.join(models)}")
     new = {old: place for place, old in enumerate(kept)}
     of_run = {
         run: [new[place] for place in own if place in new] for run, own in answers.of_run.items()
@@ -243,16 +241,8 @@ class Figure:
     @property
     def title(self) -> str:
         """What it is called."""
-        match self.kind:
-            case "share":
-                return "share right"
-            case "share of":
-                return f"share right: {self.names[0]}"
-            case "difference":
-                return f"share right: {self.names[0]} – {self.names[1]}"
-            case "auroc":
-                return f"AUROC: {self.names[0]}"
-        return f"AUROC: {self.names[0]} – {self.names[1]}"
+        what = "AUROC" if "auroc" in self.kind else "share right"
+        return f"{what}: {' – '.join(self.names)}" if self.names else what
 
     @property
     def signed(self) -> bool:
@@ -261,17 +251,15 @@ class Figure:
 
     def target(self, population: Population, labels: Floats) -> Target | None:
         """Return the figure of labels, known or expected, of all answers."""
-        match self.kind:
-            case "share":
-                return mean_target(labels, np.ones(len(labels), dtype=bool))
-            case "share of":
-                return mean_target(labels, population.of_model(self.names[0]))
-            case "difference":
-                one, other = (mean_target(labels, population.of_model(m)) for m in self.names)
-                return one - other
-        scores = [population.column(name).values for name in self.names]
-        missing = np.isnan(np.stack(scores)).any(axis=0)  # both of the same answers
-        result = [auroc_target(labels, np.where(missing, np.nan, each)) for each in scores]
+        result: list[Target | None]
+        if "auroc" in self.kind:
+            scores = [population.column(name).values for name in self.names]
+            missing = np.isnan(np.stack(scores)).any(axis=0)  # both of the same answers
+            result = [auroc_target(labels, np.where(missing, np.nan, each)) for each in scores]
+        else:
+            among = [population.of_model(name) for name in self.names]
+            among = among or [np.ones(len(labels), dtype=bool)]
+            result = [mean_target(labels, each) for each in among]
         there = [one for one in result if one is not None]
         if len(there) < len(result):
             return None

@@ -144,25 +144,26 @@ class _Table:
         self.path, self.options, self.answers = options.ratings, options, answers
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.names: set[str] = set()
+        self.columns: set[str] = set()
         if not is_journal(self.path):
             faults: list[str] = []
             self.rows = list(table_rows(self.path, faults))
             if faults:
                 raise InputError("; ".join(faults[:5]))
-            columns = {key for _, row in self.rows for key in row}
+            self.columns = {key for _, row in self.rows for key in row}
             taken = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
-            if not set(RATING_FIELDS["rater"]) & columns and "rater" not in options.columns:
-                self.names = columns - taken - set(options.columns.values())
+            if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in options.columns:
+                self.names = self.columns - taken - set(options.columns.values())
 
     def label(self, name: str) -> Label:
         """Return a column as the label of the answers with the ids of its rows."""
         known = self.options.columns.get("item")
-        columns = {key for _, row in self.rows for key in row}
-        there = [one for one in ([known] if known else RATING_FIELDS["item"]) if one in columns]
+        wanted = [known] if known else RATING_FIELDS["item"]
+        there = [one for one in wanted if one in self.columns]
         if not there:
             raise InputError(
                 f"{self.path}: expected a column item or id, or --field item=COLUMN; it has "
-                f"{', '.join(sorted(columns))[:200]}"
+                f"{', '.join(sorted(self.columns))[:200]}"
             )
         by_id: dict[tuple[str, str], Any] = {}
         for where, row in self.rows:
