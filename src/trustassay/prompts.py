@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,13 @@ def shipped(package: str, name: str, own: str | os.PathLike[str] | None = None) 
         PromptError, OSError: the user's cannot be read.
     """
     return _shipped(package, name) if own is None else Prompt.read(own)
+
+
+def shipped_for(package: str, name: str, option: str = "prompt") -> cached_property[Prompt]:
+    """Return a property: the prompt that ships with a package, or the file named by an option of
+    the object. Its value raises as :func:`shipped` does.
+    """
+    return cached_property(lambda options: shipped(package, name, getattr(options, option)))
 
 
 @cache

@@ -104,13 +104,18 @@ class EvidenceRow:
 
     A field without a default is always written, one with a default only where it differs from it.
     Reading is total: a row is of this kind where the fields named in ``told_by`` have their types,
-    and another field of a wrong type counts as absent.
+    and another field of a wrong type counts as absent. Both settings of a kind may be keywords of
+    its class.
     """
 
     __slots__ = ()
     row_kind: ClassVar[str] = ""
     """The value of the key ``kind``, which comes first; empty for rows without it."""
     told_by: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, row_kind: str = "", told_by: tuple[str, ...] = ()) -> None:
+        # ``slots=True`` makes a class anew, without the keywords
+        cls.row_kind, cls.told_by = row_kind or cls.row_kind, told_by or cls.told_by
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as it is stored."""

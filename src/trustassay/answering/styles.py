@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-from trustassay.prompts import Prompt, shipped
+from trustassay.prompts import Prompt, shipped, shipped_for
 from trustassay.prose import numbered
 from trustassay.sample import Problem, Sample, clean
 
@@ -227,6 +227,7 @@ class Pairing:
     prompt: a file instead of our own; filled with ``question``, ``sample`` and ``pairs``.
     """
 
+    _prompt = shipped_for(__package__, "wrong-answers")
     pairs: int = 25
     prompt: str | os.PathLike[str] | None = None
     temperature: float = 1.0
@@ -251,7 +252,3 @@ class Pairing:
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
         }
-
-    @cached_property
-    def _prompt(self) -> Prompt:
-        return shipped(__package__, "wrong-answers", self.prompt)

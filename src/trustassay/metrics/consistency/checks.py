@@ -20,7 +20,7 @@ from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.evidence import NONE_OF_THEM, Option, Row
 from trustassay.metrics.consistency.maths import LETTERS, Check
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.prompts import Prompt, shipped
+from trustassay.prompts import shipped, shipped_for
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
 
@@ -84,10 +84,8 @@ class ConsistencyOptions(Metric):
             return figures
         return {key: one for key, one in figures.items() if key != "written"}
 
-    @cached_property
-    def template(self) -> Prompt:
-        """The template around the question, the options and the examples."""
-        return shipped(__package__, "choose", self.prompt)
+    template = shipped_for(__package__, "choose")
+    """The template around the question, the options and the examples."""
 
     @cached_property
     def examples(self) -> list[dict[str, object]]:

@@ -26,14 +26,12 @@ class Option(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(EvidenceRow):
+class Row(EvidenceRow, told_by=("options", "right")):
     """One choice: the options but for the last one, the letters of the answer and of what was
     chosen, and the last reply or the probabilities of the letters.
 
     first_reply: the reply that named no option, where it was asked for again.
     """
-
-    told_by = ("options", "right")
 
     options: Sequence[Option]
     right: str
@@ -55,20 +53,21 @@ class Row(EvidenceRow):
     @property
     def offered(self) -> list[Offered]:
         """All options with what became of them."""
-        texts, place = [one.text for one in self.options[:PLACES]], LETTERS.find(self.right)
-        answer = texts[place] if 0 <= place < len(texts) else ""
-        letters = [*LETTERS[: len(texts)], LETTERS[-1]]
+        own, place = self.options[:PLACES], LETTERS.find(self.right)
+        answer = own[place].text if 0 <= place < len(own) else ""
+        letters = [*LETTERS[: len(own)], LETTERS[-1]]
         chances = dict(enumerate(self.probabilities or ()))
         found = []
-        for i, (letter, text) in enumerate(zip(letters, [*texts, NONE_OF_THEM], strict=True)):
-            other = i < len(texts) and letter != self.right
+        for i, (letter, one) in enumerate(zip(letters, [*own, Option(NONE_OF_THEM)], strict=True)):
+            other = i < len(own) and letter != self.right
             found.append(
                 Offered(
                     letter,
-                    (word_differences(answer, text) if other else None) or [Piece("same", text)],
+                    (word_differences(answer, one.text) if other else None)
+                    or [Piece("same", one.text)],
                     letter == self.right,
                     letter == self.chosen,
-                    (self.options[i].source or "") if i < len(texts) else "",
+                    one.source or "",
                     chances.get(i),
                 )
             )

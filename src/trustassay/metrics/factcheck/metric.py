@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment, Message, Models
@@ -23,7 +22,7 @@ from trustassay.metric import (
 )
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.prompts import Prompt, shipped
+from trustassay.prompts import shipped_for
 from trustassay.sample import Document, Problem, Sample, is_blank, missing
 from trustassay.texts import TextWork, amount
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
@@ -82,11 +81,8 @@ _JUDGED = Mark("none", "○", "does not decide")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement(EvidenceRow):
+class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
     """What passages were searched with, if ``retrieved``, and what they were to entail."""
-
-    row_kind = "statement"
-    told_by = ("text",)
 
     text: str
     retrieved: bool
@@ -94,11 +90,8 @@ class Statement(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeReply(EvidenceRow):
+class JudgeReply(EvidenceRow, row_kind="reply", told_by=("text",)):
     """What the judge said of all passages, and its verdict."""
-
-    row_kind = "reply"
-    told_by = ("text",)
 
     text: str
     verdict: str
@@ -110,16 +103,13 @@ class JudgeReply(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage(EvidenceRow):
+class Passage(EvidenceRow, row_kind="passage", told_by=("number",)):
     """A passage, and what it says of the answer.
 
     number: counts from 1. title, text: ``None`` of a document of the sample, which has them.
     error: why it could not be judged. entailment, neutral, contradiction: ``None`` where it was not
     judged by itself. decides: the verdict that it decides.
     """
-
-    row_kind = "passage"
-    told_by = ("number",)
 
     number: int
     id: str
@@ -210,20 +200,12 @@ class FactCheck(Metric):
             raise UsageError("threshold: expected a number above 0 and up to 1")
         _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
 
-    @cached_property
-    def statement_template(self) -> Prompt:
-        """The template of the statement by which passages are searched."""
-        return shipped(__package__, "statement", self.statement)
-
-    @cached_property
-    def hypothesis_template(self) -> Prompt:
-        """The template of what a passage is to entail."""
-        return shipped(__package__, "hypothesis", self.hypothesis)
-
-    @cached_property
-    def judge_prompt(self) -> Prompt:
-        """The template around passages, question and answer."""
-        return shipped(__package__, "factcheck", self.prompt)
+    statement_template = shipped_for(__package__, "statement", "statement")
+    """The template of the statement by which passages are searched."""
+    hypothesis_template = shipped_for(__package__, "hypothesis", "hypothesis")
+    """The template of what a passage is to entail."""
+    judge_prompt = shipped_for(__package__, "factcheck")
+    """The template around passages, question and answer."""
 
     def needs(self) -> Sequence[Need]:
         """Who judges, and a retriever where the samples' own documents are not to serve."""

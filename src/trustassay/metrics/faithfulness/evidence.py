@@ -19,16 +19,13 @@ _NOT_JUDGED = Mark("none", "○", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement(EvidenceRow):
+class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
     """One sentence or claim.
 
     passages: the numbers, from 1, of those that decide; quote: their words. hypothesis: what was
     judged, if not the text. missing: words that no passage holds, or those that decide lack. first:
     the first reader's probability of entailment, where a second one read the statement, too.
     """
-
-    row_kind = "statement"
-    told_by = ("text",)
 
     text: str
     verdict: str

@@ -25,7 +25,7 @@ from trustassay.metrics.faithfulness.maths import (
 )
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
-from trustassay.prompts import Prompt, shipped
+from trustassay.prompts import shipped_for
 from trustassay.sample import Document
 from trustassay.second_reader import Window, windows
 from trustassay.texts import TextWork, content_words
@@ -68,10 +68,8 @@ class FaithfulnessOptions(Metric):
         """The detector of refusals."""
         return detector(self.refusal)
 
-    @cached_property
-    def claims_prompt(self) -> Prompt:
-        """The template by which a model is asked for an answer's claims."""
-        return shipped(__package__, "claims", self.prompt)
+    claims_prompt = shipped_for(__package__, "claims")
+    """The template by which a model is asked for an answer's claims."""
 
 
 LONGEST = 400

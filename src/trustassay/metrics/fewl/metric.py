@@ -65,23 +65,19 @@ def _noting(
 
 
 @dataclass(frozen=True, slots=True)
-class Weighting(EvidenceRow):
+class Weighting(EvidenceRow, told_by=("form", "weights")):
     """By which formula the score was computed, and by which weights."""
-
-    told_by = ("form", "weights")
 
     form: str
     weights: str
 
 
 @dataclass(frozen=True, slots=True)
-class Row(EvidenceRow):
+class Row(EvidenceRow, told_by=("reference", "answer")):
     """One reference, by its name.
 
     penalty: its mean likeness to its answers to so many other questions, the ``neighbours``.
     """
-
-    told_by = ("reference", "answer")
 
     reference: str
     answer: str
@@ -93,10 +89,8 @@ class Row(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class NearQuestion(EvidenceRow):
+class NearQuestion(EvidenceRow, told_by=("neighbour",)):
     """A neighbour of the question."""
-
-    told_by = ("neighbour",)
 
     neighbour: str
     likeness: float | None
@@ -232,10 +226,14 @@ class Fewl(FewlOptions):
         neighbours: Sequence[Neighbour] = ()
         if self.penalising != "none":
             neighbours = await questions.neighbours(sample, self, context.models, context.seed)
+        elsewhere = [
+            [near.answers[one.key] for near in neighbours if one.key in near.answers]
+            for one in present
+        ]
         agreement, expertise, likeness = await asyncio.gather(
             comparing.answer_with([one.text for one in present]),
             self._expertise(present, comparing, questions),
-            asyncio.gather(*(comparing.with_neighbours(one, neighbours) for one in present)),
+            asyncio.gather(*map(comparing.answer_with, elsewhere)),
         )
         columns = list(zip(present, agreement, expertise, likeness, strict=True))
         why = "said neither yes nor no about the answers it was asked about"
@@ -395,13 +393,6 @@ class _Comparing:
         if not self.sample.answered:
             return [0.0] * len(texts)
         return await self._all(self.sample.response or "", texts)
-
-    async def with_neighbours(
-        self, reference: Reference, neighbours: Sequence[Neighbour]
-    ) -> list[float]:
-        """Return how much the answer is like a reference's answers to other questions."""
-        known = (one.answers.get(reference.key) for one in neighbours)
-        return await self.answer_with([text for text in known if text is not None])
 
     async def expertise(self, reference: Reference) -> float | None:
         """Return how much nearer a reference is to right answers than to wrong ones.

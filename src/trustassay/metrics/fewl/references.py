@@ -56,10 +56,8 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Absent(EvidenceRow):
+class Absent(EvidenceRow, told_by=("absent", "why")):
     """A reference that does not count for a sample, and why."""
-
-    told_by = ("absent", "why")
 
     absent: str
     why: str

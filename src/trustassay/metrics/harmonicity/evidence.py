@@ -14,14 +14,12 @@ _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(EvidenceRow):
+class Answer(EvidenceRow, told_by=("answer",)):
     """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
 
     ``unseen``: the endpoint counted no more tokens for the longer prompt, so it may have stripped
     what was added. ``cut`` at ``max_tokens``.
     """
-
-    told_by = ("answer",)
 
     answer: str
     change: str = ""
@@ -30,28 +28,22 @@ class Answer(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Original(EvidenceRow):
+class Original(EvidenceRow, told_by=("original",)):
     """The answer to the original prompt."""
-
-    told_by = ("original",)
 
     original: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(EvidenceRow):
+class Refused(EvidenceRow, told_by=("refused",)):
     """The change of a prompt that the endpoint refused."""
-
-    told_by = ("refused",)
 
     refused: str
 
 
 @dataclass(frozen=True, slots=True)
-class Empty(EvidenceRow):
+class Empty(EvidenceRow, told_by=("empty",)):
     """The change of a prompt that was answered with an empty reply."""
-
-    told_by = ("empty",)
 
     empty: str
 

@@ -89,13 +89,11 @@ class PartRow(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(EvidenceRow):
+class Row(EvidenceRow, told_by=("kind", "text")):
     """The answer, or one of its claims, with both parts.
 
     bounds: between which scores it lies; ``None`` where that is not known. weakest: of all claims.
     """
-
-    told_by = ("kind", "text")
 
     kind: Literal["claim", "answer"]
     text: str
