@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -88,6 +89,13 @@ def shipped_for(package: str, name: str, option: str = "prompt") -> cached_prope
 def _shipped(package: str, name: str) -> Prompt:
     with as_file(files(package) / "prompts" / f"{name}.jinja") as path:
         return Prompt.read(path)
+
+
+@cache
+def shipped_examples(package: str) -> list[dict[str, Any]]:
+    """Return the examples that a package ships with, ``prompts/examples.jsonl``."""
+    text = (files(package) / "prompts" / "examples.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
 
 
 @cache

@@ -19,13 +19,12 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-from trustassay.prompts import Prompt, shipped, shipped_for
+from trustassay.prompts import Prompt, shipped, shipped_examples, shipped_for
 from trustassay.prose import numbered
 from trustassay.sample import Problem, Sample, clean
 
@@ -100,7 +99,7 @@ class Answering:
         if self.style == "auto":
             examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
         if style == "closed-book" and not examples:
-            examples = _own_examples()
+            examples = shipped_examples(__package__)
         text = prompt.filled(
             question=sample.question, sample=sample, examples=examples, refusal=REFUSAL
         )
@@ -143,12 +142,6 @@ class Answering:
 def _own_prompt(sample: Sample) -> str | None:
     text = sample.metadata.get(OWN_PROMPT)
     return clean(text) if isinstance(text, str) and text.strip() else None
-
-
-@cache
-def _own_examples() -> list[dict[str, str]]:
-    text = (files(__package__) / "prompts" / "examples.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:

@@ -14,7 +14,7 @@ from tests.show.conftest import HOSTILE
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.evidence import Choices
+from trustassay.metrics.consistency.checks import Choices
 
 ROW: dict[str, Any] = {
     "options": [

@@ -1,13 +1,11 @@
-"""The options, the distractors of a sample, and the choices between these and its answer."""
+"""The options, the distractors of a sample, and the choices between them and its answer."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Choice, Models
@@ -17,12 +15,12 @@ from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Figure, Metric, Pool, Unread, asked_twice
 from trustassay.metrics.consistency import maths
-from trustassay.metrics.consistency.evidence import NONE_OF_THEM, Option, Row
-from trustassay.metrics.consistency.maths import LETTERS, Check
+from trustassay.metrics.consistency.maths import LETTERS, PLACES, Check
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.prompts import shipped, shipped_for
+from trustassay.prompts import shipped, shipped_examples, shipped_for
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
+from trustassay.views import EvidenceRow, Mark, Piece, Rows, word_differences
 
 By = Literal["letter", "likelihood", "auto"]
 Parser = Literal["letter", "exact"]
@@ -86,12 +84,6 @@ class ConsistencyOptions(Metric):
 
     template = shipped_for(__package__, "choose")
     """The template around the question, the options and the examples."""
-
-    @cached_property
-    def examples(self) -> list[dict[str, object]]:
-        """The five examples in front of the question."""
-        text = (files(__package__) / "prompts" / "examples.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
 
 
 def one_line(text: str) -> str:
@@ -173,6 +165,101 @@ def _aliases(sample: Sample) -> list[str]:
     own = normalised(answer_of(sample))
     held = (group for group in sample.answers if any(contains(own, normalised(a)) for a in group))
     return [alias for group in held for alias in group]
+
+
+NONE_OF_THEM = "None of the above."
+_KEPT = Mark("good", "✓", "took its own answer")
+_OTHER = Mark("bad", "✕", "took another option")
+_NEITHER = Mark("bad", "✕", "took none of the above")
+_UNPARSED = Mark("none", "○", "the reply names no option")
+
+
+@dataclass(frozen=True, slots=True)
+class Option(EvidenceRow):
+    """A text that was offered, and the source of a distractor."""
+
+    text: str
+    source: str | None = None
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row(EvidenceRow, told_by=("options", "right")):
+    """One choice: the options but for the last one, the letters of the answer and of what was
+    chosen, and the last reply or the probabilities of the letters.
+
+    first_reply: the reply that named no option, where it was asked for again.
+    """
+
+    options: Sequence[Option]
+    right: str
+    chosen: str | None
+    way: str
+    probabilities: Sequence[float] | None = None
+    reply: str | None = None
+    first_reply: str | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """What was taken, for the report."""
+        if self.chosen not in tuple(LETTERS):
+            return _UNPARSED
+        if self.chosen == self.right:
+            return _KEPT
+        return _NEITHER if self.chosen == LETTERS[-1] else _OTHER
+
+    @property
+    def offered(self) -> list[Offered]:
+        """All options with what became of them."""
+        own, place = self.options[:PLACES], LETTERS.find(self.right)
+        answer = own[place].text if 0 <= place < len(own) else ""
+        letters = [*LETTERS[: len(own)], LETTERS[-1]]
+        chances = dict(enumerate(self.probabilities or ()))
+        found = []
+        for i, (letter, one) in enumerate(zip(letters, [*own, Option(NONE_OF_THEM)], strict=True)):
+            other = i < len(own) and letter != self.right
+            found.append(
+                Offered(
+                    letter,
+                    (word_differences(answer, one.text) if other else None)
+                    or [Piece("same", one.text)],
+                    letter == self.right,
+                    letter == self.chosen,
+                    one.source or "",
+                    chances.get(i),
+                )
+            )
+        return found
+
+
+class Offered(NamedTuple):
+    """An option as it was offered; ``pieces`` tell where it differs from the model's answer."""
+
+    letter: str
+    pieces: Sequence[Piece]
+    right: bool
+    chosen: bool
+    source: str = ""
+    probability: float | None = None
+
+
+class Choices(NamedTuple):
+    """All choices of a sample; ``first`` is the place of the first in which the model did not take
+    its answer, and ``rest`` evidence of any other kind.
+    """
+
+    shown: Sequence[Row]
+    first: int | None
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> Choices:
+        """Sort the evidence; ``unparsed_counts``: a reply without an option is inconsistent."""
+        rows = Rows(evidence, Row)
+        shown = rows.of(Row)
+        wrong = (_OTHER, _NEITHER, _UNPARSED) if unparsed_counts else (_OTHER, _NEITHER)
+        failed = (place for place, one in enumerate(shown) if one.mark in wrong)
+        return cls(shown, next(failed, None), rows.rest)
 
 
 STOP = ("\nQuestion:",)
@@ -269,9 +356,8 @@ async def _checked(
 ) -> Done:
     offered, template = offer.options(answer_of(sample)), options.template
     texts = [*(one.text for one in offered), NONE_OF_THEM]
-    prompt = template.filled(
-        question=one_line(sample.question), options=texts, examples=options.examples
-    )
+    examples = shipped_examples(__package__)
+    prompt = template.filled(question=one_line(sample.question), options=texts, examples=examples)
 
     async def chosen(turns: Any, name: str) -> tuple[Choice, int | None]:
         choice = await models.choose(

@@ -24,6 +24,7 @@ from trustassay.metric import (
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.checks import (
     ELSEWHERE,
+    Choices,
     ConsistencyOptions,
     Done,
     candidates_of,
@@ -31,7 +32,6 @@ from trustassay.metrics.consistency.checks import (
     offers,
     others_of,
 )
-from trustassay.metrics.consistency.evidence import Choices
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.sample import Problem, Sample, missing
@@ -256,7 +256,6 @@ class Consistency(ConsistencyOptions):
     def _reason(
         self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool
     ) -> str:
-        """Say in words what came of the checks."""
         if not possible:
             return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
         kept = sum(one.consistent for one in checks)

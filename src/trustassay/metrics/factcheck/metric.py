@@ -128,8 +128,7 @@ class Passage(EvidenceRow, row_kind="passage", told_by=("number",)):
         return _DECIDES.get(self.decides, usual)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """All evidence of a fact check: the statement, the judge's reply if one was asked for, and the
     passages; ``rest`` is evidence of any other kind.
     """

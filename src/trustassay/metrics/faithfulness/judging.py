@@ -15,7 +15,6 @@ from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
-from trustassay.metrics.faithfulness.evidence import Statement
 from trustassay.metrics.faithfulness.maths import (
     Verdict,
     contradicting,
@@ -29,6 +28,7 @@ from trustassay.prompts import shipped_for
 from trustassay.sample import Document
 from trustassay.second_reader import Window, windows
 from trustassay.texts import TextWork, content_words
+from trustassay.views import EvidenceRow, Mark
 
 Claims = Literal["sentences", "model"]
 
@@ -200,6 +200,44 @@ _BY_BOTH: Mapping[Verdict, str] = {
 }
 SHORTEST = 4
 """Letters of a word that may be the beginning of another form of it."""
+
+
+_MARKS = {
+    "supported": Mark("good", "✓", "supported"),
+    "not found": Mark("bad", "✕", "not found in the passages"),
+    "contradicted": Mark("bad", "✕", "contradicted"),
+    "no claim": Mark("none", "○", "claims nothing"),
+}
+_NOT_JUDGED = Mark("none", "○", "not judged")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
+    """One sentence or claim.
+
+    passages: the numbers, from 1, of those that decide; quote: their words. hypothesis: what was
+    judged, if not the text. missing: words that no passage holds, or those that decide lack. first:
+    the first reader's probability of entailment, where a second one read the statement, too.
+    """
+
+    text: str
+    verdict: str
+    hypothesis: str | None = None
+    entailment: float | None = None
+    contradiction: float | None = None
+    why: str = ""
+    passages: Sequence[int] | None = None
+    quote: str | None = None
+    missing: Sequence[str] | None = None
+    borderline: bool = False
+    first: float | None = None
+
+    @property
+    def mark(self) -> Mark:
+        """The verdict, for the report."""
+        if self.verdict == "supported" and self.borderline and self.entailment is not None:
+            return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
+        return _MARKS.get(self.verdict, _NOT_JUDGED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import Statement, Trace
-from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
+from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging, Statement
 from trustassay.metrics.faithfulness.maths import OF_ANSWERS, is_borderline, worst
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again
 from trustassay.texts import TextWork, amount
-from trustassay.views import Judged, PassageNote, Tie, View
+from trustassay.views import Judged, PassageNote, Rows, Tie, View
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
+
+
+class Trace(NamedTuple):
+    """All evidence of one assessment; ``rest`` is evidence of any other kind."""
+
+    statements: Sequence[Statement]
+    refusal: str
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> Trace:
+        """Sort the evidence of a sample that has so many documents."""
+        rows = Rows(evidence, Statement, Refusal)
+        statements = [
+            replace(one, passages=[n for n in one.passages or () if 1 <= n <= documents])
+            for one in rows.of(Statement)
+        ]
+        refusals = [one.text for one in rows.of(Refusal)]
+        return cls(statements, "".join(refusals[-1:]), rows.rest)
 
 
 @dataclass(frozen=True)

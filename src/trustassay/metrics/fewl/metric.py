@@ -8,7 +8,7 @@ import math
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,8 +96,7 @@ class NearQuestion(EvidenceRow, told_by=("neighbour",)):
     likeness: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """What the evidence of one answer says; ``rest`` is evidence of any other kind."""
 
     weights: str
@@ -264,7 +263,6 @@ class Fewl(FewlOptions):
         absent: Sequence[Absent],
         neighbours: Sequence[Neighbour],
     ) -> Assessment:
-        """Put the numbers together."""
         present, agreement, expertise, likeness = zip(*compared, strict=True)
         weights, counting = self._weights(np.array(expertise))
         has_penalty = np.array([bool(values) for values in likeness])

@@ -100,7 +100,6 @@ def check_reach(name: str, length: int, last: int) -> None:
 
 
 def _function(choice: str | Perturb) -> Family:
-    """Return the family of a function, given or named."""
     if callable(choice):
         return Family(getattr(choice, "__qualname__", type(choice).__qualname__), choice)
     if choice.startswith("python:"):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.views import EvidenceRow, Mark
@@ -86,8 +86,7 @@ def gold_row(part: str) -> Any:
     return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=told_by)
 
 
-@dataclass(frozen=True, slots=True)
-class Gold:
+class Gold(NamedTuple):
     """A gold answer, its value, and how that is marked; ``None`` where it has none of its own."""
 
     text: str
@@ -95,8 +94,7 @@ class Gold:
     mark: Mark | None
 
 
-@dataclass(frozen=True, slots=True)
-class Golds:
+class Golds(NamedTuple):
     """The gold answers, the nearest first; ``rest`` is evidence of any other kind."""
 
     part: str

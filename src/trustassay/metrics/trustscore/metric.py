@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from trustassay.errors import AssessmentError, UsageError
 from trustassay.event_loop import all_of
@@ -106,8 +106,7 @@ class Row(EvidenceRow, told_by=("kind", "text")):
     weakest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """What one of the two metrics says: ``data`` is for its own template."""
 
     title: str
@@ -124,8 +123,7 @@ class Part:
         return cls(metric.title, mark, row.reason if row else "", metric.view(sample, part).data)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """The answer, or one of its claims, with both parts."""
 
     row: Row
@@ -139,8 +137,7 @@ class Claim:
         return next(tone for tone in ("bad", "none", "good") if tone in tones)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(NamedTuple):
     """All evidence of an assessment; ``by_claim`` says that the answer was taken apart."""
 
     shown: Sequence[Claim]
