@@ -25,10 +25,10 @@ def test_the_words_that_answer_questions_of_the_same_kind_once_each() -> None:
 
 
 def test_only_short_answers_are_kept() -> None:
-    slots._kept.cache_clear()
+    slots._found.cache_clear()
     long = Sample("1", "who painted it", "Pablo Picasso painted it, " + "and it is big, " * 30)
     assert same_kind_answers(OWN, [long]) == ["Pablo Picasso"]
-    assert slots._kept.cache_info().currsize == 1  # that of the sample itself
+    assert slots._found.cache_info().currsize == 1  # that of the sample itself
 
 
 def test_the_order_depends_on_the_seed_alone() -> None:

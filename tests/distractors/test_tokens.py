@@ -21,11 +21,11 @@ def test_normalised(text: str, expected: str) -> None:
 
 
 def test_only_short_texts_are_kept() -> None:
-    tokens._kept.cache_clear()
+    tokens._normalised.cache_clear()
     normalised("x" * 5000)
-    assert tokens._kept.cache_info().currsize == 0
+    assert tokens._normalised.cache_info().currsize == 0
     normalised("x")
-    assert tokens._kept.cache_info().currsize == 1
+    assert tokens._normalised.cache_info().currsize == 1
 
 
 def test_containment_is_by_whole_words() -> None:

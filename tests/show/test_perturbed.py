@@ -10,7 +10,7 @@ import pytest
 
 from trustassay.metric import Summary
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.evidence import Perturbed
+from trustassay.metrics.harmonicity.asking import Perturbed
 from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
 from trustassay.views import MOST_WORDS, Piece
 

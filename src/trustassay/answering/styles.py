@@ -92,20 +92,18 @@ class Answering:
     def request(self, sample: Sample, repeat: int = 0) -> ChatRequest:
         """Return the request to the model; raises :class:`PromptError`."""
         style = self.style_for(sample)
-        if style == "own":
-            return self._asked(_own_prompt(sample) or "", "own", repeat)
-        prompt = self._prompts[style]
         examples: Sequence[Any] = self.examples
         if self.style == "auto":
             examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
         if style == "closed-book" and not examples:
             examples = shipped_examples(__package__)
-        text = prompt.filled(
-            question=sample.question, sample=sample, examples=examples, refusal=REFUSAL
-        )
-        return self._asked(text, prompt.name, repeat)
-
-    def _asked(self, text: str, name: str, repeat: int) -> ChatRequest:
+        text, name = _own_prompt(sample) or "", "own"
+        if style != "own":
+            prompt = self._prompts[style]
+            name = prompt.name
+            text = prompt.filled(
+                question=sample.question, sample=sample, examples=examples, refusal=REFUSAL
+            )
         return ChatRequest.of(
             text,
             temperature=self.temperature,

@@ -276,18 +276,16 @@ def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) 
 def _telling(question: str, answer: str) -> Slot:
     """Return the slot of an answer that tells most; the whole answer where nothing does."""
     short = len(question) + len(answer) < SHORT
-    return _kept(question, answer) if short else _found(question, answer)
+    return _found(question, answer) if short else _found.__wrapped__(question, answer)
 
 
+@lru_cache(maxsize=8192)
 def _found(question: str, answer: str) -> Slot:
     text = answer.strip().rstrip(".")
     return next(
         (slot for group in slots_of(question, answer) for slot in group if slot.level < 3),
         Slot(text, 0, len(text), "word", 4),
     )
-
-
-_kept = lru_cache(maxsize=8192)(_found)
 
 
 def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:

@@ -70,17 +70,15 @@ def normalised(text: str) -> str:
     case folded), that any punctuation or ASCII symbol parts words (``1997-1998`` is two), and that
     a text of nothing else is compared as it stands.
     """
-    return _kept(text) if len(text) < SHORT else _normalised(text)
+    return _normalised(text) if len(text) < SHORT else _normalised.__wrapped__(text)
 
 
+@lru_cache(maxsize=65_536)
 def _normalised(text: str) -> str:
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = text.translate(_SIGNS).split()
     found = " ".join(word for word in words if word not in _ARTICLES)
     return found or " ".join(text.split())
-
-
-_kept = lru_cache(maxsize=65_536)(_normalised)
 
 
 class _Signs(dict[int, str]):

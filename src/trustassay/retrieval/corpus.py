@@ -163,16 +163,15 @@ def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
                     raise InputError("\n".join([*faults, rest]))
             else:
                 count += 1
-                yield from _cut(found, limit) if limit else [found]
+                if not limit:
+                    yield found
+                    continue
+                for number, text in enumerate(cut(found.text, limit), 1):
+                    yield Passage(f"{found.id}#{number}", text, found.title)
     if faults:
         raise InputError("\n".join(faults))
     if not count:
         raise InputError(f"{files[0].parent if len(files) > 1 else files[0]}: contains no passage")
-
-
-def _cut(document: Passage, words: int) -> Iterator[Passage]:
-    for number, text in enumerate(cut(document.text, words), 1):
-        yield Passage(f"{document.id}#{number}", text, document.title)
 
 
 def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:

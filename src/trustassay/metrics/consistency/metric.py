@@ -46,7 +46,6 @@ from trustassay.texts import amount
 from trustassay.views import View
 
 _PLACES = LETTERS[:PLACES]
-FIGURES: Mapping[str, Figure] = read_figures(__package__)
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
@@ -149,7 +148,7 @@ class Consistency(ConsistencyOptions):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The figures; one of them tells what a generator wrote, if there is one."""
-        return self.told(FIGURES)
+        return self.told(read_figures(__package__))
 
     @property
     def pool(self) -> bool:  # type: ignore[override]

@@ -249,7 +249,13 @@ class FactCheck(Metric):
         if evidence is None:
             reason = NO_ANSWER if no_answer(sample.response or "") else NO_EVIDENCE
             return self.assessed(sample, None, reason=reason, parts={"assessable": 0.0})
-        verdict, reason, parts, rows = await checked(self, evidence, context.models)
+        if evidence.passages:
+            judge = _by_model if self.by == "model" else _by_entailer
+            verdict, reason, parts, rows = await judge(self, evidence, context.models)
+        else:
+            verdict, parts = "neutral", {"passages": 0.0, "unparsed": 0.0}
+            reason = "the corpus has no passage with a word of the question or the answer"
+            rows = [Statement(evidence.statement, evidence.retrieved)]
         parts, score = {"assessable": 1.0, **parts}, SCORES[verdict]
         return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
 
@@ -306,16 +312,6 @@ class Checked(NamedTuple):
     evidence: Sequence[EvidenceRow]
 
 
-async def checked(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
-    """Return the verdict on an answer; raises UnparsedError if the judge named none."""
-    if not evidence.passages:
-        words = "the corpus has no passage with a word of the question or the answer"
-        rows = [Statement(evidence.statement, evidence.retrieved)]
-        return Checked("neutral", words, {"passages": 0.0, "unparsed": 0.0}, rows)
-    judge = _by_model if options.by == "model" else _by_entailer
-    return await judge(options, evidence, models)
-
-
 async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
     """Judge each passage by itself. One whose judgement named no verdict fails the answer, unless
     another one decides: that an answer is left open is only known if all are judged.
@@ -366,7 +362,7 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
-    """Show a model all passages at once."""
+    """Show a model all passages at once; raises UnparsedError if its reply names no verdict."""
     prompt = options.judge_prompt
     text = prompt.filled(
         passages=evidence.blocks, question=evidence.question, answer=evidence.answer

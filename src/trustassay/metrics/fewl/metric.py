@@ -47,7 +47,6 @@ _COMPARED = {
     "auroc_length": "brevity",
 }
 """What is compared with the label, by the figure."""
-FIGURES: Mapping[str, Figure] = read_figures(__package__)
 
 
 def _noting(
@@ -153,7 +152,7 @@ class Fewl(FewlOptions):
         lower="penalty",
         neither="references neighbours pairs characters label",
     )
-    figures: ClassVar[Mapping[str, Figure]] = FIGURES
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     line: ClassVar[str] = (
         f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
@@ -362,7 +361,7 @@ class Fewl(FewlOptions):
             found.put(key, 100 * value, len(labels), interval, units=units_in(units))
         known = found.values["auroc"] is not None
         found.put("chance", CHANCE if known else None, len(labels), why=why)
-        return Summary.of(found, self.settings(), FIGURES)
+        return Summary.of(found, self.settings(), self.figures)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""

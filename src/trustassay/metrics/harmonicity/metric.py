@@ -27,12 +27,22 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import Asking, PerturbingOptions, recorded, vectors_of
-from trustassay.metrics.harmonicity.evidence import Answer, Empty, Original, Perturbed, Refused
+from trustassay.metrics.harmonicity.asking import (
+    Answer,
+    Asking,
+    Empty,
+    OriginalAnswer,
+    Perturbed,
+    PerturbingOptions,
+    Refused,
+    recorded,
+    vectors_of,
+)
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
+    Floats,
     Interval,
     RowSums,
     bounded_interval,
@@ -41,8 +51,6 @@ from trustassay.statistics.intervals import (
 from trustassay.statistics.resampling import generator
 from trustassay.views import View
 
-FIGURES: Mapping[str, Figure] = read_figures(__package__)
-SEMANTIC_FIGURES: Mapping[str, Figure] = read_figures(__package__, "semantic")
 _COUNTS = directions(neither="perturbations refused empty cut unseen")
 
 
@@ -81,7 +89,7 @@ class Perturbing(PerturbingOptions):
         return self.assessed(
             sample,
             score,
-            (Original(original), *answers, *lost),
+            (OriginalAnswer(original), *answers, *lost),
             verdict="stable" if score < self.stability_bound and not turned else "unstable",
             reason=_reason(original, answers, asking, turned=turned),
             parts=parts,
@@ -153,7 +161,7 @@ class Harmonicity(Perturbing):
     """
 
     name: ClassVar[str] = "harmonicity"
-    figures: ClassVar[Mapping[str, Figure]] = FIGURES
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
     score_part: ClassVar[str] = "gamma"
     part_directions = _COUNTS | directions(
         lower="gamma gamma_length angle_degrees pairwise_distance", neither="gamma_low gamma_high"
@@ -243,7 +251,7 @@ class SemanticHarmonicity(Perturbing):
 
     name: ClassVar[str] = "semantic_harmonicity"
     title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
-    figures: ClassVar[Mapping[str, Figure]] = SEMANTIC_FIGURES
+    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__, "semantic")
     score_part: ClassVar[str] = "divergence"
     part_directions = _COUNTS | directions(
         higher="entails_others entailed_by_others", lower="divergence"
@@ -310,8 +318,6 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
         words += "; the angle is beyond 90 degrees, where gamma falls again"
     return words
 
-
-Floats = NDArray[np.float64]
 
 _TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
 """Figures that are sums, and not means."""

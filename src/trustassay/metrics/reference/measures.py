@@ -123,8 +123,6 @@ def wordnet() -> Any:
 
 
 Recipe = Literal["default", "trustscore-paper"]
-Columns = Mapping[str, Sequence[float]]
-"""Of each part, the value against each gold answer."""
 
 _MODULES: Mapping[Family, str] = {
     "bleu": "sacrebleu",
@@ -187,7 +185,7 @@ def lexical_parts(names: Sequence[str], given: Compared) -> dict[str, float]:
     return found
 
 
-def per_gold(names: Sequence[str], given: Compared) -> Columns:
+def per_gold(names: Sequence[str], given: Compared) -> Mapping[str, Sequence[float]]:
     """Return the value of each lexical part against each gold answer, or the first alone where no
     other counts; BLEU has none.
     """
