@@ -100,17 +100,15 @@ def _between(line: str, before: str, after: str) -> str:
     A full stop that one of both lacks is no difference, nor are capitals, or ``an`` for ``a``.
     """
     after = after.rstrip(".")
-    if not _alike(line[: len(before)], before) and (article := _ARTICLE.search(before)):
+    same = line[: len(before)].casefold() == before.casefold()
+    if not same and (article := _ARTICLE.search(before)):
         other = article[1][0] if article[1][1:] else f"{article[1]}n"
         before = before[: article.start()] + other + article[2]
     end = max(len(line) - len(after), 0)
-    if len(before) > end or not _alike(line[: len(before)] + line[end:], before + after):
+    around = line[: len(before)] + line[end:]
+    if len(before) > end or around.casefold() != (before + after).casefold():
         return ""
     return line[len(before) : end].strip()
-
-
-def _alike(text: str, other: str) -> bool:
-    return text.casefold() == other.casefold()
 
 
 def _same_kind(answer: str, slot: Slot, replacement: str) -> bool:
@@ -341,19 +339,17 @@ class _Chosen:
         for slot, replacement in candidates:
             if self.enough:
                 break
-            self._try(source, slot, agreeing(slot, replacement))
+            put = agreeing(slot, replacement)
+            own, others = normalised(put), normalised(slot.text)
+            if not own or contains(own, others) or contains(others, own):
+                continue
+            text = substituted(self._answer, slot, put)
+            if normalised(text) in self._texts or says_the_same(text, self._answer, self._aliases):
+                continue
+            kept = self._replacements[slot.start, slot.end]
+            if any(contains(own, one) or contains(one, own) for one in kept):
+                continue
+            kept.append(own)
+            self._texts.add(normalised(text))
+            self.found.append(Distractor(text, source, slot.level, slot.text, put))
         return len(self.found) > before
-
-    def _try(self, source: str, slot: Slot, replacement: str) -> None:
-        own, others = normalised(replacement), normalised(slot.text)
-        if not own or contains(own, others) or contains(others, own):
-            return
-        text = substituted(self._answer, slot, replacement)
-        if normalised(text) in self._texts or says_the_same(text, self._answer, self._aliases):
-            return
-        kept = self._replacements[slot.start, slot.end]
-        if any(contains(own, one) or contains(one, own) for one in kept):
-            return
-        kept.append(own)
-        self._texts.add(normalised(text))
-        self.found.append(Distractor(text, source, slot.level, slot.text, replacement))

@@ -109,9 +109,6 @@ def _sentences(text: str) -> Iterator[list[str]]:
             yield sentence
 
 
-# ---- which files ----
-
-
 def _files(root: Path) -> list[Path]:
     try:
         if root.is_dir():
@@ -143,9 +140,6 @@ def _kind(path: Path) -> str | None:
     kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
     known = _TEXTS | set(_TABLES) | _RECORDS
     return kind if kind in known and not (packed and kind == ".parquet") else None
-
-
-# ---- what is in them ----
 
 
 def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:

@@ -45,7 +45,6 @@ from trustassay.statistics.intervals import (
 from trustassay.texts import amount
 from trustassay.views import View
 
-_PLACES = LETTERS[:PLACES]
 RATIOS: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
@@ -55,7 +54,7 @@ RATIOS: Mapping[str, tuple[str, str]] = {
 } | {
     f"{kind}_{x.lower()}": (f"{kind}_{x.lower()}", "parsed")
     for kind in ("offered", "chosen")
-    for x in _PLACES
+    for x in LETTERS[:PLACES]
 }
 """Figures that are a sum over answers by another, as percentages."""
 _COLUMNS = tuple(dict.fromkeys(name for pair in RATIOS.values() for name in pair))

@@ -272,8 +272,7 @@ class FactCheck(Metric):
         return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What an answer is checked against.
 
     retrieved: the passages were searched for with ``statement``, and are not the sample's own.

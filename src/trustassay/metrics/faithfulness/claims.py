@@ -9,9 +9,9 @@ question, which hardly disturbs entailers. Measured by ``benchmarks/short_replie
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from trustassay.errors import UnparsedError
 from trustassay.metrics.grounding.refusal import Detector, answers_apart, belongs_to_refusal
@@ -176,8 +176,7 @@ _EMPHASIS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`")
 _BULLETED = re.compile(r"^[ \t]*(?:[-*]\s|•)[ \t]*(?P<text>.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A part of an answer as written, and as it is judged; ``None`` where it claims nothing.
 
     why: why nothing is claimed.

@@ -150,14 +150,16 @@ def shared(statement: str, own: Sequence[Piece]) -> float:
     return max(held, default=0) / max(1, len(wanted))
 
 
-def written(sentence: str) -> list[str]:
-    """Return the words and numbers of a sentence as they are written."""
-    return _WRITTEN.findall(sentence)
+def written(sentence: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the words and numbers of a sentence as they are written, each with its content words:
+    none of one that says nothing by itself.
+    """
+    return [(word, content_words(word)) for word in _WRITTEN.findall(sentence)]
 
 
 def names(sentence: str) -> list[str]:
     """Return the words of a sentence that begin with a capital letter, but for its first word."""
-    return [word for word in written(sentence)[1:] if word[0].isupper() and _words(word)]
+    return [word for word, own in written(sentence)[1:] if word[0].isupper() and own]
 
 
 def joined(statement: str, candidates: Sequence[Piece]) -> list[Piece]:
@@ -240,8 +242,7 @@ class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
         return _MARKS.get(self.verdict, _NOT_JUDGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A statement with its verdict, as it stands in the evidence.
 
     entailment: the largest probability that a passage, or several, entail it; ``None`` if it
@@ -417,15 +418,14 @@ class Judging:
         """
         near = set().union(*(self._words[number] for number in numbers))
         said, missing = _said(claim), set(self._missing(claim))
-        pairs = ((word, content_words(word)) for word in written(said) if word.casefold() != "one")
-        numbered = ((word, stems) for word, stems in pairs if stems and stems[0][0].isdigit())
-        found = [word for word, stems in numbered if not near.issuperset(stems)]
+        numbered = ((word, own) for word, own in written(said) if own and own[0][0].isdigit())
+        found = [w for w, own in numbered if w.casefold() != "one" and not near.issuperset(own)]
         return found + [word for word in names(said) if word in missing and word not in found]
 
     def _missing(self, claim: Claim) -> list[str]:
         """Return the words of a statement, as written, that no passage holds."""
-        stems = ((word, content_words(word)) for word in written(_said(claim)))
-        found = (word for word, own in stems if own and not any(map(self._holds, own)))
+        pairs = written(_said(claim))
+        found = (word for word, own in pairs if own and not any(map(self._holds, own)))
         return list(dict.fromkeys(found))
 
     def _holds(self, stem: str) -> bool:

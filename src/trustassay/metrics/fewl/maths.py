@@ -11,10 +11,10 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from trustassay.statistics import Bools, Floats
+
 Divergence = Literal["tv", "js", "kl"]
 Form = Literal["eq1", "theory", "agreement"]
 STEPS = 1000
@@ -152,7 +152,7 @@ def uniform_weights(present: ArrayLike) -> Floats:
     return softmax_weights(np.zeros(there.shape), present=there)
 
 
-def best_alone(values: ArrayLike, present: ArrayLike | None = None) -> Mask:
+def best_alone(values: ArrayLike, present: ArrayLike | None = None) -> Bools:
     """Return which reference of each row has the largest expertise, the first of equal ones.
 
     Shape (..., N) in and out. The rule "single-best" scores with that one as the only reference.
@@ -217,7 +217,7 @@ def score(
     return np.asarray(np.divide(total, count, out=np.zeros(len(s)), where=count > 0))
 
 
-def _mask(given: ArrayLike | None, like: Floats) -> Mask:
+def _mask(given: ArrayLike | None, like: Floats) -> Bools:
     if given is None:
         return np.ones(like.shape, dtype=bool)
     return np.broadcast_to(np.atleast_1d(np.asarray(given, dtype=bool)), like.shape)

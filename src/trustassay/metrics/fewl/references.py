@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.capabilities import Models
+from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError
 from trustassay.metric import Pool
 from trustassay.metrics.fewl import maths
@@ -152,7 +152,6 @@ def _yes_or_no() -> Prose:
     return YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
 
 
-Vectors = NDArray[np.float32]
 BLOCK_BYTES = 64_000_000
 """Memory of the similarities that are looked at together."""
 ROUNDING = 1e-6
@@ -253,8 +252,7 @@ KEPT = 4096
 """Questions whose answers are kept in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(NamedTuple):
     """A question near to another one, and what the references answered to it, by their keys."""
 
     question: str

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trustassay.statistics import Bools, Floats
 from trustassay.statistics.resampling import percentile_interval
-
-Floats = NDArray[np.float64]
 
 BLOCK = 2**18
 """Numbers of the perturbed vectors worked on at once, which bounds the memory."""
@@ -33,7 +32,7 @@ class Angles(NamedTuple):
 
     gamma: Floats
     radians: Floats
-    defined: NDArray[np.bool_]
+    defined: Bools
 
 
 def angles(original: ArrayLike, perturbed: ArrayLike) -> Angles:
@@ -90,7 +89,7 @@ def _angles(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
     return found
 
 
-def _quick(o: Floats, p: NDArray[np.floating]) -> tuple[Angles, NDArray[np.bool_]]:
+def _quick(o: Floats, p: NDArray[np.floating]) -> tuple[Angles, Bools]:
     """Return the angles by plain arithmetic, and where they are right to 1e-12: r is wrong by
     (n + 2) units in the last place of sum |p_i| at most.
     """

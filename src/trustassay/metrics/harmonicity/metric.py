@@ -39,10 +39,10 @@ from trustassay.metrics.harmonicity.asking import (
     vectors_of,
 )
 from trustassay.sample import Problem, Sample, missing
+from trustassay.statistics import Floats
 from trustassay.statistics.intervals import (
     FEWEST,
     FEWEST_FOR_MEANS,
-    Floats,
     Interval,
     RowSums,
     bounded_interval,

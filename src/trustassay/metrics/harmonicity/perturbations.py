@@ -11,10 +11,10 @@ import string
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,7 @@ class NoPerturbationError(UsageError):
     """The text cannot be perturbed by this family; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """A named way to perturb; ``appends`` if it only adds text at the end."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import make_dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, cast
@@ -22,8 +22,7 @@ FORMS: tuple[Form, ...] = ("ref", "src", "evid")
 """What an answer's likelihood is conditioned on: gold answers, the question, the passages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One number of an answer.
 
     bounds: its least and largest value; ``None`` for a mean log-probability, which is 0 or less.
