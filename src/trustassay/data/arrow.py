@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from trustassay.data.records import Fault, InputError, Raw, from_arrow, is_nan, plain
 from trustassay.data.tables import check_columns, table_record, with_lists
@@ -38,10 +38,6 @@ def of_arrow(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
-class _Unreadable(NamedTuple):
-    reason: str
-
-
 def _cells(column: Any) -> list[Any]:
     try:
         return cast("list[Any]", column.to_pylist())
@@ -57,16 +53,16 @@ def _cell(scalar: Any) -> Any:
     except BaseException as error:
         if not of_arrow(error):
             raise
-        return _Unreadable(str(error))
+        return Problem("", f"cannot be read ({error})")
 
 
 def _arrow_record(cells: Mapping[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
     record: dict[str, Any] = {}
     problems = []
     for column, value in cells.items():
-        if isinstance(value, _Unreadable):
+        if isinstance(value, Problem):
             record[column] = None
-            problems.append(Problem(column, f"cannot be read ({value.reason})"))
+            problems.append(value._replace(field=column))
         else:
             record[column] = None if is_nan(value) else from_arrow(value)
     raw = with_lists(record, where, fields)

@@ -271,19 +271,16 @@ def _flat(record: Record, shape: _Shape) -> tuple[dict[str, Any], dict[str, str]
     nested = {place.partition(".")[0] for place in (*shape.ask, *shape.say, *shape.mixed)}
     if all(isinstance(record.get(name), str | None) for name in nested):
         return None  # flat already
-    found: dict[str, tuple[Any, str]] = {}
-    question = _first(record, shape.ask, asked)
-    if question is None:
+    parts = {
+        "question": _first(record, shape.ask, asked),
+        "response": _first(record, shape.say, said),
+        "documents": _documents(record, (*shape.mixed, *shape.say)),
+        "reference": _gold(record, shape),
+        "model": _first(record, shape.model, lambda value: (value, "") if value else None),
+    }
+    found = {name: part for name, part in parts.items() if part}
+    if "question" not in found:
         return None
-    found["question"] = question
-    if response := _first(record, shape.say, said):
-        found["response"] = response
-    if documents := _documents(record, (*shape.mixed, *shape.say)):
-        found["documents"] = documents
-    if gold := _gold(record, shape):
-        found["reference"] = gold
-    if model := _first(record, shape.model, lambda value: (value, "") if value else None):
-        found["model"] = model
     flat = _without(record, {name: path for name, (_, path) in found.items()})
     if isinstance(flat.get("response"), Mapping):  # what promptfoo writes beside the text
         flat["response_details"] = flat.pop("response")

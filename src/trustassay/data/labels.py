@@ -124,13 +124,8 @@ def _places(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float
 
 def _by_words(name: str, texts: Sequence[str]) -> list[float]:
     """Return 1 for words that mean right, 0 for those that mean wrong."""
-    words = [folded(text) for text in texts]
-    unknown = Counter(
-        text
-        for text, word in zip(texts, words, strict=True)
-        if word and word not in POSITIVE | NEGATIVE
-    )
-    if unknown:
+    known = {"", *POSITIVE, *NEGATIVE}
+    if unknown := Counter(text for text in texts if folded(text) not in known):
         told = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in unknown.most_common(TOLD))
         more = f" and {len(unknown) - TOLD:,} more" if len(unknown) > TOLD else ""
         raise InputError(
@@ -138,10 +133,7 @@ def _by_words(name: str, texts: Sequence[str]) -> list[float]:
             "such as yes and no, correct and incorrect, supported and not_supported; --positive "
             "WORD names what is right, --levels the words of a scale"
         )
-    return [
-        float(word in POSITIVE) if text else math.nan
-        for text, word in zip(texts, words, strict=True)
-    ]
+    return [float(folded(text) in POSITIVE) if text else math.nan for text in texts]
 
 
 PAIR_FIELDS = ("premise", "hypothesis", "label", "kind")

@@ -174,13 +174,11 @@ CANONICAL = Layout(
 
 # ---- other spellings (Ground Truth, actualOutput) and languages (Réponse, 質問) ----
 
-_CANONICAL = {"id", "question", "response", "documents", "model"}
-_SECTIONS = {"inputs", "outputs", "reference_outputs", "answer"}
 _KNOWN = frozenset(
     name
     for name in {
-        *_CANONICAL,
-        *_SECTIONS,
+        *("id", "question", "response", "documents", "model"),
+        *("inputs", "outputs", "reference_outputs", "answer"),
         *(name for names in SPELLINGS.values() for name in names),
         *(name for layout in LAYOUTS for names in layout.fields.values() for name in names),
     }

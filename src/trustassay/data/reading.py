@@ -10,6 +10,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePath
@@ -195,7 +196,7 @@ def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
         raise InputError(f"{name}: is not a complete Parquet file")
-    return (yield from _arrow_records([(path, name)], name, fields, "Parquet"))
+    yield from batch_records(_batches(path, name, "Parquet"), name, fields)
 
 
 def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -205,7 +206,8 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
             shards = [path / Path(entry["filename"]).name for entry in state["_data_files"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{name}/state.json: names no data files") from error
-        return _arrow_records([(shard, str(shard)) for shard in shards], name, fields, "Arrow")
+        batches = chain.from_iterable(_batches(shard, str(shard), "Arrow") for shard in shards)
+        return batch_records(batches, name, fields)
     if not (path / "dataset_dict.json").is_file():
         raise InputError(
             f"{name}: is a folder, but not one written by save_to_disk of Hugging Face datasets "
@@ -224,13 +226,6 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if not (split / "state.json").is_file():
         raise InputError(f"{split}: the split is missing, or has no state.json")
     return _folder(split, str(split), fields)
-
-
-def _arrow_records(
-    files: Sequence[tuple[Path, str]], name: str, fields: Mapping[str, str], kind: str
-) -> Iterator[Raw]:
-    batches = chain.from_iterable(_batches(path, shown, kind) for path, shown in files)
-    return batch_records(batches, name, fields)
 
 
 def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
@@ -416,30 +411,20 @@ def _not_a_record(value: Any) -> Problem:
 def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
     """Yield the sample of a record, or of each answer that it holds."""
     flat = flattened(raw.record, fields)
-    if flat:
-        if len(flat) == 1:
-            yield _sample(raw._replace(record=flat[0]), fields)
-            return
-        for number, record in enumerate(flat, 1):
-            where = f"{raw.where}: answer {number}"
-            yield _sample(raw._replace(where=where, record=record), _without_id(fields))
+    systems: Mapping[str, Mapping[str, Any]] = {}
+    if not flat:
+        with suppress(RecursionError, ValueError):  # else no id can be made: it cannot be read
+            systems = systems_of(raw.record, fields)
+    if len(flat) < 2 and not systems:
+        yield _sample(raw._replace(record=flat[0]) if flat else raw, fields)
         return
-    try:
-        systems = systems_of(raw.record, fields)
-    except (RecursionError, ValueError):  # no id can be made of it: it cannot be read either
-        systems = {}
-    if not systems:
-        yield _sample(raw, fields)
-        return
+    parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
+    parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
     has_id = reach(raw.record, fields.get("id", "id")) not in (ABSENT, None)
-    for name, record in systems.items():
-        where = f"{raw.where}: {' '.join(clean(name).split())}"
-        found = _sample(raw._replace(where=where, record=record), _without_id(fields))
-        yield found._replace(has_id=has_id) if isinstance(found, Located) else found
-
-
-def _without_id(fields: Mapping[str, str]) -> dict[str, str]:
-    return {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
+    own = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
+    for name, record in parts:
+        found = _sample(raw._replace(where=f"{raw.where}: {name}", record=record), own)
+        yield found._replace(has_id=has_id) if systems and isinstance(found, Located) else found
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:

@@ -236,38 +236,20 @@ def _decoded(row: Sequence[str], encoding: str) -> list[str]:
         return list(row)
 
 
-class Decoder:
-    """Reads the rows of a table in the one encoding that it has.
+def _encoding_of(row: list[str]) -> str:
+    """Return the encoding that a row beyond ASCII tells: UTF-8, or Windows-1252 if that makes it a
+    text of a western European language; empty where it tells neither."""
+    if not not_utf8(row):
+        return "utf-8"
+    return _WESTERN if all(map(_is_western, _decoded(row, _WESTERN))) else ""
 
-    The header tells it by names that are known. Else the first row beyond ASCII does: it is UTF-8,
-    or Windows-1252 if that makes it a text of a western European language.
-    """
 
-    def __init__(self, name: str, encoding: str = "") -> None:
-        self._name, self._encoding = name, ""
-        self._settle(encoding)
-
-    def read(self, row: list[str]) -> list[str]:
-        """Return the row; bytes that cannot be read stay as lone surrogates."""
-        if all(map(str.isascii, row)):
-            return row
-        if not self._encoding:
-            western = _decoded(row, _WESTERN)
-            if not not_utf8(row):
-                self._settle("utf-8")
-            elif all(map(_is_western, western)):
-                self._settle(_WESTERN)
-        return _decoded(row, self._encoding) if self._encoding in _ENCODINGS else row
-
-    def _settle(self, encoding: str) -> None:
-        self._encoding = encoding
-        if encoding in _ENCODINGS and self._name not in _announced:
-            _announced.add(self._name)
-            known = _ENCODINGS[encoding]
-            tell(
-                f"{self._name}: is not UTF-8, read as {known}; where letters are wrong, "
-                f"{SAVE_AS_UTF8}"
-            )
+def _announce(name: str, encoding: str) -> None:
+    """Tell once that a table is read in another encoding than UTF-8."""
+    if encoding in _ENCODINGS and name not in _announced:
+        _announced.add(name)
+        known = _ENCODINGS[encoding]
+        tell(f"{name}: is not UTF-8, read as {known}; where letters are wrong, {SAVE_AS_UTF8}")
 
 
 def _is_western(text: str) -> bool:
@@ -320,22 +302,28 @@ def csv_records(
 
 def csv_rows(path: Path, name: str, found: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
     """Yield the rows from the header on that have a text, each with where it begins; an error in
-    place of what is no row. Bytes that are not UTF-8 are lone surrogates (:func:`not_utf8`).
+    place of what is no row. Bytes that are not UTF-8 are lone surrogates (:func:`not_utf8`), unless
+    the header, or the first row beyond ASCII, tells another encoding.
     """
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    decoder = Decoder(name, found.encoding)
+    encoding = found.encoding
+    _announce(name, encoding)
     with opened(path, name) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.reader(text, delimiter=found.delimiter, strict=True)
         while True:
             where = f"{name}:{rows.line_num + 1}"
             try:
-                row = decoder.read(next(rows))
+                row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
                 yield where, error
                 continue
+            if not all(map(str.isascii, row)):
+                encoding = encoding or _encoding_of(row)
+                _announce(name, encoding)
+                row = _decoded(row, encoding) if encoding in _ENCODINGS else row
             if any(row) and rows.line_num >= found.line:
                 yield where, row
 

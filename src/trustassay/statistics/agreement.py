@@ -31,24 +31,19 @@ Weights = Literal["none", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal", "interval"]
 
 
-def percent_agreement(
-    first: ArrayLike, second: ArrayLike, times: ArrayLike | None = None
-) -> float | None:
+def percent_agreement(first: ArrayLike, second: ArrayLike) -> float | None:
     """Return the percentage of items on which two raters agree, 0 to 100.
 
-    Shapes (n,); items that one of them left out (NaN) do not count. ``times``: how often each item
-    counts, else once. ``None`` without a common item.
+    Shapes (n,); items that one of them left out (NaN) do not count. ``None`` without a common item.
     """
-    a, b, n = _common(first, second, times)
-    return 100.0 * (float(((a == b) * n).sum()) / float(n.sum())) if len(a) else None
+    a, b, _ = _common(first, second)
+    return 100.0 * (float((a == b).sum()) / len(a)) if len(a) else None
 
 
-def mean_absolute_difference(
-    first: ArrayLike, second: ArrayLike, times: ArrayLike | None = None
-) -> float | None:
+def mean_absolute_difference(first: ArrayLike, second: ArrayLike) -> float | None:
     """Return the mean distance of two raters' numbers, 0 or more; as :func:`percent_agreement`."""
-    a, b, n = _common(first, second, times)
-    return float((np.abs(a - b) * n).sum()) / float(n.sum()) if len(a) else None
+    a, b, _ = _common(first, second)
+    return float(np.abs(a - b).sum()) / len(a) if len(a) else None
 
 
 def cohen_kappa(
@@ -370,7 +365,7 @@ def _times(times: ArrayLike | None, n: int) -> Floats:
 
 
 def _common(
-    first: ArrayLike, second: ArrayLike, times: ArrayLike | None
+    first: ArrayLike, second: ArrayLike, times: ArrayLike | None = None
 ) -> tuple[Floats, Floats, Floats]:
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape:

@@ -63,18 +63,16 @@ class ReliabilityBin(NamedTuple):
     true: float
 
 
-def reliability_bins(
-    chances: ArrayLike, truth: ArrayLike, bins: int = BINS
-) -> list[ReliabilityBin]:
+def reliability_bins(chances: ArrayLike, truth: ArrayLike) -> list[ReliabilityBin]:
     """Return the bins of :func:`calibration_error` that hold anything, the lowest first.
 
     Args:
         chances: probabilities, shape (n,). truth: whether each is true, shape (n,).
     """
     given, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    place = places_in_bins(given, bins)
-    n = np.bincount(place, minlength=bins)
-    means = [np.bincount(place, one, bins) / np.maximum(n, 1) for one in (given, true)]
+    place = places_in_bins(given)
+    n = np.bincount(place, minlength=BINS)
+    means = [np.bincount(place, one, BINS) / np.maximum(n, 1) for one in (given, true)]
     columns = zip(n.tolist(), *(one.tolist() for one in means), strict=True)
     return [ReliabilityBin(*column) for column in columns if column[0]]
 

@@ -331,17 +331,15 @@ def t_interval(mean: float, variance: float, n: float, level: float = 0.95) -> I
     return mean - reach, mean + reach
 
 
-def bounded_interval(
-    mean: UnitMean, bounds: tuple[float, float] | None, level: float = 0.95
-) -> Interval | None:
+def bounded_interval(mean: UnitMean, bounds: Interval | None) -> Interval | None:
     """Return the interval of a mean of numbers between bounds, :func:`mean_interval` of where it
     lies between them; of numbers without finite bounds :func:`t_interval`.
     """
     if bounds is None or not all(map(math.isfinite, bounds)):
-        return t_interval(*mean, level)
+        return t_interval(*mean)
     least, width = bounds[0], bounds[1] - bounds[0]
     share = min(max((mean.mean - least) / width, 0.0), 1.0)
-    low, high = mean_interval(share, mean.variance / width**2, mean.units, level)
+    low, high = mean_interval(share, mean.variance / width**2, mean.units)
     return least + width * low, least + width * high
 
 
@@ -431,9 +429,7 @@ def quantile_interval(ordered: Floats, q: float, level: float = 0.95) -> Interva
     return float(low), float(high)
 
 
-def unit_quantile_interval(
-    values: Floats, units: Places | None, q: float, level: float = 0.95
-) -> Interval | None:
+def unit_quantile_interval(values: Floats, units: Places | None, q: float) -> Interval | None:
     """Return the interval of the q-quantile, 0 < q < 1, of values that belong to units.
 
     Args:
@@ -445,14 +441,14 @@ def unit_quantile_interval(
     """
     mean, variance, worth = unit_mean((values <= np.quantile(values, q)).astype(np.float64), units)
     if worth == len(values):
-        return quantile_interval(np.sort(values), q, level)
-    if worth < fewest_for_quantile(q, level):
+        return quantile_interval(np.sort(values), q)
+    if worth < fewest_for_quantile(q):
         return None
-    low, high = mean_interval(mean, variance, worth, level)
-    if high >= 1 or low <= 0:
+    ends = mean_interval(mean, variance, worth)
+    if ends[1] >= 1 or ends[0] <= 0:
         return None
-    result = np.quantile(values, (low, high))
-    return float(result[0]), float(result[1])
+    low, high = np.quantile(values, ends)
+    return float(low), float(high)
 
 
 def fewest_for_quantile(q: float, level: float = 0.95) -> int:

@@ -122,12 +122,7 @@ def cluster_weights(
 
 
 def interval_of(
-    drawn: ArrayLike,
-    clusters: int,
-    *,
-    biased: float | None = None,
-    rarer: int | None = None,
-    level: float = 0.95,
+    drawn: ArrayLike, clusters: int, *, biased: float | None = None, rarer: int | None = None
 ) -> Interval | str:
     """Return the percentile interval of a figure's resamples, or why there is none.
 
@@ -153,7 +148,7 @@ def interval_of(
         return "not defined in more than a tenth of the resamples"
     if defined.min() == defined.max():
         return "the same in every resample, which says nothing of other samples"
-    low, high = expanded_interval(defined, clusters, level)
+    low, high = expanded_interval(defined, clusters)
     if biased is None:
         return low, high
     shift = 2 * (float(defined.mean()) - biased)
