@@ -48,10 +48,6 @@ class Layout:
     converters: Mapping[str, Converter] = field(default_factory=dict)
     telling_without_question: frozenset[str] = frozenset()
 
-    def tells(self, keys: Collection[str]) -> bool:
-        """Return whether ``keys`` tell the layout."""
-        return any(told.issubset(keys) for told in self.telling)
-
 
 def _short_answers(pairs: Any) -> Any:
     """Turn ALCE's sub-questions, each with its short answers, into lists of aliases."""
@@ -139,12 +135,11 @@ def is_passage(value: Any) -> bool:
         return bool(value) and all(map(is_passage, value))
     if not isinstance(value, str):
         return False
-    text = value.strip()
-    long = len(text.split()) >= _WORDS_OF_PASSAGE or text.endswith(("。", "！", "？"))
-    return long or (len(text.split()) > 2 and text.endswith((".", "!", "?")))
+    text, words = value.strip(), len(value.split())
+    long = words >= 16 or text.endswith(("。", "！", "？"))
+    return long or (words > 2 and text.endswith((".", "!", "?")))
 
 
-_WORDS_OF_PASSAGE = 16
 AMBIGUOUS = frozenset({"source"})
 """Names of documents that mostly hold a link or a title: they count where :func:`is_passage`."""
 

@@ -150,14 +150,11 @@ class Recognised:
 
 def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
     """Return the layout that the keys of ``record`` indicate, by default the canonical one."""
-    for layout in LAYOUTS:
-        if layout.tells(record):
-            return layout
-    if "question" not in record and "question" not in fields:
-        for layout in LAYOUTS:
-            if not layout.telling_without_question.isdisjoint(record):
-                return layout
-    return CANONICAL
+    asks = "question" in record or "question" in fields
+    told = [one for one in LAYOUTS if any(keys.issubset(record) for keys in one.telling)]
+    if not told and not asks:
+        told = [one for one in LAYOUTS if not one.telling_without_question.isdisjoint(record)]
+    return told[0] if told else CANONICAL
 
 
 def _sources(
@@ -348,21 +345,16 @@ def reach(record: Mapping[str, Any], path: str) -> Any:
 
 
 def _renamed_documents(documents: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(documents, Mapping):
-        return _renamed_document(documents, names)
+    """Return documents whose fields have canonical names; a list, or one document."""
     if isinstance(documents, list | tuple):
-        return [_renamed_document(d, names) if isinstance(d, Mapping) else d for d in documents]
-    return documents
-
-
-def _renamed_document(document: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
-    renamed = dict(document)
-    for canonical, theirs in names.items():
+        lists = (list, tuple)  # one inside of another is no document
+        return [d if isinstance(d, lists) else _renamed_documents(d, names) for d in documents]
+    if not isinstance(documents, Mapping):
+        return documents
+    renamed = dict(documents)
+    for canonical, theirs in (*names.items(), *(("text", name) for name in _PASSAGE_NAMES)):
         if theirs in renamed and renamed.get(canonical) is None:
             renamed[canonical] = renamed.pop(theirs)
-    for theirs in _PASSAGE_NAMES:
-        if theirs in renamed and renamed.get("text") is None:
-            renamed["text"] = renamed.pop(theirs)
     return renamed
 
 

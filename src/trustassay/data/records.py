@@ -119,18 +119,16 @@ def summarised(faults: Sequence[Fault]) -> list[tuple[str, str]]:
 
     What more than :data:`LISTED` records lack is one line.
     """
-    counts = Counter(_kind(problem) for fault in faults for problem in fault.problems)
+    rows = [(one.where, problem, _kind(problem)) for one in faults for problem in one.problems]
+    counts = Counter(kind for *_, kind in rows)
     told: set[str] = set()
     lines = []
-    for fault in faults:
-        for problem in fault.problems:
-            kind = _kind(problem)
-            together = problem.message.startswith("is missing") and counts[kind] > LISTED
-            if together and kind in told:
-                continue
-            told.add(kind)
+    for where, problem, kind in rows:
+        together = problem.message.startswith("is missing") and counts[kind] > LISTED
+        if not together or kind not in told:
             more = f" and {counts[kind] - 1:,} more" if together else ""
-            lines.append((f"{fault.where}{more}: {_one_line(problem)}", kind))
+            lines.append((f"{where}{more}: {_one_line(problem)}", kind))
+        told.add(kind)
     return lines
 
 

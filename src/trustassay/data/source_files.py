@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from functools import lru_cache
 from importlib import import_module
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO, cast
 
@@ -107,26 +108,20 @@ def other_than_text(start: bytes) -> str | None:
 
     ``start`` are its first bytes, :data:`LONGEST` of them or all that there are.
     """
-    for mark, kind in _OTHERS.items():
-        if start.startswith(mark):
-            return f"is {kind}"
-    encoding = _encoding(start)
+    if kind := next((kind for mark, kind in _OTHERS.items() if start.startswith(mark)), None):
+        return f"is {kind}"
+    marked = (name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark))
+    zeros = [place for place, byte in enumerate(start[:8]) if byte == 0]
+    by_zeros = (
+        name
+        for places, name in _ZEROS.items()
+        if zeros and zeros == [place for place in places if place < len(start)]
+    )
+    encoding = next(chain(marked, by_zeros), None)
     return encoding and (
         f"is {encoding}, expected UTF-8 (convert it with iconv -f {encoding} -t UTF-8, or in Excel "
         "save it as CSV UTF-8)"
     )
-
-
-def _encoding(start: bytes) -> str | None:
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if start.startswith(mark):
-            return encoding
-    start = start[:8]
-    zeros = tuple(place for place, byte in enumerate(start) if byte == 0)
-    for places, encoding in _ZEROS.items():
-        if zeros and zeros == tuple(place for place in places if place < len(start)):
-            return encoding
-    return None
 
 
 # ---- standard input: read once, and kept in a file until the process ends ----

@@ -113,18 +113,18 @@ def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> 
     if not any(isinstance(cell, str) and _like_json(cell) for cell in cells.values()):
         return Raw(where, cells, of_table=True)
     known = columns_of(tuple(cells), fields)
-    texts = {column for field in TEXT_FIELDS for column in known.get(field, ())}
-    named = fields.values()
-    structured = {column for field in STRUCTURED_FIELDS for column in known.get(field, ())}
-    record: dict[str, Any] = {}
+    texts, structured = (
+        {column for field in own for column in known.get(field, ())}
+        for own in (TEXT_FIELDS, STRUCTURED_FIELDS)
+    )
+    record = dict(cells)
     problems = []
     for column, cell in cells.items():
-        record[column] = cell
         if isinstance(cell, str) and _like_json(cell) and column not in texts:
             read = _value_of(cell)
             if read is not None:
                 record[column] = read
-            elif column in structured and not _is_text(column, cell, named):
+            elif column in structured and not _is_text(column, cell, fields.values()):
                 message = 'is not a list; write one in a cell as ["one", "two"]'
                 problems.append(Problem(column, message))
     return Raw(where, record, tuple(problems), of_table=True)
@@ -416,10 +416,9 @@ def _looked_at(sheet: Any, fields: Mapping[str, str]) -> _Sheet:
     values = islice(sheet.iter_rows(values_only=True), MOST_ABOVE)
     rows = [["" if one is None else str(one).strip() for one in row] for row in values]
     place = header_place(rows, lambda cells: tells_question(cells, fields))
-    first = next((number for number, row in enumerate(rows) if any(row)), None)
-    at = first if place is None else place
-    header = [] if at is None else rows[at]
-    return _Sheet(str(sheet.title), header, 0 if at is None else at + 1, place is not None)
+    first = next((number for number, row in enumerate(rows, 1) if any(row)), 0)
+    at = first if place is None else place + 1
+    return _Sheet(str(sheet.title), rows[at - 1] if at else [], at, place is not None)
 
 
 def _records(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -438,15 +437,12 @@ def _records(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         for column, cell in zip(header, row, strict=False):
             if not column or cell.value is None:
                 continue
-            if cell.data_type in (_FORMULA, _ERROR):
-                if column in used:
-                    words = (
-                        "is a formula, and formulas are not computed; paste the column as values"
-                    )
-                    words = f"holds the error {cell.value}" if cell.data_type == _ERROR else words
-                    problems.append(Problem(column, words))
-                continue
-            cells[column] = _value(cell.value)
+            if cell.data_type not in (_FORMULA, _ERROR):
+                cells[column] = _value(cell.value)
+            elif column in used:
+                words = "is a formula, and formulas are not computed; paste the column as values"
+                words = f"holds the error {cell.value}" if cell.data_type == _ERROR else words
+                problems.append(Problem(column, words))
         raw = table_record(cells, f"{name}: row {number}", fields)
         yield raw._replace(problems=(*problems, *raw.problems))
 
