@@ -111,26 +111,19 @@ def _sentences(text: str) -> Iterator[list[str]]:
 
 def _files(root: Path) -> list[Path]:
     try:
-        if root.is_dir():
-            return _inside(root)
-        if root.exists():
-            if _kind(root) is None:
-                raise InputError(f"{root}: is not a corpus; expected {KNOWN_CORPORA}")
-            return [root]
+        if not root.exists():
+            raise InputError(f"{root}: no such file or folder; expected {KNOWN_CORPORA}")
+        found = [] if root.is_dir() else [root]
     except OSError as error:
         raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
-    raise InputError(f"{root}: no such file or folder; expected {KNOWN_CORPORA}")
-
-
-def _inside(root: Path) -> list[Path]:
-    found = []
-    for folder, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths = (Path(folder, name) for name in names if not name.startswith("."))
-        found += [path for path in paths if _kind(path) is not None]
+    fault = "is not a corpus" if found else "contains no file of a known kind"
+    for folder, folders, names in os.walk(root):  # a file holds none
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(folder, name) for name in names if not name.startswith(".")]
+    found = sorted(path for path in found if _kind(path) is not None)
     if not found:
-        raise InputError(f"{root}: contains no file of a known kind; expected {KNOWN_CORPORA}")
-    return sorted(found)
+        raise InputError(f"{root}: {fault}; expected {KNOWN_CORPORA}")
+    return found
 
 
 def _kind(path: Path) -> str | None:

@@ -282,7 +282,8 @@ class Offer(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """What the checks of a sample offer, and what the checks do that stand in for others.
+    """What the checks of a sample offer, and what the checks do that stand in for others: other
+    distractors, or the same in another order where there are no others.
 
     places: where the answer stands in each of ``spare``, and in those that follow them.
     """
@@ -290,15 +291,6 @@ class Offers(NamedTuple):
     wanted: Sequence[Offer]
     spare: Sequence[Offer]
     places: Sequence[int]
-
-    def instead_of(self, unread: Offer, number: int) -> Offer:
-        """Return what the check of this number, from 0, offers in place of an unread one: other
-        distractors, or the same in another order where there are no others.
-        """
-        if number < len(self.spare):
-            return self.spare[number]
-        first, *others = unread.distractors
-        return Offer([*others, first], self.places[number])
 
 
 class Done(NamedTuple):
@@ -347,7 +339,9 @@ async def check(
             first, replaced = replaced, replaced + len(unread)
             if replaced > len(offers.places):
                 break
-            waiting += [offers.instead_of(one, first + i) for i, one in enumerate(unread)]
+            for number, (distractors, _) in enumerate(unread, first):
+                turned = Offer([*distractors[1:], distractors[0]], offers.places[number])
+                waiting.append(offers.spare[number] if number < len(offers.spare) else turned)
     return done
 
 

@@ -8,6 +8,7 @@ import math
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -266,20 +267,16 @@ class Fewl(FewlOptions):
         weights, counting = self._weights(np.array(expertise))
         has_penalty = np.array([bool(values) for values in likeness])
         penalties = np.array([float(np.mean(values)) if values else 0.0 for values in likeness])
-
-        def score(lost: NDArray[np.float64] | None) -> float:
-            found = maths.score(
-                agreement,
-                weights,
-                lost,
-                divergence=self.divergence,
-                form=self.form,
-                present=counting,
-                has_penalty=has_penalty,
-            )
-            return float(found[0])
-
-        plain = score(None)
+        score = partial(
+            maths.score,
+            agreement,
+            weights,
+            divergence=self.divergence,
+            form=self.form,
+            present=counting,
+            has_penalty=has_penalty,
+        )
+        plain = float(score(None)[0])
         parts = {
             "no_penalty": plain,
             "agreement": float(weights @ np.array(agreement)),
@@ -303,7 +300,7 @@ class Fewl(FewlOptions):
         nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
         return self.assessed(
             sample,
-            score(penalties) if self.penalising != "none" else plain,
+            float(score(penalties)[0]) if self.penalising != "none" else plain,
             (Weighting(self.form, self.weighting), *rows, *absent, *nearest),
             reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
