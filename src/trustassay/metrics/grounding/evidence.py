@@ -46,13 +46,11 @@ class Cited(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence(EvidenceRow):
+class Sentence(EvidenceRow, told_by=("kind", "text")):
     """One sentence or list item of the response, with its citations.
 
     first: the first reader's probability of entailment, where a second one read it, too.
     """
-
-    told_by = ("kind", "text")
 
     kind: Literal["sentence", "list item"]
     text: str
@@ -73,11 +71,8 @@ class Sentence(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Gold(EvidenceRow):
+class Gold(EvidenceRow, row_kind="gold", told_by=("text",)):
     """A gold answer: is it in the response, and does a passage support it?"""
-
-    row_kind = "gold"
-    told_by = ("text",)
 
     text: str
     aliases: Sequence[str]
@@ -87,11 +82,8 @@ class Gold(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage(EvidenceRow):
+class Coverage(EvidenceRow, row_kind="coverage", told_by=("document", "supports")):
     """Which gold answers one document supports, and whether an entailment model said so."""
-
-    row_kind = "coverage"
-    told_by = ("document", "supports")
 
     document: int
     supports: Sequence[Any]
@@ -99,11 +91,8 @@ class Coverage(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(EvidenceRow):
+class Refusal(EvidenceRow, row_kind="refusal", told_by=("text",)):
     """The phrase by which a response was taken for a refusal."""
-
-    row_kind = "refusal"
-    told_by = ("text",)
 
     text: str
     detector: str = ""

@@ -49,15 +49,13 @@ ORDERS = ("gold-first", "answer-first")
 
 
 @dataclass(frozen=True, slots=True)
-class VoteRow(EvidenceRow):
+class VoteRow(EvidenceRow, told_by=("judge", "order")):
     """A vote: ``level`` is ``None`` where the reply has a ``fault``.
 
     expected, told: the mean level by log-probabilities, and the probability that those sum up to.
     repaired: whether the second reply could be read, where one was asked for. own: the judge wrote
     the answer itself.
     """
-
-    told_by = ("judge", "order")
 
     judge: str
     order: str
@@ -73,10 +71,8 @@ class VoteRow(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class GoldRow(EvidenceRow):
+class GoldRow(EvidenceRow, told_by=("gold", "entailment", "contradiction")):
     """A gold answer, and the probabilities by which an entailer judged."""
-
-    told_by = ("gold", "entailment", "contradiction")
 
     gold: str
     entailment: float

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from trustassay.metric import (
     read_figures,
     unless_empty,
 )
-from trustassay.prompts import Prompt, fence, shipped
+from trustassay.prompts import fence, shipped, shipped_for
 from trustassay.sample import Problem, Sample
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
@@ -51,13 +50,11 @@ EMPTY = "Your reply was empty."
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(EvidenceRow):
+class Verdict(EvidenceRow, told_by=("order", "reply")):
     """What a judge chose in one order: the letter, ``None`` if no reply could be read.
 
     repaired: whether the second reply could be read, where one was asked for.
     """
-
-    told_by = ("order", "reply")
 
     order: str
     choice: str | None
@@ -74,10 +71,8 @@ class Verdict(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Other(EvidenceRow):
+class Other(EvidenceRow, told_by=("other",)):
     """The answer that was compared with, and the model that gave it, if it is known."""
-
-    told_by = ("other",)
 
     other: str
     by: Any
@@ -258,10 +253,8 @@ class Pairwise(Metric):
         check_least(self, max_tokens=1, temperature=0)
         _ = self.template  # a faulty file is to fail here
 
-    @cached_property
-    def template(self) -> Prompt:
-        """The prompt that the judge is asked with."""
-        return shipped(__package__, "pairwise", self.prompt)
+    template = shipped_for(__package__, "pairwise")
+    """The prompt that the judge is asked with."""
 
     def needs(self) -> Sequence[Need]:
         """One judge."""
