@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
+import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from trustassay.data.reading import Files
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
-from trustassay.event_loop import run_anywhere
+from trustassay.event_loop import run_anywhere, run_in_thread
 from trustassay.metric import Metric
 from trustassay.options import (
     CLUSTER,
@@ -26,14 +27,13 @@ from trustassay.options import (
     check_keywords,
     shows_keywords,
 )
-from trustassay.progress import tell
+from trustassay.progress import Steps, tell
 from trustassay.registry import metric_from_text, recorded_class
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 
 if TYPE_CHECKING:  # what a door needs is loaded when it is used
     from trustassay.calls.prices import Prices
-    from trustassay.runs.calibrator import Calibrator
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import Source
     from trustassay.runs.shards import Shards
@@ -55,41 +55,34 @@ async def ascore(
     **options: Unpack[ScoreOptions],
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
-    from trustassay.calls.client import shared_file
     from trustassay.runs.execute import execute
     from trustassay.runs.intake import row_index, run_options
     from trustassay.runs.needs import settle
     from trustassay.runs.results import apply_calibrator
-    from trustassay.runs.tasks import Steps, run_in_thread
 
     chosen, samples, named, others = _read(samples, metrics, options)
-    calibrator = _calibrator(others)
     settings = run_options(**({"report": out is not None} | others))
-    report = settings.report
+    calibrator, report = settings.calibrator, settings.report
     if calibrator:  # the report is written once, with the probabilities
-        settings = dataclasses.replace(settings, report=False, calibrator=calibrator)
-    stores = (
-        None if out is None else RunFolder(Path(out)).calls_path,
-        settings.calls_from,
-        shared_file(settings.calls.cache),
-    )
+        settings = dataclasses.replace(settings, report=False)
     unanswered = False
     if "model" in named:
         from trustassay.workflows.choose_metric import some_unanswered
 
         unanswered = some_unanswered(samples, settings.fields)
-    backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
+        stores = settings.stores(folder)
+        backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
         outcome = await execute(samples, chosen, backends, folder, settings)
         if calibrator:
-            shown = settings.progress
-            await run_in_thread(
-                lambda stop: apply_calibrator(
-                    folder, calibrator, chosen, report=report, steps=Steps(shown=shown, stop=stop)
-                )
-            )
+
+            def apply(stop: threading.Event) -> None:
+                steps = Steps(shown=settings.progress, stop=stop)
+                apply_calibrator(folder, calibrator, chosen, report=report, steps=steps)
+
+            await run_in_thread(apply)
     except BaseException:
         if out is None:
             shutil.rmtree(path, ignore_errors=True)
@@ -98,14 +91,6 @@ async def ascore(
     if out is None:
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
-
-
-def _calibrator(others: dict[str, Any]) -> Calibrator | None:
-    """Take the calibrator out of the options."""
-    from trustassay.runs.calibrator import read_calibrator
-
-    path = others.pop("calibrator", None)
-    return None if path is None else read_calibrator(Path(path))
 
 
 def _read(
@@ -163,7 +148,6 @@ def plan(
 
     async def rehearse() -> Plan:
         chosen, given, named, others = _read(samples, metrics, options)
-        _calibrator(others)
         settings = run_options(**others)
         backends = await settle(chosen, named)
         return await rehearsed(
@@ -335,14 +319,12 @@ def _on_cluster(
     chosen, samples, named, others = _read(samples, metrics, options)
     if "second" in named:
         raise UsageError("second: not with engine='ray'; rescore the finished run with it")
-    calibrator = _calibrator(others)
-    folder = Path(out)
+    settings, folder = run_options(**others), Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    settings = dataclasses.replace(run_options(**others), calibrator=calibrator)
     found = score_on_cluster(samples, chosen, named, folder, settings, cluster)
-    if calibrator:
-        apply_calibrator(found.folder, calibrator, chosen, report=settings.report)
+    if settings.calibrator:
+        apply_calibrator(found.folder, settings.calibrator, chosen, report=settings.report)
     return Run(found.folder, found.outcome)
 
 
@@ -442,7 +424,6 @@ def merge(
         RunFolderError: the runs do not belong together, or ``out`` holds something else.
     """
     from trustassay.runs.shards import merge_runs
-    from trustassay.runs.tasks import Steps
 
     steps = Steps(shown=progress)
     file = None if pool is None else Path(pool)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from html import escape
 from types import TracebackType
@@ -118,6 +119,47 @@ class Progress:
         if self.total:
             text += f", {duration((self.total - self.done) / rate)} left"
         return text
+
+
+COUNTED_AT_ONCE = 16
+SHOWN_AFTER_S = 1.0
+
+
+class StoppedError(Exception):
+    """Raised by a step of work that was asked to stop."""
+
+
+class Steps:
+    """Shows the steps that take longer than a second, on standard error, if ``shown``.
+
+    Once ``stop`` is set, every step ends with a :class:`StoppedError`.
+    """
+
+    def __init__(self, *, shown: bool | None = False, stop: threading.Event | None = None) -> None:
+        self._shown, self._stop = shown, stop or threading.Event()
+
+    @contextmanager
+    def begin(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+        """Begin a step, and return the function to call for each of the ``total`` items."""
+        self._go_on()
+        waiting = 0
+        with Progress(what, total, shown=self._shown, after_s=SHOWN_AFTER_S) as progress:
+
+            def step() -> None:
+                nonlocal waiting
+                waiting += 1
+                if waiting == COUNTED_AT_ONCE:
+                    self._go_on()
+                    progress.step(waiting)
+                    waiting = 0
+
+            yield step
+            if progress.done:
+                progress.step(waiting)
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise StoppedError
 
 
 def tell(line: str) -> None:

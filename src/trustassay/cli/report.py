@@ -41,10 +41,10 @@ def report(
         return
     if out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
+    from trustassay.progress import Steps
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.probabilities import CALIBRATED
     from trustassay.runs.report import write_report
-    from trustassay.runs.tasks import Steps
 
     folder = RunFolder(runs[0])
     rated = None
@@ -75,8 +75,8 @@ def report(
 
 
 def _pool(runs: list[Path], page: Path, domain: str) -> None:
+    from trustassay.progress import Steps
     from trustassay.runs.report import write_pooled
-    from trustassay.runs.tasks import Steps
 
     say(one_line(write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True))))
     say(f"report: {page}")

@@ -23,7 +23,7 @@ from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import write_whole
 from trustassay.metric import Inventory, Metric
-from trustassay.progress import Progress, tell
+from trustassay.progress import Progress, Steps, tell
 from trustassay.runs.counts import UNIT
 from trustassay.runs.folder import RunFolder, as_stored, check_settings
 from trustassay.runs.intake import RunOptions, Source
@@ -31,7 +31,6 @@ from trustassay.runs.lines import file_lines
 from trustassay.runs.needs import check_run_keys, resolved, settle
 from trustassay.runs.prepare import PREPARATION, Preparation
 from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
-from trustassay.runs.tasks import Steps
 
 HOME = ".cluster"
 """The folder inside the run's, as long as the run is not merged."""

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
+from trustassay.progress import Steps
 from trustassay.runs.fill import CUT
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import decoded, file_lines, hash64, located_lines
-from trustassay.runs.tasks import Steps
 from trustassay.sample import is_blank, question_key
 from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram

@@ -15,12 +15,13 @@ from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import Counts
-from trustassay.calls.client import Client, SampleModels, check_budget, open_calls, shared_file
+from trustassay.calls.client import Client, SampleModels, check_budget, open_calls
 from trustassay.calls.endpoints import held_back, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
 from trustassay.data.reading import paths_of
 from trustassay.errors import UsageError
+from trustassay.event_loop import TaskLimiter, run_in_thread
 from trustassay.files import whole
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
@@ -38,6 +39,7 @@ from trustassay.runs.folder import (
 from trustassay.runs.intake import (
     WHY,
     YIELD_EVERY,
+    InputOptions,
     Intake,
     RunOptions,
     ShardMark,
@@ -62,7 +64,6 @@ from trustassay.runs.prepare import (
 from trustassay.runs.probabilities import check_calibrator
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import FILE, SecondReading, check_second, readers_of
-from trustassay.runs.tasks import TaskLimiter, run_in_thread
 from trustassay.sample import Sample, clean
 
 SAMPLES = 256
@@ -143,9 +144,8 @@ async def _begin(
     try:
         shard = shard_of(part)
         check_second(metrics, backends, options.second, shard=shard is not None)
-        stores = (folder.calls_path, options.calls_from, shared_file(options.calls.cache))
         missing = intake.inventory.samples - intake.inventory.responses
-        check_run_keys(metrics, backends, stores, missing)
+        check_run_keys(metrics, backends, options.stores(folder), missing)
         named = backends.names()
         settled = resolved(metrics, intake.inventory, named)
         prepared = _preparation_of(shard, intake, options.pool, settled, stages, backends)
@@ -233,13 +233,8 @@ async def _take_in_pool(
     if options.pool is None or not any(metric.pool for metric in metrics):
         return {}
     part = folder.path / ".pool.jsonl.part"
-    found = await take_in(
-        options.pool,
-        part,
-        fields=options.fields,
-        shown=options.progress,
-        what="the pool",
-    )
+    reading = InputOptions(fields=options.fields, progress=options.progress)
+    found = await take_in(options.pool, part, reading, what="the pool")
     part.replace(folder.pool_path)
     return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
 

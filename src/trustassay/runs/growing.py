@@ -15,6 +15,7 @@ from typing import Any
 
 from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError
+from trustassay.event_loop import run_in_thread
 from trustassay.files import Appender, cut_unfinished
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.runs.folder import (
@@ -37,7 +38,6 @@ from trustassay.runs.lines import (
 from trustassay.runs.needs import resolved
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import FILE, readers_of
-from trustassay.runs.tasks import run_in_thread
 from trustassay.sample import Problem, Sample, SampleError
 
 SENT = "samples sent one by one"

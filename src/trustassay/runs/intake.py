@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.client import CallOptions
+from trustassay.calls.client import CallOptions, shared_file
 from trustassay.data.arrow import ArrowStream, frame_index
 from trustassay.data.reading import Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
@@ -28,7 +28,7 @@ from trustassay.files import named
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
 from trustassay.progress import Progress
-from trustassay.runs.calibrator import Calibrator
+from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import ANSWER, QUESTION, domain_of
 from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.folder import RunFolder
@@ -42,8 +42,22 @@ WHY = "why"
 """Key in ``run.json`` of why the metric was chosen, where nobody named it."""
 
 
-@dataclass(frozen=True)
-class RunOptions:
+@dataclass(frozen=True, kw_only=True)
+class InputOptions:
+    """How a file of samples is read, and models are asked.
+
+    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
+    """
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    skip_bad: bool = False
+    progress: bool | None = False
+    calls: CallOptions = field(default_factory=CallOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(InputOptions):
     """How a run is carried out; see :class:`~trustassay.options.ScoreOptions`. Only ``fields``,
     ``limit``, ``longest_answer``, ``seed``, ``unit``, ``pool``, ``filling`` and ``second`` can
     change a result.
@@ -54,11 +68,8 @@ class RunOptions:
         any model is asked.
     """
 
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
     seed: int = 0
     unit: str | None = None
-    skip_bad: bool = False
     longest_answer: int = LONGEST_ANSWER
     samples_at_once: int | None = None
     report: bool = True
@@ -69,7 +80,6 @@ class RunOptions:
     why: str | None = None
     calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
-    calls: CallOptions = field(default_factory=CallOptions)
     second: SecondOptions = field(default_factory=SecondOptions)
 
     def __post_init__(self) -> None:
@@ -80,14 +90,21 @@ class RunOptions:
         """How much text of a sample is assessed."""
         return TextLimits(self.longest_answer)
 
+    def stores(self, folder: RunFolder) -> tuple[Path | None, ...]:
+        """Return the files that may hold replies for the run of a folder."""
+        return folder.calls_path, self.calls_from, shared_file(self.calls.cache)
+
 
 def run_options(**options: Any) -> RunOptions:
     """Return the options of a run from keywords, those of ``filling``, ``calls`` and ``second``
-    among them.
+    among them; ``calibrator`` is the path of its file.
 
     Raises:
         ValueError: a value that an option cannot have.
+        InputError, OSError: as :func:`~trustassay.runs.calibrator.read_calibrator`.
     """
+    if (path := options.get("calibrator")) is not None:
+        options["calibrator"] = read_calibrator(Path(path))
     filling, calls, second = (
         {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
         for kind in (Filling, CallOptions, SecondOptions)
@@ -165,20 +182,16 @@ class Intake:
             self.faults.append(fault)
 
 
-async def take_in(  # noqa: PLR0913 - callers name them
+async def take_in(
     source: Source,
     target: Path,
+    options: InputOptions,
     check: Check = lambda _: [],
-    *,
-    fields: Mapping[str, str],
-    limit: int | None = None,
-    skip_bad: bool = False,
-    shown: bool | None = False,
     what: str = "the input",
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    ``check`` returns the problems of a well-formed sample. The progress is ``shown`` as one of
+    ``check`` returns the problems of a well-formed sample. The progress is shown as one of
     checking ``what``.
 
     Raises:
@@ -187,10 +200,10 @@ async def take_in(  # noqa: PLR0913 - callers name them
     """
     intake = Intake()
     digest = hashlib.sha256()
-    records = islice(read_samples(source, fields=fields), limit)
+    records = islice(read_samples(source, fields=options.fields), options.limit)
     try:
         with (
-            Progress(f"checking {what}", shown=shown) as progress,
+            Progress(f"checking {what}", shown=options.progress) as progress,
             named(target),
             target.open("wb") as file,
         ):
@@ -199,7 +212,7 @@ async def take_in(  # noqa: PLR0913 - callers name them
                 intake.inventory.add(sample)
                 digest.update(line)
                 file.write(line)
-        if intake.faulty and not skip_bad:
+        if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
         if not intake.inventory.samples:
             raise InputError("no usable sample in the input")
@@ -229,15 +242,7 @@ async def admit(
     """
     asked = backends.find("chat", MODEL) is not None
     check = checks_of(metrics, stages, asked=asked, pool=options.pool)
-    intake = await take_in(
-        source,
-        target,
-        lambda sample: [*also(sample), *check(sample)],
-        fields=options.fields,
-        limit=options.limit,
-        skip_bad=options.skip_bad,
-        shown=options.progress,
-    )
+    intake = await take_in(source, target, options, lambda one: [*also(one), *check(one)])
     try:
         check_served(metrics, backends, intake.inventory)
         _check_unit(target, options.unit)
@@ -389,20 +394,6 @@ def _state(path: Path) -> list[str]:
     return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class InputOptions:
-    """How a file of samples is read, and models are asked.
-
-    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
-    """
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    skip_bad: bool = False
-    progress: bool = False
-    calls: CallOptions = field(default_factory=CallOptions)
-
-
 @asynccontextmanager
 async def samples_of(
     source: Source, options: InputOptions, check: Check = lambda _: []
@@ -410,13 +401,4 @@ async def samples_of(
     """Read and check an input, and yield a folder that holds its samples until the block ends."""
     with TemporaryDirectory(prefix="trustassay-") as place:
         folder = RunFolder(Path(place))
-        intake = await take_in(
-            source,
-            folder.samples_path,
-            check,
-            fields=options.fields,
-            limit=options.limit,
-            skip_bad=options.skip_bad,
-            shown=options.progress,
-        )
-        yield folder, intake
+        yield folder, await take_in(source, folder.samples_path, options, check)

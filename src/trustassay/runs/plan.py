@@ -30,7 +30,7 @@ from trustassay.runs.assess import in_other_language
 from trustassay.runs.estimates import LATENCY, Estimates, Part, Plan, Planned, Range, stretch
 from trustassay.runs.fill import Stage, stages_of
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import YIELD_EVERY, RunOptions, Source, admit, take_in
+from trustassay.runs.intake import YIELD_EVERY, InputOptions, RunOptions, Source, admit, take_in
 from trustassay.runs.lines import encoded_sample
 from trustassay.runs.needs import resolved
 from trustassay.runs.prepare import StoredPool
@@ -89,7 +89,7 @@ async def _rehearse(
                     file.write(encoded_sample(await rehearsal.fill(sample, stages)))
             pool = StoredPool(filled.samples_path)
             if options.pool is not None:
-                await take_in(options.pool, filled.pool_path, fields=options.fields)
+                await take_in(options.pool, filled.pool_path, InputOptions(fields=options.fields))
                 pool = StoredPool(filled.pool_path, stages, pool)
             prepared = await rehearsal.prepare(metrics, pool)
             folder, stages = filled, ()

@@ -13,6 +13,7 @@ from trustassay.data.records import InputError
 from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
+from trustassay.progress import Steps
 from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.counts import (
     DOMAIN,
@@ -37,7 +38,6 @@ from trustassay.runs.probabilities import (
     calibrated_run,
     chances_told,
 )
-from trustassay.runs.tasks import Steps
 from trustassay.show.answers import (
     AnswerRatings,
     Column,

@@ -20,6 +20,7 @@ from trustassay.entailer_quality import BETTER, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
+from trustassay.progress import Steps, StoppedError
 from trustassay.runs.calibrator import Calibrator, write_calibrator
 from trustassay.runs.counts import DOMAIN, UNIT, Counted, count, read_units, silence, unread
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
@@ -28,7 +29,6 @@ from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.second_reading import second_results
-from trustassay.runs.tasks import Steps, StoppedError
 from trustassay.sample import clean
 from trustassay.tracebacks import keep_failure, words_of
 

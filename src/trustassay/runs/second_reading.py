@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from trustassay.calls.backends import Backends, Place
 from trustassay.calls.client import Client
 from trustassay.errors import UsageError
+from trustassay.event_loop import TaskLimiter
 from trustassay.metric import Assessment, Metric, MetricInfo, badness_of
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
@@ -31,7 +32,6 @@ from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.prepare import Prepared, StoredPool
-from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Sample
 from trustassay.second_reader import READ, ROLE, SecondOptions, SecondReader
 from trustassay.show.first_card import problem_of

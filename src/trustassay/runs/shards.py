@@ -28,6 +28,7 @@ from trustassay.calls.store import CallStore
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
+from trustassay.progress import Steps
 from trustassay.runs.execute import RunOutcome
 from trustassay.runs.fill import Outcome, stages_of
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of, setting_changes
@@ -35,7 +36,6 @@ from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, So
 from trustassay.runs.lines import Step, checked_identity, hash64, sample_id
 from trustassay.runs.prepare import POOL, PREPARATION, Preparation
 from trustassay.runs.results import write_outputs
-from trustassay.runs.tasks import Steps
 from trustassay.sample import Problem, Sample, clean
 
 MOST_SHARDS = 400

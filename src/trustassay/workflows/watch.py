@@ -22,6 +22,7 @@ from trustassay.data.reading import Located
 from trustassay.data.records import Fault, InputError
 from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
 from trustassay.errors import UsageError
+from trustassay.event_loop import TaskLimiter
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.registry import read_score
 from trustassay.runs.folder import RunFolder
@@ -30,7 +31,6 @@ from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import hash64
 from trustassay.runs.needs import check_run_keys
 from trustassay.runs.second_reading import assessed_by_both
-from trustassay.runs.tasks import TaskLimiter
 from trustassay.sample import Problem, Sample
 from trustassay.texts import LONGEST_ANSWER
 from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice

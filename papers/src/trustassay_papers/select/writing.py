@@ -26,7 +26,7 @@ from trustassay.progress import Progress
 from trustassay.prompts import Prompt
 from trustassay.runs.fill import unanswered
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import take_in
+from trustassay.runs.intake import InputOptions, take_in
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Sample, question_key
 from trustassay_papers.select.answers import (
@@ -180,7 +180,7 @@ async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample],
     """Return the questions of a file, each once, and how many came again."""
     with TemporaryDirectory(prefix="trustassay-") as place:
         folder = RunFolder(Path(place))
-        await take_in(path, folder.samples_path, lambda _: [], fields=options.fields)
+        await take_in(path, folder.samples_path, InputOptions(fields=options.fields))
         samples = list(folder.samples())
     found: dict[str, Sample] = {}
     for sample in samples:
