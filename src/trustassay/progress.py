@@ -162,6 +162,10 @@ class Steps:
             raise StoppedError
 
 
+SILENT = Steps()
+"""Steps that nobody sees and nobody stops."""
+
+
 def tell(line: str) -> None:
     """Print a line on standard error; where that is closed or full, the line is lost."""
     if sys.stderr is not None and not _quiet:

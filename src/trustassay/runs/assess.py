@@ -14,21 +14,21 @@ from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Context, Metric
+from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encoded
 from trustassay.sample import Sample, is_blank
 from trustassay.second_reader import SecondReader
-from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits, language_of
+from trustassay.texts import OTHER_LANGUAGE, language_of
 from trustassay.tracebacks import keep_failure, words_of
 
 
-async def assessed(  # noqa: PLR0913 - callers name the later ones
+async def assessed(
     metric: Metric,
     sample: Sample,
     client: Client,
-    prepared: Any = None,
-    seed: int = 0,
-    limits: TextLimits = USUAL_LIMITS,
+    options: RunOptions,
     folder: Path | None = None,
+    prepared: Any = None,
     second: SecondReader | None = None,
 ) -> tuple[Assessment, bytes]:
     """Assess one sample; return the result, which may be a failure, and its line.
@@ -37,10 +37,10 @@ async def assessed(  # noqa: PLR0913 - callers name the later ones
     the run's, gets the traceback of an error that the metric does not tell of itself. ``second`` is
     the second reader, if it is to read the answer.
     """
-    models = SampleModels(client)
+    models, limits = SampleModels(client), options.limits
     try:
         limits.check(sample)
-        context = Context(sample, cast(Models, models), prepared, seed, limits, second)
+        context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)
         found = in_other_language(metric, sample, context.models) or await metric.assess(context)
         _check(found, sample, metric)
         found = dataclasses.replace(found, **models.counted())

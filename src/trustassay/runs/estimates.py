@@ -139,16 +139,10 @@ class Estimates:
     def of(self, backend: str, request: ChatRequest) -> Estimate:
         """Return what a request to a model will take."""
         if backend not in self._models:
-            self._models[backend] = _Model(self._latest(backend))
+            latest = (store.latest("chat", backend, RECENT) for store in self._stores)
+            taken = {call.key: call for calls in latest for call in calls}
+            self._models[backend] = _Model([one for call in taken.values() if (one := _read(call))])
         return self._models[backend].estimate(request)
-
-    def _latest(self, backend: str) -> list[_Stored]:
-        taken = {
-            call.key: call
-            for store in self._stores
-            for call in store.latest("chat", backend, RECENT)
-        }
-        return [found for call in taken.values() if (found := _read(call))]
 
 
 def _read(call: CallTaken) -> _Stored | None:
@@ -274,10 +268,6 @@ class Planned:
     learnt_from: int
     basis: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -325,7 +315,7 @@ class Plan:
         """Return the JSON form."""
         return {
             "samples": self.samples,
-            "parts": [part.to_dict() for part in self.parts],
+            "parts": [asdict(part) for part in self.parts],
             "unsure": dict(self.unsure),
             **({"second": self.second} if self.second else {}),
             "usd": self.usd,

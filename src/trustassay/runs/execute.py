@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -105,26 +105,14 @@ async def execute(
         run = await _begin(source, metrics, backends, folder, options)
         done = folder.scored()
         scored_before = len(done)
-        counts, filled, endpoints = await _work(run, done)
+        counts, endpoints = await run.work(done)
         if counts or not folder.finished(report=options.report):
             write = partial(write_results, folder, run.metrics, run.intake, options, started)
             await run_in_thread(write)
     seconds = time.monotonic() - started
-    return RunOutcome(run.metrics, run.intake, scored_before, counts, filled, endpoints, seconds)
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A run that has begun: its input is checked, its settings are stored."""
-
-    metrics: Sequence[Metric]
-    stages: Sequence[Stage]
-    backends: Backends
-    folder: RunFolder
-    options: RunOptions
-    intake: Intake
-    whole: Preparation | None = None
-    """What is prepared for all shards, where the run is of one and looks beyond it."""
+    return RunOutcome(
+        run.metrics, run.intake, scored_before, counts, run.filled, endpoints, seconds
+    )
 
 
 async def _begin(
@@ -142,25 +130,18 @@ async def _begin(
     part = folder.path / ".samples.jsonl.part"
     intake = await admit(source, part, metrics, backends, stages, options)
     try:
-        shard = shard_of(part)
+        with part.open("rb") as file:
+            shard = ShardMark.take(json.loads(file.readline()))
         check_second(metrics, backends, options.second, shard=shard is not None)
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, options.stores(folder), missing)
         named = backends.names()
         settled = resolved(metrics, intake.inventory, named)
-        prepared = _preparation_of(shard, intake, options.pool, settled, stages, backends)
-        pool = {} if prepared else await _take_in_pool(metrics, folder, options)
-        common = run_settings(
-            settled,
-            named,
-            options.seed,
-            **_stage_settings(stages, intake),
-            **pool,
-            **({PREPARATION: prepared.key} if prepared else {}),
-        )
+        run = _Run(settled, stages, backends, folder, options, intake)
+        pool = await run.take_in_pool(shard)
         settings = as_stored(
             {
-                **common,
+                **run_settings(settled, named, options.seed, **run.stage_settings(), **pool),
                 **({UNIT: options.unit} if options.unit else {}),
                 **({FILE: options.second.settings()} if readers_of(settled, backends) else {}),
                 "skipped": intake.faulty,
@@ -177,7 +158,7 @@ async def _begin(
                 name = clean(str(getattr(source, "name", "samples in memory")))
             given = {"command": options.command, WHY: options.why}
             words = {key: clean(text) for key, text in given.items() if text}
-            at = {POOL: os.fspath(prepared.pool)} if prepared else {}
+            at = {POOL: os.fspath(run.whole.pool)} if run.whole else {}
             content = {"input": name, **words, **at, **settings, ABOUT: described(settled)}
             folder.write_json("run", content)
         else:
@@ -193,103 +174,165 @@ async def _begin(
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    return _Run(settled, stages, backends, folder, options, intake, prepared)
+    return run
 
 
-def shard_of(samples: Path) -> ShardMark | None:
-    """Return to what a file of samples in canonical form belongs, if it is a shard."""
-    with samples.open("rb") as file:
-        return ShardMark.take(json.loads(file.readline()))
+@dataclass
+class _Run:
+    """A run whose input is checked.
 
-
-def _preparation_of(
-    mark: ShardMark | None,
-    intake: Intake,
-    pool: str | os.PathLike[str] | None,
-    metrics: Sequence[Metric],
-    stages: Sequence[Stage],
-    backends: Backends,
-) -> Preparation | None:
-    """Return what is prepared for all shards, where a run's samples are a shard and a metric looks
-    beyond them; ``metrics`` are resolved.
-
-    Raises:
-        ValueError: samples of the shard were left out, which the pool holds.
+    whole: what is prepared for all shards, where the run is of one and looks beyond it. filled:
+    what stages filled in this process.
     """
-    if pool is None or mark is None or not any(metric.pool for metric in metrics):
-        return None
-    if intake.faulty:
-        raise UsageError(
-            f"{intake.faulty:,} samples of this shard cannot be scored, and others would be "
-            "compared with them; remove them from the input, and divide it again"
-        )
-    return Preparation(Path(pool), key_of(mark.of, metrics, stages, backends))
 
+    metrics: Sequence[Metric]
+    stages: Sequence[Stage]
+    backends: Backends
+    folder: RunFolder
+    options: RunOptions
+    intake: Intake
+    whole: Preparation | None = None
+    filled: Outcome = field(default_factory=Outcome)
 
-async def _take_in_pool(
-    metrics: Sequence[Metric], folder: RunFolder, options: RunOptions
-) -> dict[str, Any]:
-    """Write the pool into the folder if it is a separate file; return its setting."""
-    if options.pool is None or not any(metric.pool for metric in metrics):
-        return {}
-    part = folder.path / ".pool.jsonl.part"
-    reading = InputOptions(fields=options.fields, progress=options.progress)
-    found = await take_in(options.pool, part, reading, what="the pool")
-    part.replace(folder.pool_path)
-    return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
+    async def take_in_pool(self, mark: ShardMark | None) -> dict[str, Any]:
+        """Return the settings of a pool that metrics look at beyond the samples, of which ``mark``
+        is the first one's. It is written into the folder, or is what all shards are prepared by.
 
-
-def _stage_settings(stages: Sequence[Stage], intake: Intake) -> dict[str, Any]:
-    """Return the settings of the stages that fill missing fields."""
-    inventory = intake.inventory
-    settings = settings_of(stages)
-    if inventory.responses == inventory.samples:
-        settings.pop("response", None)
-    found = {"answering": settings.pop("response")} if "response" in settings else {}
-    return {**found, "filling": settings} if settings else found
-
-
-async def _work(
-    run: _Run, done: HashSet
-) -> tuple[Mapping[str, Counts], Outcome, Mapping[str, Endpoint]]:
-    """Fill and score what is not scored yet; return the calls, what was filled, and endpoints."""
-    filled = Outcome()
-    total = run.intake.inventory.samples * len(run.metrics)
-    folder, options = run.folder, run.options
-    second = None
-    if readers := readers_of(run.metrics, run.backends):
-        second = SecondReading(folder, readers, options.second, options.seed, options.limits)
-    if len(done) >= total and (second is None or second.finished):
-        return {}, filled, {}
-    folder.drop_outputs()
-    prepared = None
-    if run.whole:
-        with Progress("preparing", shown=options.progress):
-            shown = bool(options.progress)
-            prepared = await prepare_once(
-                run.whole, run.metrics, run.stages, run.backends, options.calls, shown=shown
+        Raises:
+            ValueError: samples of the shard were left out, which the pool holds.
+        """
+        options = self.options
+        if options.pool is None or not any(metric.pool for metric in self.metrics):
+            return {}
+        if mark is None:
+            part = self.folder.path / ".pool.jsonl.part"
+            reading = InputOptions(fields=options.fields, progress=options.progress)
+            found = await take_in(options.pool, part, reading, what="the pool")
+            part.replace(self.folder.pool_path)
+            return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
+        if self.intake.faulty:
+            raise UsageError(
+                f"{self.intake.faulty:,} samples of this shard cannot be scored, and others would "
+                "be compared with them; remove them from the input, and divide it again"
             )
-    backends = list(run.backends.endpoints())
-    if options.progress:
-        for words in held_back("--samples-at-once", options.samples_at_once, backends):
-            tell(words)
-    at_once = samples_at_once(options.samples_at_once, SAMPLES, backends)
-    async with open_calls(run.backends, options.calls, folder.calls_path) as client:
-        if lacking := _lacking(run):
-            with Progress("answering", lacking, shown=options.progress) as progress:
-                filled = await fill_samples(
-                    folder, run.stages, client, at_once * AHEAD, progress.step
+        key = key_of(mark.of, self.metrics, self.stages, self.backends)
+        self.whole = Preparation(Path(options.pool), key)
+        return {PREPARATION: key}
+
+    def stage_settings(self) -> dict[str, Any]:
+        """Return the settings of the stages that fill missing fields."""
+        settings = settings_of(self.stages)
+        if self.intake.inventory.responses == self.intake.inventory.samples:
+            settings.pop("response", None)
+        found = {"answering": settings.pop("response")} if "response" in settings else {}
+        return {**found, "filling": settings} if settings else found
+
+    async def work(self, done: HashSet) -> tuple[Mapping[str, Counts], Mapping[str, Endpoint]]:
+        """Fill and score what is not scored yet; return the calls, and endpoints."""
+        total = self.intake.inventory.samples * len(self.metrics)
+        folder, options = self.folder, self.options
+        second = None
+        if readers := readers_of(self.metrics, self.backends):
+            second = SecondReading(folder, readers, options)
+        if len(done) >= total and (second is None or second.finished):
+            return {}, {}
+        folder.drop_outputs()
+        prepared = None
+        if self.whole:
+            with Progress("preparing", shown=options.progress):
+                prepared = await prepare_once(
+                    self.whole,
+                    self.metrics,
+                    self.stages,
+                    self.backends,
+                    options.calls,
+                    shown=bool(options.progress),
                 )
-        if prepared is None:
-            prepared = await prepare(run.metrics, _pool(run), client, folder.path)
-        if made := requests_of(prepared):
-            folder.write_json("prepared", made)
-        with Progress("scoring", total, shown=options.progress) as progress:
-            progress.step(len(done))
-            await _score(run, client, at_once * len(run.metrics), done, filled, prepared, progress)
-        if second:
-            await second.read(client, prepared, at_once, options.progress)
-        return client.counts(), filled, client.endpoints.all()
+        backends = list(self.backends.endpoints())
+        if options.progress:
+            for words in held_back("--samples-at-once", options.samples_at_once, backends):
+                tell(words)
+        at_once = samples_at_once(options.samples_at_once, SAMPLES, backends)
+        async with open_calls(self.backends, options.calls, folder.calls_path) as client:
+            if lacking := self.lacking():
+                with Progress("answering", lacking, shown=options.progress) as progress:
+                    self.filled = await fill_samples(
+                        folder, self.stages, client, at_once * AHEAD, progress.step
+                    )
+            if prepared is None:
+                prepared = await prepare(self.metrics, self.pool(), client, folder.path)
+            if made := requests_of(prepared):
+                folder.write_json("prepared", made)
+            with Progress("scoring", total, shown=options.progress) as progress:
+                progress.step(len(done))
+                await self.score(client, at_once * len(self.metrics), done, prepared, progress)
+            if second:
+                await second.read(client, prepared, at_once, options.progress)
+            return client.counts(), client.endpoints.all()
+
+    def pool(self) -> StoredPool | None:
+        """Return what metrics may look at, if any does: a file of its own, else the samples."""
+        if not any(metric.pool for metric in self.metrics):
+            return None
+        own = StoredPool(self.folder.samples_path)
+        if self.folder.pool_path.exists():
+            return StoredPool(self.folder.pool_path, self.stages, own)
+        return own
+
+    def lacking(self) -> int:
+        """Return how many samples a stage would fill."""
+        if [stage.field for stage in self.stages] == ["response"]:
+            return self.intake.inventory.samples - self.intake.inventory.responses
+        samples = self.folder.samples() if self.stages else ()
+        return sum(any(stage.lacks(one) for stage in self.stages) for one in samples)
+
+    async def score(
+        self,
+        client: Client,
+        at_once: int,
+        done: HashSet,
+        prepared: Mapping[str, Prepared],
+        progress: Progress,
+    ) -> None:
+        """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
+        folder, total = self.folder, self.intake.inventory.samples
+        limiter, writer = TaskLimiter(at_once), folder.open_assessments()
+
+        async def assess(metric: Metric, sample: Sample) -> None:
+            own = prepared[metric.name].value
+            found, line = await assessed(metric, sample, client, self.options, folder.path, own)
+            writer.append(line)
+            if found.score is not None and progress.first():
+                tell(first_verdict(metric, sample, found, total))
+            progress.step()
+
+        try:
+            for number, sample in enumerate(folder.samples()):
+                if number % YIELD_EVERY == 0:
+                    await asyncio.sleep(0)  # lets an interruption through
+                for metric in self.metrics:
+                    if hash64(sample.id, metric.name) in done:
+                        continue
+                    failure = prepared[metric.name].failure or self.unfilled(metric, sample)
+                    if failure:
+                        writer.append(encoded(Assessment.failed(sample.id, metric.name, *failure)))
+                        progress.step()
+                    else:
+                        await limiter.start(assess(metric, sample))
+            await limiter.drain()
+        finally:
+            await limiter.cancel()
+            writer.close()
+
+    def unfilled(self, metric: Metric, sample: Sample) -> Failure | None:
+        """Return why a sample that a stage failed to fill cannot be scored, if it cannot."""
+        failed = self.filled.failed
+        if not failed:
+            return None
+        if metric.reads_response and (found := failed.get((sample.id, "response"))):
+            return found
+        found = failed.get((sample.id, "documents"))
+        return found if found and metric.problems(sample) else None
 
 
 async def fill_samples(
@@ -312,71 +355,3 @@ async def fill_samples(
             outcome.note(found)
             file.write(encoded_sample(found.sample))
     return outcome
-
-
-def _pool(run: _Run) -> StoredPool | None:
-    """Return what metrics may look at, if any does: a file of its own, else the run's samples."""
-    if not any(metric.pool for metric in run.metrics):
-        return None
-    own = StoredPool(run.folder.samples_path)
-    if run.folder.pool_path.exists():
-        return StoredPool(run.folder.pool_path, run.stages, own)
-    return own
-
-
-def _lacking(run: _Run) -> int:
-    """Return how many samples a stage would fill."""
-    if not run.stages:
-        return 0
-    if [stage.field for stage in run.stages] == ["response"]:
-        return run.intake.inventory.samples - run.intake.inventory.responses
-    return sum(any(stage.lacks(one) for stage in run.stages) for one in run.folder.samples())
-
-
-async def _score(
-    run: _Run,
-    client: Client,
-    at_once: int,
-    done: HashSet,
-    filled: Outcome,
-    prepared: Mapping[str, Prepared],
-    progress: Progress,
-) -> None:
-    """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
-    how = run.options.seed, run.options.limits, run.folder.path
-    limiter, writer = TaskLimiter(at_once), run.folder.open_assessments()
-
-    async def assess(metric: Metric, sample: Sample) -> None:
-        found, line = await assessed(metric, sample, client, prepared[metric.name].value, *how)
-        writer.append(line)
-        if found.score is not None and progress.first():
-            tell(first_verdict(metric, sample, found, run.intake.inventory.samples))
-        progress.step()
-
-    try:
-        for number, sample in enumerate(run.folder.samples()):
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)  # lets an interruption through
-            for metric in run.metrics:
-                if hash64(sample.id, metric.name) in done:
-                    continue
-                failure = prepared[metric.name].failure or _unfilled(metric, sample, filled)
-                if failure:
-                    writer.append(encoded(Assessment.failed(sample.id, metric.name, *failure)))
-                    progress.step()
-                else:
-                    await limiter.start(assess(metric, sample))
-        await limiter.drain()
-    finally:
-        await limiter.cancel()
-        writer.close()
-
-
-def _unfilled(metric: Metric, sample: Sample, filled: Outcome) -> Failure | None:
-    """Return why a sample that a stage failed to fill cannot be scored, if it cannot."""
-    if not filled.failed:
-        return None
-    if metric.reads_response and (found := filled.failed.get((sample.id, "response"))):
-        return found
-    found = filled.failed.get((sample.id, "documents"))
-    return found if found and metric.problems(sample) else None

@@ -152,7 +152,7 @@ class Responses(Stage):
 
 
 @dataclass(frozen=True)
-class References(Stage):
+class _References(Stage):
     """Asks every reference model for its answer; those that fail are missing from the sample.
 
     ``diverse`` more than 1 asks each of them for that many different answers in one call; fewer
@@ -165,11 +165,9 @@ class References(Stage):
     diverse: int = 1
 
     def lacks(self, sample: Sample) -> bool:
-        """Return whether a sample is to be filled."""
         return any(name not in sample.references for name in self.names)
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return the sample with placeholders, for checks before it is filled."""
         missing = dict.fromkeys(self.names, _stand_ins(self.diverse))
         return replace(sample, references={**missing, **sample.references})
 
@@ -198,24 +196,21 @@ class References(Stage):
         return Filled(replace(sample, references=ordered), tuple(failures), asked)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that determine the result, as JSON values."""
         several = {"diverse": self.diverse} if self.diverse > 1 else {}
         return {"names": list(self.names), **several, **self.answering.settings()}
 
 
 @dataclass(frozen=True)
-class Pairs(Stage):
+class _Pairs(Stage):
     """Asks the generator for wrong answers, each with a corrected one."""
 
     field: ClassVar[str] = "wrong_answers"
     pairing: Pairing
 
     def lacks(self, sample: Sample) -> bool:
-        """Return whether a sample is to be filled."""
         return not (sample.wrong_answers and sample.corrected_answers)
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return the sample with placeholders, for checks before it is filled."""
         wrong, corrected = (
             tuple(f"{kind} {text}" for text in _stand_ins(self.pairing.pairs))
             for kind in ("Wrong:", "Corrected:")
@@ -232,23 +227,20 @@ class Pairs(Stage):
         return Filled(found, asked=1)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that determine the result, as JSON values."""
         return self.pairing.settings()
 
 
 @dataclass(frozen=True)
-class Documents(Stage):
+class _Documents(Stage):
     """Retrieves passages for the question."""
 
     field: ClassVar[str] = "documents"
     k: int
 
     def lacks(self, sample: Sample) -> bool:
-        """Return whether a sample is to be filled."""
         return sample.documents is None
 
     def stand_in(self, sample: Sample) -> Sample:
-        """Return the sample with placeholders, for checks before it is filled."""
         return replace(sample, documents=())
 
     async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
@@ -257,7 +249,6 @@ class Documents(Stage):
         return Filled(replace(sample, documents=documents), asked=1)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options that determine the result, as JSON values."""
         return {"documents": self.k}
 
 
@@ -272,7 +263,7 @@ def stages_of(
     filling = _as_wanted(filling, metrics)
     found: list[Stage] = []
     if "documents" in wanted and backends.find("search"):
-        found.append(Documents(filling.documents))
+        found.append(_Documents(filling.documents))
     model = backends.find("chat", MODEL)
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
         found.append(Responses(filling.answering, model.name))
@@ -280,9 +271,9 @@ def stages_of(
         answering = filling.answering
         if answering.style == "auto":  # the user chose none
             answering = replace(answering, style="closed-book")
-        found.append(References(answering, names, filling.diverse or 1))
+        found.append(_References(answering, names, filling.diverse or 1))
     if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
-        found.append(Pairs(filling.pairing))
+        found.append(_Pairs(filling.pairing))
     return tuple(found)
 
 

@@ -292,29 +292,29 @@ class RunFolder:
         places = np.append(by_hash, -1)[found]
         return np.where(np.append(known, 0)[places] == hashes, places, -1)
 
-    def assessments(self, metric: str | None = None) -> StoredAssessments:
-        """Return the assessments, of one metric or all, as a sequence that reads from disk."""
-        return StoredAssessments(self.assessments_path, metric, owner=self)
-
-    def assessments_to_sum(
-        self, metric: str, step: Step = nothing, units: Places | None = None
+    def assessments(
+        self,
+        metric: str | None = None,
+        *,
+        evidence_later: bool = False,
+        step: Step = nothing,
+        units: Places | None = None,
     ) -> StoredAssessments:
-        """Return the assessments of a metric for its summary, which rarely looks at evidence: that
-        of each is decoded when it is looked at.
+        """Return the assessments, of one metric or all, as a sequence that reads from disk.
 
         Args:
+            evidence_later: that of each is decoded when it is looked at, as summaries rarely do.
             units: the number of each sample's unit in input order, -1 for one by itself, as
                 :func:`~trustassay.runs.counts.read_units` gives it.
 
         Raises:
             RunFolderError: there are units, and not an assessment of each sample.
         """
-        found = StoredAssessments(
-            self.assessments_path, metric, owner=self, evidence_later=True, step=step, units=units
-        )
+        path = self.assessments_path
+        found = StoredAssessments(path, metric, self, step, units, evidence_later=evidence_later)
         if units is not None and len(found) != len(units):
             raise RunFolderError(
-                f"{self.assessments_path}: {len(found):,} assessments of {metric} of "
+                f"{path}: {len(found):,} assessments of {metric} of "
                 f"{len(units):,} samples; run the run's command again"
             )
         return found

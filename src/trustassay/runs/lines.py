@@ -179,16 +179,15 @@ class StoredAssessments(Sequence[Assessment]):
     def __init__(
         self,
         path: Path,
-        metric: str | None = None,
+        metric: str | None,
+        owner: object,
+        step: Step,
+        units: NDArray[np.int64] | None,
         *,
-        owner: object = None,
-        evidence_later: bool = False,
-        step: Step = nothing,
-        units: NDArray[np.int64] | None = None,
+        evidence_later: bool,
     ) -> None:
-        self._path, self._owner = path, owner
-        self._evidence_later, self._step, self._units = evidence_later, step, units
-        self._offsets = array("q")
+        self._path, self._owner, self._step, self._units = path, owner, step, units
+        self._evidence_later, self._offsets = evidence_later, array("q")
         for number, (offset, line) in enumerate(located_lines(self._path), 1):
             if metric is None or checked_identity(self._path, line, number)[1] == metric:
                 self._offsets.append(offset)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.runs.counts import judged
+from trustassay.runs.counts import Place, judged
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Sample
 from trustassay.show.choice import NO_SCORE, Level, need_of, worst_of
@@ -84,25 +84,12 @@ class Looks(NamedTuple):
         return "; ".join([self.looked.sentence.removesuffix("."), *self.looked.remarks])
 
 
-class _Found(NamedTuple):
-    """An answer in the order of a heap: what needs a look least is the smallest.
-
-    need: of :func:`~trustassay.show.choice.need_of`, each number with the other sign.
-    """
-
-    need: tuple[float, ...]
-    before: int
-    badness: float
-    metric: int
-    sample: int
-    assessments: int
-
-
 def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
     """Return which answers need a look; takes one pass, in which no evidence is read."""
     infos = [MetricInfo.of(metric) for metric in metrics]
     looked, ranking = Looked(), 0
-    worst: list[_Found] = []
+    worst: list[tuple[tuple[float, ...], int, float, int, Place]] = []
+    """A heap: what needs a look least is the smallest."""
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
     for place, _, assessments, found in judged(folder, infos, metrics, looked):
@@ -118,24 +105,16 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
         if chosen is None:
             continue
         ranking += 1
-        entry = _Found(
-            tuple(-number for number in need_of(telling)),
-            -looked.answers,
-            chosen.badness,
-            found.index(chosen),
-            place.sample,
-            place.assessments,
-        )
-        heapq.heappush(worst, entry)
-        if len(worst) > most:
-            heapq.heappop(worst)
+        need = tuple(-number for number in need_of(telling))
+        entry = need, -looked.answers, chosen.badness, found.index(chosen), place
+        (heapq.heappush if len(worst) < most else heapq.heappushpop)(worst, entry)
     listed = []
-    for entry in sorted(worst, reverse=True):
-        metric = metrics[entry.metric]
-        own = folder.assessments_at(entry.assessments, len(metrics))
+    for _, _, badness, number, place in sorted(worst, reverse=True):
+        metric = metrics[number]
+        own = folder.assessments_at(place.assessments, len(metrics))
         assessment = next(told for told in own if told.metric == metric.name)
-        reason, sample = reason_of(metric, assessment), folder.sample_at(entry.sample)
-        listed.append(WorstAnswer(sample, assessment, reason, entry.badness))
+        reason, sample = reason_of(metric, assessment), folder.sample_at(place.sample)
+        listed.append(WorstAnswer(sample, assessment, reason, badness))
     return Looks(looked, ranking, listed, verdicts, scores)
 
 

@@ -74,9 +74,8 @@ class Demand:
         if self.served.choices and (self.word in given or not self.need.optional):
             named = self.served.choices(given.get(self.word, self.served.default))
         elif self.word in given:
-            choice = given[self.word]
-            named = named_models(choice, self.role, many=self.need.many) if self.role else choice
-            named = named if self.role else {"": choice}
+            choice, many = given[self.word], self.need.many
+            named = named_models(choice, self.role, many=many) if self.role else {"": choice}
         elif self.need.optional:
             return {}
         elif self.default is None:

@@ -64,40 +64,10 @@ async def plan(
         client = Client(backends, CallOptions(policy=options.calls.policy))
         stack.push_async_callback(client.close)
         rehearsal = _Rehearsal(client, calls, options)
-        filled = RunFolder(folder.path / "filled")
-        filled.path.mkdir()
-        await _rehearse(rehearsal, metrics, stages, folder, filled, intake.inventory.samples)
+        await rehearsal.run(metrics, stages, folder, intake.inventory.samples)
         parts = await asyncio.to_thread(rehearsal.priced)
         second = backends.names().get(ROLE)
         return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure), second)
-
-
-async def _rehearse(
-    rehearsal: _Rehearsal,
-    metrics: Sequence[Metric],
-    stages: Sequence[Stage],
-    folder: RunFolder,
-    filled: RunFolder,
-    total: int,
-) -> None:
-    """Go through the steps of a run: fill, prepare, assess."""
-    options, prepared = rehearsal.options, {}
-    with Progress("rehearsing", total, shown=options.progress) as progress:
-        if any(metric.pool for metric in metrics):
-            with filled.samples_path.open("wb") as file:
-                for sample in folder.samples():
-                    file.write(encoded_sample(await rehearsal.fill(sample, stages)))
-            pool = StoredPool(filled.samples_path)
-            if options.pool is not None:
-                await take_in(options.pool, filled.pool_path, InputOptions(fields=options.fields))
-                pool = StoredPool(filled.pool_path, stages, pool)
-            prepared = await rehearsal.prepare(metrics, pool)
-            folder, stages = filled, ()
-        for number, sample in enumerate(folder.samples()):
-            if number % YIELD_EVERY == 0:
-                await asyncio.sleep(0)
-            await rehearsal.assess(await rehearsal.fill(sample, stages), metrics, prepared)
-            progress.step()
 
 
 def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
@@ -122,6 +92,31 @@ class _Rehearsal:
         self._probes: dict[tuple[str, str], list[Any]] = {}
         self._estimates = Estimates(filter(None, (calls.shared, calls.own)))
 
+    async def run(
+        self, metrics: Sequence[Metric], stages: Sequence[Stage], folder: RunFolder, total: int
+    ) -> None:
+        """Go through the steps of a run: fill, prepare, assess."""
+        options, prepared = self.options, {}
+        with Progress("rehearsing", total, shown=options.progress) as progress:
+            if any(metric.pool for metric in metrics):
+                filled = RunFolder(folder.path / "filled")
+                filled.path.mkdir()
+                with filled.samples_path.open("wb") as file:
+                    for sample in folder.samples():
+                        file.write(encoded_sample(await self.fill(sample, stages)))
+                pool = StoredPool(filled.samples_path)
+                if options.pool is not None:
+                    reading = InputOptions(fields=options.fields)
+                    await take_in(options.pool, filled.pool_path, reading)
+                    pool = StoredPool(filled.pool_path, stages, pool)
+                prepared = await self.prepare(metrics, pool)
+                folder, stages = filled, ()
+            for number, sample in enumerate(folder.samples()):
+                if number % YIELD_EVERY == 0:
+                    await asyncio.sleep(0)
+                await self.assess(await self.fill(sample, stages), metrics, prepared)
+                progress.step()
+
     async def fill(self, sample: Sample, stages: Sequence[Stage]) -> Sample:
         """Rehearse the stages of one sample, and return what they would make of it."""
         for stage in stages:
@@ -144,7 +139,7 @@ class _Rehearsal:
         return prepared
 
     async def assess(
-        self, sample: Sample, metrics: Sequence[Metric], prepared: Mapping[str, Any] = {}
+        self, sample: Sample, metrics: Sequence[Metric], prepared: Mapping[str, Any]
     ) -> None:
         """Rehearse the scoring of one sample."""
         for metric in metrics:
@@ -161,16 +156,22 @@ class _Rehearsal:
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
         """Count a request; return its reply, or a stand-in, and whether it is stored."""
         found, gatherer = capability(name), self._client.batcher(name, backend)
-        part, stored = self._counted(metric, found.stored_as, gatherer, item)
+        key, stored = gatherer.look_up(item, self._calls)
+        place = metric, found.stored_as, gatherer.backend
+        part = self._parts.setdefault(place, Part(*place))
+        if new := key not in self._asked:
+            self._asked.add(key)
+            part.calls += 1
+            part.cached += stored is not None
         if stored is not None:
             return stored, True
         self.stood_in += 1
         if name == "chat":
-            if part is not None:
+            if new:
                 part.add(self._estimates.of(gatherer.backend, item))
             text = item.stand_in or STAND_IN.format(len(self._asked))
             return Reply(text, others=(text,) * (item.n - 1)), False
-        if part is not None:
+        if new:
             probes = self._probes.setdefault((name, gatherer.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
@@ -199,21 +200,6 @@ class _Rehearsal:
             if all_stored:
                 raise
         return (reply if all_stored else capability(name).stand_in(item)), all_stored
-
-    def _counted(
-        self, metric: str, capability: str, gatherer: Any, item: Any
-    ) -> tuple[Part | None, Any]:
-        """Return the part in which the request counts, if it is a new one, and a stored reply."""
-        key, stored = gatherer.look_up(item, self._calls)
-        part = self._parts.setdefault(
-            (metric, capability, gatherer.backend), Part(metric, capability, gatherer.backend)
-        )
-        if key in self._asked:
-            return None, stored
-        self._asked.add(key)
-        part.calls += 1
-        part.cached += stored is not None
-        return part, stored
 
     def priced(self) -> list[Planned]:
         """Return the parts with money and time."""

@@ -13,7 +13,7 @@ from trustassay.data.records import InputError
 from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.progress import Steps
+from trustassay.progress import SILENT, Steps
 from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.counts import (
     DOMAIN,
@@ -73,7 +73,7 @@ def write_report(
     counted: Counted | None = None,
     rated: Rated | None = None,
     calibrated: Calibrated | None = None,
-    steps: Steps | None = None,
+    steps: Steps = SILENT,
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
 
@@ -87,7 +87,6 @@ def write_report(
         UnknownNameError: a run of an earlier version, and a metric of it is not installed.
         StoppedError: ``steps`` were asked to stop.
     """
-    steps = steps or Steps()
     run, summary = folder.read_finished()
     metrics = list(metric_infos(folder, run).values())
     try:
@@ -291,7 +290,7 @@ class _Counts:
 
 
 def write_pooled(
-    paths: Sequence[Path], out: Path, *, domain_field: str = DOMAIN, steps: Steps | None = None
+    paths: Sequence[Path], out: Path, *, domain_field: str = DOMAIN, steps: Steps = SILENT
 ) -> str:
     """Write the page of several finished runs to ``out`` and return its headline.
 
@@ -302,7 +301,6 @@ def write_pooled(
             in common, or a metric with different ranges.
         StoppedError: ``steps`` were asked to stop.
     """
-    steps = steps or Steps()
     runs = []
     for path in paths:
         folder = RunFolder(path)

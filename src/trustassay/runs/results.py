@@ -20,7 +20,7 @@ from trustassay.entailer_quality import BETTER, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.progress import Steps, StoppedError
+from trustassay.progress import SILENT, Steps, StoppedError
 from trustassay.runs.calibrator import Calibrator, write_calibrator
 from trustassay.runs.counts import DOMAIN, UNIT, Counted, count, read_units, silence, unread
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
@@ -73,7 +73,9 @@ def write_outputs(
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
-            assessments = folder.assessments_to_sum(metric.name, step, units)
+            assessments = folder.assessments(
+                metric.name, evidence_later=True, step=step, units=units
+            )
             summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
     here = {metric.name: metric for metric in metrics}
@@ -176,7 +178,7 @@ def apply_calibrator(
     domain_field: str = DOMAIN,
     report: bool = True,
     rated: Rated | None = None,
-    steps: Steps | None = None,
+    steps: Steps = SILENT,
 ) -> Calibrated:
     """Add probabilities of being right to a finished run: to its summary, its table, its report,
     and a copy of the calibrator to its folder.
@@ -186,7 +188,6 @@ def apply_calibrator(
         InputError: the calibrator is of other metrics, options or models; nothing was written.
         StoppedError: ``steps`` were asked to stop.
     """
-    steps = steps or Steps()
     run, summary = folder.read_finished()
     total = int(run["samples"]["samples"])
     with steps.begin("applying the calibrator", total) as step:

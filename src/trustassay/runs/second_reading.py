@@ -38,7 +38,6 @@ from trustassay.show.first_card import problem_of
 from trustassay.show.text import amount
 from trustassay.statistics.intervals import FEWEST, Interval, binomial_interval, too_few, unit_mean
 from trustassay.statistics.resampling import generator
-from trustassay.texts import TextLimits
 
 FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
@@ -107,14 +106,9 @@ def choose(
     return Choice(drawn if wanted else [], by_worth)
 
 
-def second_place(backends: Backends) -> Any | None:
-    """Return the second reader of a run, if there is one."""
-    return backends.held.get(Place("entail", ROLE))
-
-
 def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
     """Return the metrics of a run that use its second reader."""
-    if second_place(backends) is None:
+    if Place("entail", ROLE) not in backends.held:
         return []
     return [m for m in metrics if any(need.role == ROLE for need in m.needs())]
 
@@ -141,30 +135,21 @@ async def assessed_by_both(
     """Assess one sample that comes alone; the second reader, if there is one, reads it where it
     needs a look or nearly does. What that fails to read keeps what the first reader found.
     """
-    how = options.seed, options.limits, folder
-    found, line = await assessed(metric, sample, client, None, *how)
+    found, line = await assessed(metric, sample, client, options, folder)
     if not readers_of([metric], client.backends) or found.error is not None:
         return found, line
     if problem_of(metric, found) is None and not metric.in_doubt(found):
         return found, line
     second = SecondReader(options.second.second_alone)
-    again, its_line = await assessed(metric, sample, client, None, *how, second)
+    again, its_line = await assessed(metric, sample, client, options, folder, None, second)
     return (found, line) if again.error is not None else (again, its_line)
 
 
 class SecondReading:
     """The second pass over the answers of a run."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        metrics: Sequence[Metric],
-        options: SecondOptions,
-        seed: int,
-        limits: TextLimits,
-    ) -> None:
+    def __init__(self, folder: RunFolder, metrics: Sequence[Metric], options: RunOptions) -> None:
         self._folder, self._metrics, self._options = folder, metrics, options
-        self._seed, self._limits = seed, limits
 
     @property
     def finished(self) -> bool:
@@ -179,7 +164,7 @@ class SecondReading:
         An answer that it fails to read keeps what the first reader found; a run that is started
         again tries it again.
         """
-        run = self._folder.read_run() or {}
+        run, options = self._folder.read_run() or {}, self._options
         stored = self._folder.read_json(FILE) or {}
         began, spent = time.monotonic(), float(stored.get("seconds", 0.0))
         units = read_units(self._folder, run.get(UNIT))
@@ -189,7 +174,7 @@ class SecondReading:
         for metric in self._metrics:
             rows, read = self._first(metric, stored.get("metrics", {}).get(metric.name, ()), pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
-            chosen = choose(rows, len(pool), units, self._options, metric, self._seed)
+            chosen = choose(rows, len(pool), units, options.second, metric, options.seed)
             todo += [(metric, place) for place in chosen.every if place not in read]
         self._folder.write_json(FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent, shown)
@@ -230,22 +215,15 @@ class SecondReading:
     ) -> list[tuple[str, str]]:
         """Read answers again; return the metric and the reason where one could not be read."""
         failures: list[tuple[str, str]] = []
-        began, most = time.monotonic(), self._options.seconds
+        began, options = time.monotonic(), self._options
+        most = options.second.seconds
         limiter = TaskLimiter(at_once if most is None else SLOWLY)
         writer = self._folder.open_assessments()
-        second = SecondReader(self._options.second_alone)
+        second = SecondReader(options.second.second_alone)
 
         async def assess(metric: Metric, place: int) -> None:
-            found, line = await assessed(
-                metric,
-                pool[place],
-                client,
-                prepared[metric.name].value,
-                self._seed,
-                self._limits,
-                self._folder.path,
-                second,
-            )
+            own, path = prepared[metric.name].value, self._folder.path
+            found, line = await assessed(metric, pool[place], client, options, path, own, second)
             if found.error is None:
                 writer.append(line)
             else:
@@ -285,7 +263,7 @@ def second_results(
             continue
         rows = [First(*row) for row in stored[metric.name]]
         flagged, read, statements = list[bool](), set[int](), 0.0
-        for place, one in enumerate(folder.assessments_to_sum(metric.name)):
+        for place, one in enumerate(folder.assessments(metric.name, evidence_later=True)):
             flagged.append(problem_of(metric, one) is not None)
             if READ in one.parts:
                 read.add(place)

@@ -15,6 +15,7 @@ import re
 import shlex
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
@@ -28,7 +29,7 @@ from trustassay.calls.store import CallStore
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
-from trustassay.progress import Steps
+from trustassay.progress import SILENT, Steps
 from trustassay.runs.execute import RunOutcome
 from trustassay.runs.fill import Outcome, stages_of
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of, setting_changes
@@ -123,6 +124,11 @@ def name_of_whole(path: str) -> str:
     return _SUFFIX.sub("", Path(path).name)
 
 
+def _name(whole: str, number: int, into: int) -> str:
+    """Return the name of a shard's file; ``whole`` is that of the input."""
+    return f"{whole}.shard-{number:0{len(str(into - 1))}d}-of-{into}.jsonl"
+
+
 def _unmarked(sample: Sample) -> list[Problem]:
     if SHARD not in sample.metadata:
         return []
@@ -131,11 +137,10 @@ def _unmarked(sample: Sample) -> list[Problem]:
 
 def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[Shard]:
     """Write each line of ``whole`` into the file of its shard, next to it."""
-    counts: dict[int, int] = {}
+    counts: Counter[int] = Counter()
     files: dict[int, IO[bytes]] = {}
     mark = {"of": intake.sha256, "samples": intake.inventory.samples, "skipped": intake.faulty}
-    width = len(str(into - 1))
-    paths = {n: whole.with_name(f"{name}.shard-{n:0{width}d}-of-{into}.jsonl") for n in range(into)}
+    paths = {number: whole.with_name(_name(name, number, into)) for number in range(into)}
     with ExitStack() as stack, whole.open("rb") as lines, named(whole.parent):
         for order, line in enumerate(lines):
             number = hash64(sample_id(line)) % into
@@ -143,7 +148,7 @@ def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[S
                 files[number] = stack.enter_context(paths[number].open("wb"))
             own = json.dumps({**mark, "into": into, "number": number, "order": order})
             files[number].write(line.rstrip()[:-1] + f', "{SHARD}": {own}}}\n'.encode())
-            counts[number] = counts.get(number, 0) + 1
+            counts[number] += 1
     return (Shard(paths[number], number, counts[number]) for number in sorted(counts))
 
 
@@ -188,7 +193,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     metrics: Sequence[Metric] = (),
     source: str | None = None,
     command: str | None = None,
-    steps: Steps | None = None,
+    steps: Steps = SILENT,
 ) -> Merged:
     """Write the run of the whole input into ``out``; a killed merge begins again.
 
@@ -204,7 +209,6 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
         UnknownNameError: a metric is not installed.
         StoppedError: ``steps`` were asked to stop.
     """
-    steps = steps or Steps()
     shards = [_opened(path) for path in runs]
     _check_settings(shards)
     _check_complete(shards)
@@ -214,16 +218,14 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     if absent := content["metrics"].keys() - {metric.name for metric in metrics}:
         raise RunFolderError(f"metric {min(absent)} of these runs is not installed here")
     folder = RunFolder(out)
-    out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         for one in (folder, *(shard.folder for shard in shards)):
-            one.lock()
-            stack.callback(one.unlock)
+            stack.enter_context(one.claimed())
         seconds = sum((shard.folder.read_summary() or {})["seconds"] for shard in shards)
         inventory = Inventory(**{k: v for k, v in content["samples"].items() if k != "sha256"})
         intake = Intake(content["samples"]["sha256"], inventory, [], content["skipped"])
         outcome = RunOutcome(metrics, intake, 0, {}, Outcome(), {}, seconds)
-        if not _claimed(folder, content):
+        if not _begun(folder, content):
             return Merged(folder, outcome, 0)
         folder.drop_outputs()
         total = content["samples"]["samples"]
@@ -244,7 +246,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     return Merged(folder, outcome, repeated)
 
 
-def _claimed(folder: RunFolder, content: Mapping[str, Any]) -> bool:
+def _begun(folder: RunFolder, content: Mapping[str, Any]) -> bool:
     """Mark the folder as one that a merge writes; ``False`` if this merge is finished there."""
     mark = folder.path / MARK
     if mark.exists():
@@ -334,9 +336,8 @@ def _command(shard: _ShardRun, number: int | None = None) -> str:
     """Return the command that scores a shard; for another one made from this one's."""
     source = Path(shard.run["input"])
     if number is not None:
-        width = len(str(shard.mark.into - 1))
-        name = f"{name_of_whole(source.name)}.shard-{number:0{width}d}-of-{shard.mark.into}.jsonl"
-        source = source.with_name(name)
+        own = name_of_whole(source.name)
+        source = source.with_name(_name(own, number, shard.mark.into))
     out = shard.folder.path if number is None else shard.folder.path.parent / source.name
     words = shlex.split(shard.run.get("command") or "")
     if number is None and words:
@@ -394,31 +395,24 @@ def _run_of_whole(
     }
 
 
-class _Row(NamedTuple):
-    """A sample of a shard: its place in the whole input, its line and those of its assessments."""
-
-    order: int
-    sample: bytes
-    assessments: list[bytes]
-
-
 def _merge_lines(
     shards: Sequence[_ShardRun], folder: RunFolder, metrics: Sequence[str], step: Step
 ) -> None:
     """Write samples and assessments of all shards in the order of the whole input."""
-    rows = heapq.merge(*(_rows(shard, metrics) for shard in shards), key=lambda row: row.order)
+    rows = heapq.merge(*(_rows(shard, metrics) for shard in shards), key=lambda row: row[0])
     last = -1
     with whole(folder.samples_path) as samples, whole(folder.assessments_path) as assessments:
-        for row in rows:
-            if row.order == last:
-                raise RunFolderError(f"two runs hold the sample {row.sample[:80]!r}")
-            last = row.order
-            samples.write(row.sample)
-            assessments.writelines(row.assessments)
+        for order, sample, own in rows:
+            if order == last:
+                raise RunFolderError(f"two runs hold the sample {sample[:80]!r}")
+            last = order
+            samples.write(sample)
+            assessments.writelines(own)
             step()
 
 
-def _rows(shard: _ShardRun, metrics: Sequence[str]) -> Iterator[_Row]:
+def _rows(shard: _ShardRun, metrics: Sequence[str]) -> Iterator[tuple[int, bytes, list[bytes]]]:
+    """Yield each sample's place in the whole input, its line, and those of its assessments."""
     folder, number = shard.folder, 0
     with folder.assessments_path.open("rb") as lines:
         for place, record in enumerate(folder.sample_records(), 1):
@@ -437,7 +431,7 @@ def _rows(shard: _ShardRun, metrics: Sequence[str]) -> Iterator[_Row]:
                         f"{folder.assessments_path}:{number}: expected {metric} of "
                         f"{record['id']!r}; delete summary.json and run: {_command(shard)}"
                     )
-            yield _Row(mark.order, json.dumps(record).encode() + b"\n", own)
+            yield mark.order, json.dumps(record).encode() + b"\n", own
         if lines.readline():
             raise RunFolderError(f"{folder.assessments_path}:{number + 1}: belongs to no sample")
 

@@ -369,7 +369,7 @@ def read_scored(path: Path, run: Mapping[str, Any], info: MetricInfo, keys: Samp
                 flagged.append(np.nan if outcomes[-1] != SCORED else float(looked))
             yield one
 
-    stored = noting(folder.assessments_to_sum(info.name))
+    stored = noting(folder.assessments(info.name, evidence_later=True))
     if metric is None:
         weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)
         figures = _mean_alone(path, info, weighted)
