@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 LOOKS_S = 0.5
@@ -167,7 +167,10 @@ async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
 
 
 class TaskLimiter:
-    """At most ``size`` tasks at once; the first unexpected error stops the intake of more."""
+    """At most ``size`` tasks at once; the first unexpected error stops the intake of more.
+
+    The end of its block waits for all tasks; an error in it, or in one of them, ends the others.
+    """
 
     def __init__(self, size: int) -> None:
         self._free = asyncio.Semaphore(size)
@@ -193,15 +196,16 @@ class TaskLimiter:
         if not task.cancelled() and task.exception():
             self._error = self._error or task.exception()
 
-    async def drain(self) -> None:
-        """Wait for all tasks, or for the first unexpected error."""
-        while self._tasks and not self._error:
-            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-        if self._error:
-            raise self._error
+    async def __aenter__(self) -> Self:
+        return self
 
-    async def cancel(self) -> None:
-        """End all tasks."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            while self._tasks and not self._error and not kind:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+            if self._error and not kind:
+                raise self._error
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -6,7 +6,7 @@ import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -85,13 +85,13 @@ def count(
     metrics: Sequence[MetricInfo],
     *,
     domain_field: str = DOMAIN,
-    here: Mapping[str, Metric],
-    rating_of: RatingOf | None = None,
+    here: Iterable[Metric],
+    rating_of: RatingOf = own_label,
     steps: Steps,
 ) -> Counted:
     """Count a folder whose assessments are sorted: once, for its summary, table and report.
 
-    ``here`` are the metrics that are installed, by name: they say which answers need a look.
+    ``here`` are the metrics that are installed: they say which answers need a look.
     A sample's model is the one it names, else the one that the run asked; its domain is in the
     field ``domain_field``, as :func:`domain_of` reads it. ``rating_of`` gives its rating, else it
     is its own label.
@@ -101,11 +101,9 @@ def count(
         {m.name: groups_of(m, domain_field) for m in metrics},
         Choice(SHOWN),
     )
-    drawing = [here[metric.name] for metric in metrics if metric.name in here]
-    rating_of = rating_of or own_label
     asked = run["backends"].get("model")
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        for place, sample, assessments, findings in judged(folder, metrics, drawing, found.looked):
+        for place, sample, assessments, findings in judged(folder, metrics, here, found.looked):
             domain = domain_of(sample, domain_field)
             for assessment in assessments:
                 found.add(assessment)
@@ -121,7 +119,7 @@ def count(
 def judged(
     folder: RunFolder,
     metrics: Sequence[MetricInfo],
-    drawing: Sequence[Metric],
+    drawing: Iterable[Metric],
     looked: Looked,
 ) -> Iterator[tuple[Place, dict[str, Any], list[Assessment], list[Finding]]]:
     """Yield :func:`rows` with what each metric found, and count in ``looked`` who needs a look.

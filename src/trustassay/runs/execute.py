@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -296,7 +297,7 @@ class _Run:
     ) -> None:
         """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
         folder, total = self.folder, self.intake.inventory.samples
-        limiter, writer = TaskLimiter(at_once), folder.open_assessments()
+        writer = folder.open_assessments()
 
         async def assess(metric: Metric, sample: Sample) -> None:
             own = prepared[metric.name].value
@@ -306,23 +307,21 @@ class _Run:
                 tell(first_verdict(metric, sample, found, total))
             progress.step()
 
-        try:
-            for number, sample in enumerate(folder.samples()):
-                if number % YIELD_EVERY == 0:
-                    await asyncio.sleep(0)  # lets an interruption through
-                for metric in self.metrics:
-                    if hash64(sample.id, metric.name) in done:
-                        continue
-                    failure = prepared[metric.name].failure or self.unfilled(metric, sample)
-                    if failure:
-                        writer.append(encoded(Assessment.failed(sample.id, metric.name, *failure)))
-                        progress.step()
-                    else:
-                        await limiter.start(assess(metric, sample))
-            await limiter.drain()
-        finally:
-            await limiter.cancel()
-            writer.close()
+        with closing(writer):
+            async with TaskLimiter(at_once) as limiter:
+                for number, sample in enumerate(folder.samples()):
+                    if number % YIELD_EVERY == 0:
+                        await asyncio.sleep(0)  # lets an interruption through
+                    for metric in self.metrics:
+                        if hash64(sample.id, metric.name) in done:
+                            continue
+                        failure = prepared[metric.name].failure or self.unfilled(metric, sample)
+                        if failure:
+                            failed = Assessment.failed(sample.id, metric.name, *failure)
+                            writer.append(encoded(failed))
+                            progress.step()
+                        else:
+                            await limiter.start(assess(metric, sample))
 
     def unfilled(self, metric: Metric, sample: Sample) -> Failure | None:
         """Return why a sample that a stage failed to fill cannot be scored, if it cannot."""

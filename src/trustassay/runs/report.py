@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +29,7 @@ from trustassay.runs.counts import (
 )
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
-from trustassay.runs.lines import hash64
+from trustassay.runs.lines import Step, hash64
 from trustassay.runs.probabilities import (
     CALIBRATED,
     CALIBRATOR,
@@ -46,7 +45,7 @@ from trustassay.show.answers import (
     answer_of,
     template_of,
 )
-from trustassay.show.distributions import LONGEST_NAME, Groups
+from trustassay.show.distributions import LONGEST_NAME
 from trustassay.show.first_card import Looked, lines_of, problem_of
 from trustassay.show.page import (
     AskedQuestion,
@@ -101,8 +100,8 @@ def write_report(
         run,
         metrics,
         domain_field=domain_field,
-        here=drawing,
-        rating_of=rated.mean_of if rated else None,
+        here=drawing.values(),
+        rating_of=rated.mean_of if rated else own_label,
         steps=steps,
     )
     if calibrated is None and CALIBRATED in summary:
@@ -277,18 +276,6 @@ class _Answered(NamedTuple):
     place: Place
 
 
-@dataclass
-class _Counts:
-    """What is counted over all runs."""
-
-    groups: dict[str, Groups]
-    looked: Looked
-    answers: dict[int, list[_Answered]] = field(default_factory=dict)
-    """By the hash of the question, as the first shared metric scores them."""
-    seen: set[int] = field(default_factory=set)
-    repeated: int = 0
-
-
 def write_pooled(
     paths: Sequence[Path], out: Path, *, domain_field: str = DOMAIN, steps: Steps = SILENT
 ) -> str:
@@ -308,31 +295,24 @@ def write_pooled(
         runs.append(_Run(folder, settings, metric_infos(folder, settings)))
     if len({one.folder.path.resolve() for one in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
-    infos = _shared(runs)
-    installed = metrics_of(runs[0].settings)
-    here = {name: metric for name, metric in installed.items() if name in infos}
-    counts = _Counts(
-        {name: groups_of(info, domain_field) for name, info in infos.items()},
-        Looked(any(metric.line for metric in here.values())),
-    )
+    pool = _Pool(runs, domain_field)
     for number, run in enumerate(runs):
         total = int(run.settings["samples"]["samples"])
         with steps.begin(f"reading {run.folder.path.name}", total) as step:
-            _count(counts, number, run, list(infos.values()), here, domain_field, step)
-    first = next(iter(infos.values()))
+            pool.count(number, step)
     judges = [judge_of(run.settings) for run in runs]
     page = PooledPage(
         title=f"{len(runs)} runs",
         facts={"runs": ", ".join(run.folder.path.name for run in runs)},
-        looked=counts.looked,
-        lines=lines_of({name: info.title for name, info in infos.items()}, here),
-        warnings=list(_warnings(runs, list(infos), counts.repeated)),
+        looked=pool.looked,
+        lines=lines_of({name: info.title for name, info in pool.infos.items()}, pool.here),
+        warnings=list(pool.warnings()),
         metrics=[
-            PooledMetric(name, info.title, counts.groups[name]) for name, info in infos.items()
+            PooledMetric(name, info.title, pool.groups[name]) for name, info in pool.infos.items()
         ],
         judge=judges[0] if len({one.name if one else None for one in judges}) == 1 else None,
-        questions=_asked(runs, counts, infos, here, first),
-        apart=_apart(counts, counts.groups[first.name]),
+        questions=pool.asked(),
+        apart=pool.apart(),
     )
     write_pooled_page(page, out)
     return f"{page.headline} {page.models}".strip()
@@ -353,116 +333,116 @@ def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
     return {name: runs[0].infos[name] for name in shared}
 
 
-def _count(
-    counts: _Counts,
-    number: int,
-    run: _Run,
-    infos: Sequence[MetricInfo],
-    here: Mapping[str, Metric],
-    domain_field: str,
-    step: Any,
-) -> None:
-    order = [info.name for info in infos]
-    unnamed = run.settings["backends"].get("model") or run.folder.path.name
-    for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
-        by_name = {one.metric: one for one in all_of_sample}
-        assessments = [by_name[name] for name in order]
-        model = str(sample.get("model") or unnamed)
-        domain = domain_of(sample, domain_field)
-        flags = [problem_of(here.get(one.metric), one) is not None for one in assessments]
-        counts.looked.add(assessments, flags)
-        for one in assessments:
-            if one.score is not None:
-                counts.groups[one.metric].add(model, domain, one.score, own_label(sample))
-        key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
-        counts.repeated += key in counts.seen
-        counts.seen.add(key)
-        if assessments[0].score is not None:
-            asked = counts.answers.setdefault(hash64(sample["question"].strip()), [])
-            asked.append(_Answered(assessments[0].score, model, number, place))
-        step()
+class _Pool:
+    """Finished runs, and what is counted over all of them.
 
-
-def _warnings(runs: Sequence[_Run], shared: Sequence[str], repeated: int) -> Iterator[str]:
-    """Say in which settings the runs differ, and how many answers are in several of them."""
-    for name in shared:
-        told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in runs]
-        if len(set(told)) > 1:
-            yield f"{name} was run with different options: its scores may not be comparable"
-    for backend in ("entailer", "second", "embedder", "similarity", "judge"):
-        names = {str(run.settings["backends"].get(backend, "none")) for run in runs}
-        if len(names) > 1:
-            yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
-    if repeated:
-        are = "answer is" if repeated == 1 else "answers are"
-        yield f"{repeated:,} {are} counted twice: same id, model and text"
-
-
-def _apart(counts: _Counts, groups: Groups) -> dict[tuple[str | None, str | None], bool]:
-    """Return whether a test tells the model with the best mean from each other one.
-
-    The scores of the questions that both answered are compared in pairs, by sign flips; p-values
-    are corrected for the number of models (Holm).
+    infos: the metrics that all have. here: those of them that are installed. answers: by the hash
+    of the question, as the first of the metrics scores them.
     """
-    models = [name.model for name in groups.models()]
-    by_model: dict[str, dict[int, list[float]]] = {}
-    for question, answers in counts.answers.items():
-        for one in answers:
-            held = by_model.setdefault(one.model[:LONGEST_NAME], {})
-            held.setdefault(question, []).append(one.score)
-    means = {
-        model: {question: sum(scores) / len(scores) for question, scores in held.items()}
-        for model, held in by_model.items()
-    }
-    sign = -1 if groups.lower_is_better else 1
-    p_values = []
-    for model in models[1:]:
-        best, other = means.get(str(models[0]), {}), means.get(str(model), {})
-        shared = sorted(best.keys() & other.keys())
-        ahead = [sign * (best[question] - other[question]) for question in shared]
-        rng = generator(0, "pooled", str(model))
-        p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
-    return {
-        (models[0], model): p < ALPHA for model, p in zip(models[1:], holm(p_values), strict=True)
-    }
 
+    def __init__(self, runs: Sequence[_Run], domain_field: str) -> None:
+        self.runs, self.infos, self._domain_field = runs, _shared(runs), domain_field
+        installed = metrics_of(runs[0].settings)
+        self.here = {name: metric for name, metric in installed.items() if name in self.infos}
+        self._first = next(iter(self.infos.values()))
+        self.groups = {name: groups_of(info, domain_field) for name, info in self.infos.items()}
+        self.looked = Looked(any(metric.line for metric in self.here.values()))
+        self.answers: dict[int, list[_Answered]] = {}
+        self._seen: set[int] = set()
+        self.repeated = 0
 
-def _asked(
-    runs: Sequence[_Run],
-    counts: _Counts,
-    infos: Mapping[str, MetricInfo],
-    here: Mapping[str, Metric],
-    first: MetricInfo,
-) -> list[AskedQuestion]:
-    """Return the questions on which the models differ most, with their answers, best first."""
-    asked = []
-    for answers in counts.answers.values():
-        by_model: dict[str, _Answered] = {}
-        for one in answers:
-            by_model.setdefault(one.model, one)
-        if len(by_model) > 1:
-            sign = 1 if first.lower_is_better else -1
-            asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
-    asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
-    columns = {
-        name: Column(
-            place, info.title, info.score_range, here.get(name), template_of(here.get(name))
-        )
-        for place, (name, info) in enumerate(infos.items())
-    }
-    found = []
-    for answers in asked[:QUESTIONS]:
-        half = MODELS // 2
-        kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
-        shown = []
-        for one in kept:
-            run = runs[one.run]
-            sample = run.folder.sample_at(one.place.sample)
-            own = run.folder.assessments_at(one.place.assessments, len(run.infos))
-            by_name = {assessment.metric: assessment for assessment in own}
-            assessments = [by_name[name] for name in columns]
-            answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
-            shown.append((one.model, run.folder.path.name, answer))
-        question, best, worst = shown[0][2].sample.question, answers[0].score, answers[-1].score
-        found.append(AskedQuestion(question, len(answers), shown, best, worst))
-    return found
+    def count(self, number: int, step: Step) -> None:
+        run = self.runs[number]
+        unnamed = run.settings["backends"].get("model") or run.folder.path.name
+        for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
+            by_name = {one.metric: one for one in all_of_sample}
+            assessments = [by_name[name] for name in self.infos]
+            model = str(sample.get("model") or unnamed)
+            domain = domain_of(sample, self._domain_field)
+            flags = [problem_of(self.here.get(one.metric), one) is not None for one in assessments]
+            self.looked.add(assessments, flags)
+            for one in assessments:
+                if one.score is not None:
+                    self.groups[one.metric].add(model, domain, one.score, own_label(sample))
+            key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
+            self.repeated += key in self._seen
+            self._seen.add(key)
+            if assessments[0].score is not None:
+                asked = self.answers.setdefault(hash64(sample["question"].strip()), [])
+                asked.append(_Answered(assessments[0].score, model, number, place))
+            step()
+
+    def warnings(self) -> Iterator[str]:
+        """Say in which settings the runs differ, and how many answers are in several of them."""
+        for name in self.infos:
+            told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs]
+            if len(set(told)) > 1:
+                yield f"{name} was run with different options: its scores may not be comparable"
+        for backend in ("entailer", "second", "embedder", "similarity", "judge"):
+            names = {str(run.settings["backends"].get(backend, "none")) for run in self.runs}
+            if len(names) > 1:
+                yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
+        if self.repeated:
+            are = "answer is" if self.repeated == 1 else "answers are"
+            yield f"{self.repeated:,} {are} counted twice: same id, model and text"
+
+    def apart(self) -> dict[tuple[str | None, str | None], bool]:
+        """Return whether a test tells the model with the best mean from each other one.
+
+        The scores of the questions that both answered are compared in pairs, by sign flips;
+        p-values are corrected for the number of models (Holm).
+        """
+        groups = self.groups[self._first.name]
+        models = [name.model for name in groups.models()]
+        by_model: dict[str, dict[int, list[float]]] = {}
+        for question, answers in self.answers.items():
+            for one in answers:
+                held = by_model.setdefault(one.model[:LONGEST_NAME], {})
+                held.setdefault(question, []).append(one.score)
+        means = {
+            model: {question: sum(scores) / len(scores) for question, scores in held.items()}
+            for model, held in by_model.items()
+        }
+        sign = -1 if groups.lower_is_better else 1
+        p_values = []
+        for model in models[1:]:
+            best, other = means.get(str(models[0]), {}), means.get(str(model), {})
+            shared = sorted(best.keys() & other.keys())
+            ahead = [sign * (best[question] - other[question]) for question in shared]
+            rng = generator(0, "pooled", str(model))
+            p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
+        others = zip(models[1:], holm(p_values), strict=True)
+        return {(models[0], model): p < ALPHA for model, p in others}
+
+    def asked(self) -> list[AskedQuestion]:
+        """Return the questions on which the models differ most, with their answers, best first."""
+        asked = []
+        for answers in self.answers.values():
+            by_model: dict[str, _Answered] = {}
+            for one in answers:
+                by_model.setdefault(one.model, one)
+            if len(by_model) > 1:
+                sign = 1 if self._first.lower_is_better else -1
+                asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
+        asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
+        of = self.here.get
+        columns = {
+            name: Column(place, info.title, info.score_range, of(name), template_of(of(name)))
+            for place, (name, info) in enumerate(self.infos.items())
+        }
+        found = []
+        for answers in asked[:QUESTIONS]:
+            half = MODELS // 2
+            kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
+            shown = []
+            for one in kept:
+                run = self.runs[one.run]
+                sample = run.folder.sample_at(one.place.sample)
+                own = run.folder.assessments_at(one.place.assessments, len(run.infos))
+                by_name = {assessment.metric: assessment for assessment in own}
+                assessments = [by_name[name] for name in columns]
+                answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
+                shown.append((one.model, run.folder.path.name, answer))
+            question, best, worst = shown[0][2].sample.question, answers[0].score, answers[-1].score
+            found.append(AskedQuestion(question, len(answers), shown, best, worst))
+        return found

@@ -22,7 +22,16 @@ from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.progress import SILENT, Steps, StoppedError
 from trustassay.runs.calibrator import Calibrator, write_calibrator
-from trustassay.runs.counts import DOMAIN, UNIT, Counted, count, read_units, silence, unread
+from trustassay.runs.counts import (
+    DOMAIN,
+    UNIT,
+    Counted,
+    count,
+    own_label,
+    read_units,
+    silence,
+    unread,
+)
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
@@ -78,8 +87,7 @@ def write_outputs(
             )
             summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
-    here = {metric.name: metric for metric in metrics}
-    counted = count(folder, run, infos, here=here, steps=steps)
+    counted = count(folder, run, infos, here=metrics, steps=steps)
     silent = silence(folder)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
@@ -193,14 +201,13 @@ def apply_calibrator(
     with steps.begin("applying the calibrator", total) as step:
         found = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
-    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
     counted = count(
         folder,
         run,
         infos,
         domain_field=domain_field,
-        here=drawing,
-        rating_of=rated.mean_of if rated else None,
+        here=metrics_here or metrics_of(run).values(),
+        rating_of=rated.mean_of if rated else own_label,
         steps=steps,
     )
     write_calibrator(calibrator, folder.path / CALIBRATOR)

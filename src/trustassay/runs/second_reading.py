@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,7 +218,6 @@ class SecondReading:
         failures: list[tuple[str, str]] = []
         began, options = time.monotonic(), self._options
         most = options.second.seconds
-        limiter = TaskLimiter(at_once if most is None else SLOWLY)
         writer = self._folder.open_assessments()
         second = SecondReader(options.second.second_alone)
 
@@ -230,16 +230,12 @@ class SecondReading:
                 failures.append((metric.name, found.error))
             progress.step()
 
-        try:
-            with Progress("reading again", len(todo), shown=shown) as progress:
+        with closing(writer), Progress("reading again", len(todo), shown=shown) as progress:
+            async with TaskLimiter(at_once if most is None else SLOWLY) as limiter:
                 for metric, place in todo:
                     if most is not None and spent + time.monotonic() - began >= most:
                         break
                     await limiter.start(assess(metric, place))
-                await limiter.drain()
-        finally:
-            await limiter.cancel()
-            writer.close()
         return failures
 
 

@@ -310,16 +310,13 @@ class _Watch:
     async def _follow(self, waiting: Sequence[Sample]) -> None:
         own, wanted = self._run.folder.calls_path, self._options.samples_at_once
         async with open_calls(self._backends, self._options.calls, own) as client:
-            limiter = TaskLimiter(samples_at_once(wanted, SAMPLES, self._backends.held.values()))
-            try:
+            at_once = samples_at_once(wanted, SAMPLES, self._backends.held.values())
+            async with TaskLimiter(at_once) as limiter:
                 for sample in waiting:
                     await limiter.start(self._score(sample, client))
                 async for sample in self._arriving():
                     self._run.accept(sample)
                     await limiter.start(self._score(sample, client))
-                await limiter.drain()
-            finally:
-                await limiter.cancel()
 
     async def _first_records(self) -> Inventory:
         """Return what the first records of the file bring, those that can be read; wait for one."""
