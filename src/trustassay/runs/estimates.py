@@ -162,21 +162,12 @@ def _read(call: CallTaken) -> _Stored | None:
     return _Stored(kind, sum(characters), ratio, tokens, call.seconds, cut)
 
 
-class _Learnt(NamedTuple):
-    """What replies teach: tokens, seconds, and whether many were as long as was allowed."""
-
-    tokens: Range
-    seconds: Range
-    cut: bool
-    source: Source
-
-
 class _Model:
     """What is stored of one model."""
 
     def __init__(self, stored: Sequence[_Stored]) -> None:
         self._stored = stored
-        self._found: dict[tuple[_Kind, int], _Learnt] = {}
+        self._found: dict[tuple[_Kind, int], tuple[Range, Range, bool, Source]] = {}
 
     def estimate(self, request: ChatRequest) -> Estimate:
         if len(self._stored) < ENOUGH:
@@ -194,7 +185,8 @@ class _Model:
         replies = tokens.within(1, most).times(request.n)
         return Estimate(self._prompt(request), replies, seconds, source)
 
-    def _learnt(self, kind: _Kind, length: int) -> _Learnt:
+    def _learnt(self, kind: _Kind, length: int) -> tuple[Range, Range, bool, Source]:
+        """Return what replies teach: tokens, seconds, whether many were as long as was allowed."""
         found: Sequence[_Stored] = [stored for stored in self._stored if stored.kind == kind]
         source = Source("like", len(found))
         if len(found) < ENOUGH:
@@ -203,7 +195,7 @@ class _Model:
         found = near if len(near) >= NEAR else found
         cut = sum(stored.cut for stored in found) > len(found) / 10
         tokens, seconds = ([getattr(s, name) for s in found] for name in ("tokens", "seconds"))
-        return _Learnt(seen(tokens), seen(seconds), cut, source)
+        return seen(tokens), seen(seconds), cut, source
 
     def _prompt(self, request: ChatRequest) -> Range:
         if self._ratio is None:

@@ -268,7 +268,7 @@ class _Run:
                 progress.step(len(done))
                 await self.score(client, at_once * len(self.metrics), done, prepared, progress)
             if second:
-                await second.read(client, prepared, at_once, options.progress)
+                await second.read(client, prepared, at_once)
             return client.counts(), client.endpoints.all()
 
     def pool(self) -> StoredPool | None:

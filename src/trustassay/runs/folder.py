@@ -230,16 +230,17 @@ class RunFolder:
 
     # assessments while the run goes on
 
-    def scored(self) -> HashSet:
+    def scored(self, *, or_failed: bool = False) -> HashSet:
         """Return the (id, metric) pairs that are already scored; failures are tried again.
 
-        A line that a killed process left unfinished is cut off.
+        With ``or_failed`` they are among the pairs, too. A line that a killed process left
+        unfinished is cut off.
         """
         done = HashSet()
         cut_unfinished(self.assessments_path)
         for number, line in enumerate(file_lines(self.assessments_path), 1):
             identity = checked_identity(self.assessments_path, line, number)
-            if is_scored(line):
+            if or_failed or is_scored(line):
                 done.add(hash64(*identity))
         return done
 

@@ -29,7 +29,6 @@ from trustassay.runs.folder import (
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import (
     HashSet,
-    checked_identity,
     encoded,
     encoded_sample,
     file_lines,
@@ -218,9 +217,7 @@ class GrowingRun:
 
         The next opening scores it.
         """
-        noted, path = HashSet(), self.folder.assessments_path
-        for number, line in enumerate(file_lines(path), 1):
-            noted.add(hash64(*checked_identity(path, line, number)))
+        noted = self.folder.scored(or_failed=True)
         ended = "the scorer" if self._source == SENT else "watching"
         with closing(self.folder.open_assessments()) as writer:
             for sample in self.folder.samples():

@@ -150,9 +150,8 @@ class ShardMark:
         kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
         if not isinstance(found, Mapping) or found.keys() != kinds.keys():
             return None
-        if not all(isinstance(found[name], kind) for name, kind in kinds.items()):
-            return None
-        return cls(**found)
+        sound = all(isinstance(found[name], kind) for name, kind in kinds.items())
+        return cls(**found) if sound else None
 
 
 class BadInputError(Portable, UsageError):

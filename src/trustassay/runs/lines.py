@@ -148,11 +148,7 @@ class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
     def __len__(self) -> int:
         return len(self._read()) if self._length else 0
 
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Mapping[str, Any]]: ...
-    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | list[Mapping[str, Any]]:
+    def __getitem__(self, index: Any) -> Any:
         return self._read()[index]
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:

@@ -361,26 +361,23 @@ def recorded_backends(
         if key in ("entailer", SECOND):
             found[key] = _entailer(name, calls, backend_words()[key])
         elif key in ROLES:
-            found[key] = _each(name, lambda one: _or_absent(resolve.chat, one, _AbsentChat))
+            found[key] = _or_absent(resolve.chat, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
-            found[key] = _each(
-                name, lambda one: _or_absent(partial(load, "distractors"), one, _AbsentSource)
-            )
+            sources = partial(load, "distractors")
+            found[key] = _or_absent(sources, name, _AbsentSource, "--distractors")
         else:
             found[key] = name
     return found
 
 
-def _each(names: Any, load: Callable[[str], Any]) -> Any:
-    several = isinstance(names, Mapping)
-    return {key: load(name) for key, name in names.items()} if several else load(names)
-
-
-def _or_absent(load: Callable[[str], Any], name: str, absent: type[_Absent]) -> Any:
+def _or_absent(load: Callable[[str], Any], name: Any, absent: type[_Absent], option: str) -> Any:
+    """Return the backend of a name, or of several by name, each as far as it can be loaded."""
+    if isinstance(name, Mapping):
+        return {key: _or_absent(load, one, absent, option) for key, one in name.items()}
     try:
         return load(name)
     except (UnknownNameError, BackendError) as error:
-        return absent(name, str(error))
+        return absent(name, str(error), option)
 
 
 def _entailer(name: str, calls: Path, option: str) -> Any:
@@ -398,37 +395,30 @@ def _entailer(name: str, calls: Path, option: str) -> Any:
         raise
 
 
+@dataclass(eq=False)
 class _Absent:
-    """A backend of which only the stored replies are available."""
+    """A backend of which only the stored replies are available; ``option`` names another one."""
 
-    option = ""
+    name: str
+    reason: str
+    option: str
 
-    def __init__(self, name: str, reason: str, option: str = "") -> None:
-        self.name, self._reason = name, reason
-        self.option = option or self.option
-
-    def _refusal(self, what: str = "") -> str:
+    def refusal(self, what: str = "") -> str:
         return (
-            f"the run's {what}{self.name} cannot be used here ({self._reason}); give {self.option}"
+            f"the run's {what}{self.name} cannot be used here ({self.reason}); give {self.option}"
         )
 
 
 class _AbsentChat(_Absent):
-    option = "--model"
-
     async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
-        raise CallError(self._refusal("model "), "closed")
+        raise CallError(self.refusal("model "), "closed")
 
 
 class _AbsentEntailer(_Absent):
-    option = "--entailer"
-
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:  # noqa: ARG002
-        raise BackendError(self._refusal())
+        raise BackendError(self.refusal())
 
 
 class _AbsentSource(_Absent):
-    option = "--distractors"
-
     def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
-        raise BackendError(self._refusal())
+        raise BackendError(self.refusal())

@@ -144,9 +144,7 @@ def _calls(folder: RunFolder, counted: Counted, prices: Prices) -> dict[str, Any
         name: {"requests": requests[name], "stored": stored[name]}
         for name in sorted(requests | ({"chat": 0} if paid else {}))
     }
-    if not paid:
-        return {"calls": calls}
-    return {"calls": calls, "usage": _usage(paid, counted.usage, prices)}
+    return {"calls": calls} | ({"usage": _usage(paid, counted.usage, prices)} if paid else {})
 
 
 def _usage(

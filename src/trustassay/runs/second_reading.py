@@ -157,9 +157,7 @@ class SecondReading:
         """Whether all was read that is to be read."""
         return bool((self._folder.read_json(FILE) or {}).get("finished"))
 
-    async def read(
-        self, client: Client, prepared: Mapping[str, Prepared], at_once: int, shown: bool | None
-    ) -> None:
+    async def read(self, client: Client, prepared: Mapping[str, Prepared], at_once: int) -> None:
         """Let the second reader read what is chosen and not read yet.
 
         An answer that it fails to read keeps what the first reader found; a run that is started
@@ -178,7 +176,7 @@ class SecondReading:
             chosen = choose(rows, len(pool), units, options.second, metric, options.seed)
             todo += [(metric, place) for place in chosen.every if place not in read]
         self._folder.write_json(FILE, content, indent=None)
-        failures = await self._read_all(client, prepared, pool, todo, at_once, spent, shown)
+        failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
             words = amount(len(failures), "answer")
             tell(f"the second reader could not read {words}; the first: {failures[0][1]}")
@@ -212,7 +210,6 @@ class SecondReading:
         todo: Sequence[tuple[Metric, int]],
         at_once: int,
         spent: float,
-        shown: bool | None,
     ) -> list[tuple[str, str]]:
         """Read answers again; return the metric and the reason where one could not be read."""
         failures: list[tuple[str, str]] = []
@@ -230,6 +227,7 @@ class SecondReading:
                 failures.append((metric.name, found.error))
             progress.step()
 
+        shown = options.progress
         with closing(writer), Progress("reading again", len(todo), shown=shown) as progress:
             async with TaskLimiter(at_once if most is None else SLOWLY) as limiter:
                 for metric, place in todo:
