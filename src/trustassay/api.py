@@ -35,7 +35,7 @@ from trustassay.runs.folder import RunFolder
 if TYPE_CHECKING:  # what a door needs is loaded when it is used
     from trustassay.calls.prices import Prices
     from trustassay.runs.estimates import Plan
-    from trustassay.runs.intake import Source
+    from trustassay.runs.intake import RunOptions, Source
     from trustassay.runs.shards import Shards
     from trustassay.workflows.evaluation_events import EventsChoice
     from trustassay.workflows.scorer import OpenScorer, Scorer
@@ -56,12 +56,12 @@ async def ascore(
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     from trustassay.runs.execute import execute
-    from trustassay.runs.intake import row_index, run_options
+    from trustassay.runs.intake import row_index
     from trustassay.runs.needs import settle
     from trustassay.runs.results import apply_calibrator
 
-    chosen, samples, named, others = _read(samples, metrics, options)
-    settings = run_options(**({"report": out is not None} | others))
+    own = {"report": out is not None, **options}
+    chosen, samples, named, settings = _read(samples, metrics, own)
     calibrator, report = settings.calibrator, settings.report
     if calibrator:  # the report is written once, with the probabilities
         settings = dataclasses.replace(settings, report=False)
@@ -95,9 +95,11 @@ async def ascore(
 
 def _read(
     samples: Source, metrics: Metrics | None, options: Mapping[str, Any]
-) -> tuple[list[Metric], Source, dict[str, Any], dict[str, Any]]:
-    """Return the metrics, the samples, the backends that were named, and the other options; what is
+) -> tuple[list[Metric], Source, dict[str, Any], RunOptions]:
+    """Return the metrics, the samples, the backends that were named, and the run's options; what is
     wrong in names is told before the samples are looked at."""
+    from trustassay.runs.intake import run_options
+
     chosen = [] if metrics is None else _built(metrics)
     named, others = _split(options, chosen)
     samples = Files.of(samples)
@@ -110,7 +112,7 @@ def _read(
             tell(f"{naming(found.metrics)}: {found.why}")
         chosen, samples = _built(found.metrics), found.source
         others = {"why": found.why, **others}
-    return chosen, samples, named, others
+    return chosen, samples, named, run_options(**others)
 
 
 def _split(
@@ -142,13 +144,11 @@ def plan(
     Raises:
         As :func:`score`.
     """
-    from trustassay.runs.intake import run_options
     from trustassay.runs.needs import settle
     from trustassay.runs.plan import plan as rehearsed
 
     async def rehearse() -> Plan:
-        chosen, given, named, others = _read(samples, metrics, options)
-        settings = run_options(**others)
+        chosen, given, named, settings = _read(samples, metrics, options)
         backends = await settle(chosen, named)
         return await rehearsed(
             given, chosen, backends, settings, None if out is None else Path(out)
@@ -308,7 +308,6 @@ def _on_cluster(
     """Score on a Ray cluster; a run that is merged already goes on here, as any other."""
     from trustassay.cluster.engine import HOME, score_on_cluster
     from trustassay.cluster.ray_cluster import ClusterOptions
-    from trustassay.runs.intake import run_options
     from trustassay.runs.results import apply_calibrator
 
     cluster = ClusterOptions(
@@ -316,10 +315,10 @@ def _on_cluster(
     )
     if out is None:
         raise UsageError("--engine ray needs the run's folder: out")
-    chosen, samples, named, others = _read(samples, metrics, options)
+    chosen, samples, named, settings = _read(samples, metrics, options)
     if "second" in named:
         raise UsageError("second: not with engine='ray'; rescore the finished run with it")
-    settings, folder = run_options(**others), Path(out)
+    folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
     found = score_on_cluster(samples, chosen, named, folder, settings, cluster)

@@ -250,9 +250,7 @@ def tune(
         "data": hashlib.sha256(path.read_bytes()).hexdigest(),
         **{key: value for key, value in asdict(chosen).items() if key != "progress"},
     }
-    folder.path.mkdir(parents=True, exist_ok=True)
-    folder.lock()
-    try:
+    with folder.claimed():
         if found := _claimed(folder, settings):
             return found
         with one_line(f"hf:{name}", Exception), _quiet():
@@ -282,8 +280,6 @@ def tune(
         folder.write_json(SETTINGS, {"settings": settings, "tuned": done.to_dict()})
         shutil.rmtree(folder.path / CHECKPOINTS, ignore_errors=True)
         return done
-    finally:
-        folder.unlock()
 
 
 def _claimed(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | None:

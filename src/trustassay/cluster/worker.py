@@ -329,11 +329,9 @@ async def _free(folder: RunFolder) -> None:
     until = time.monotonic() + FREE_WITHIN_S
     while True:
         try:
-            folder.lock()
+            with folder.claimed():
+                return
         except RunFolderError:
             if time.monotonic() > until:
                 raise
             await asyncio.sleep(0.2)
-        else:
-            folder.unlock()
-            return

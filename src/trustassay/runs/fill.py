@@ -66,15 +66,14 @@ class Failure(NamedTuple):
         return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
-    """A sample after a stage, and the stage's failures.
+class Filled(NamedTuple):
+    """A sample after a stage, and why the stage failed, all of it or in part.
 
     asked: calls that were answered.
     """
 
     sample: Sample
-    failures: tuple[Failure, ...] = ()
+    failure: Failure | None = None
     asked: int = 0
 
 
@@ -101,7 +100,7 @@ class Stage(ABC):
         try:
             return await self._filled(sample, models)
         except BackendError as error:
-            return Filled(sample, (Failure.of(error),))
+            return Filled(sample, Failure.of(error))
 
     @abstractmethod
     async def _filled(self, sample: Sample, models: SampleModels) -> Filled: ...
@@ -193,7 +192,9 @@ class _References(Stage):
                 failures.append(Failure(f"{name}: its reply holds no numbered answer"))
         ordered = {name: found[name] for name in [*self.names, *found] if name in found}
         asked = len(missing) - len(failures)
-        return Filled(replace(sample, references=ordered), tuple(failures), asked)
+        message = "; ".join(one.error for one in failures)
+        failure = Failure(message, failures[0].fault) if failures else None
+        return Filled(replace(sample, references=ordered), failure, asked)
 
     def settings(self) -> dict[str, Any]:
         several = {"diverse": self.diverse} if self.diverse > 1 else {}
@@ -222,7 +223,7 @@ class _Pairs(Stage):
         pairs = pairs_in(reply.text)
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
-            return Filled(sample, (Failure(message),), asked=1)
+            return Filled(sample, Failure(message), asked=1)
         found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
         return Filled(found, asked=1)
 
@@ -394,9 +395,8 @@ async def _through(
         result = await stage.fill(found.sample, models)
         found.sample = result.sample
         found.asked[stage.field] += result.asked
-        if result.failures:
-            message = "; ".join(one.error for one in result.failures)
-            found.failures[stage.field] = Failure(message, result.failures[0].fault)
+        if result.failure:
+            found.failures[stage.field] = result.failure
     if lacking:
         step()
     return found

@@ -81,40 +81,29 @@ class RunFolder:
         self.pool_path = path / "pool.jsonl"
         self.parquet_path = path / "assessments.parquet"
         self.report_path = path / "report.html"
-        self._lock: int | None = None
 
     # one process at a time
 
-    def lock(self) -> None:
-        """Claim the folder for this process, until :meth:`unlock` or the process ends.
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Make the folder, and hold it for this process; one that was made and stays empty goes.
 
         Raises:
             RunFolderError: another process works in it.
         """
-        self._lock = os.open(self.path, os.O_RDONLY)
-        RunFolder.last_locked = self.path
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.unlock()
-            raise RunFolderError(f"{self.path}: another process is working in this run") from None
-
-    def unlock(self) -> None:
-        """Release the folder."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Make the folder, and hold it for this process; one that was made and stays empty goes."""
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
-        self.lock()
+        lock = os.open(self.path, os.O_RDONLY)
+        RunFolder.last_locked = self.path
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise RunFolderError(f"{self.path}: another process is working in this run") from None
         try:
             yield
         finally:
-            self.unlock()
+            os.close(lock)
             for path in created:
                 if any(path.iterdir()):
                     break

@@ -123,7 +123,7 @@ class _Rehearsal:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
                 found = await stage.fill(sample, _StandIns(self, name, self._client))
-                sample = stage.stand_in(found.sample) if found.failures else found.sample
+                sample = stage.stand_in(found.sample) if found.failure else found.sample
         return sample
 
     async def prepare(self, metrics: Sequence[Metric], pool: StoredPool) -> dict[str, Any]:

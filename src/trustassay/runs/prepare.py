@@ -104,7 +104,7 @@ class WholePool(StoredPool):
         for stage in self._stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 found = await stage.fill(sample, own)
-                self.failures += len(found.failures)
+                self.failures += found.failure is not None
                 sample = found.sample
         return sample
 
