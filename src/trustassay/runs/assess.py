@@ -44,21 +44,18 @@ async def assessed(
         found = in_other_language(metric, sample, context.models) or await metric.assess(context)
         _check(found, sample, metric)
         found = dataclasses.replace(found, **models.counted())
-        line = encoded(found)
+        return found, encoded(found)
     except (AssessmentError, BackendError) as error:
-        fault = getattr(error, "kind", None)
-        found = Assessment.failed(sample.id, metric.name, str(error), fault)
-        line = encoded(found)
+        words, fault = str(error), getattr(error, "kind", None)
     except (Exception, asyncio.CancelledError) as error:
         task = asyncio.current_task()
         if (task and task.cancelling()) or isinstance(error, DiskFullError):
             raise  # what is asked from now on could not be kept
         if folder:
             keep_failure(folder, metric.name, error)
-        words = f"{metric.name} failed: {words_of(error)}"
-        found = Assessment.failed(sample.id, metric.name, words)
-        line = encoded(found)
-    return found, line
+        words, fault = f"{metric.name} failed: {words_of(error)}", None
+    failed = Assessment.failed(sample.id, metric.name, words, fault)
+    return failed, encoded(failed)
 
 
 def _check(found: Any, sample: Sample, metric: Metric) -> None:

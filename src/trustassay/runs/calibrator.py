@@ -248,8 +248,8 @@ class _Fields:
             self.refuse(self._at(name), f"a text of at most {MOST} characters", value)
         return value
 
-    def mapping(self, name: str) -> dict[str, Any]:
-        return _Fields(self.path, self._at(name), self.any(name)).content
+    def part(self, name: str) -> _Fields:
+        return _Fields(self.path, self._at(name), self.any(name))
 
     def number(
         self, name: str, low: float = -LARGEST, high: float = LARGEST, value: Any = None
@@ -298,7 +298,7 @@ class _Fields:
         if self.any("version") != VERSION:
             self.refuse("version", f"{VERSION}, which this version reads", self.any("version"))
         inputs = [one.input() for one in self.parts("inputs", 1)]
-        spreads = _Fields(self.path, "spreads", self.any("spreads"))
+        spreads = self.part("spreads")
         metrics = {one.metric for one in inputs}
         for name in spreads.content:
             if name.partition(".")[0] not in metrics:
@@ -309,13 +309,10 @@ class _Fields:
             self.whole("questions", 1),
             self.number("right", 0, 1),
             inputs,
-            _Fields(self.path, "model", self.any("model")).model(len(inputs)),
+            self.part("model").model(len(inputs)),
             [one.promise() for one in self.parts("promises")],
-            {
-                name: _Fields(self.path, f"spreads.{name}", one).spread()
-                for name, one in spreads.content.items()
-            },
-            self.mapping("figures"),
+            {name: spreads.part(name).spread() for name in spreads.content},
+            self.part("figures").content,
             self.text("made_by"),
         )
         if found.method != self.any("method"):
@@ -333,8 +330,8 @@ class _Fields:
         return Input(
             self.text("metric"),
             self.text("part"),
-            self.mapping("options"),
-            self.mapping("backends"),
+            self.part("options").content,
+            self.part("backends").content,
             int(sign),
         )
 

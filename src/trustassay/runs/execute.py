@@ -153,10 +153,9 @@ async def _begin(
             own = settings["metrics"], settings["backends"]
             check_calibrator(options.calibrator, *own, str(folder.path))
         if before is None:
-            if paths := paths_of(source):
-                name = clean(", ".join(paths))
-            else:  # of samples made elsewhere, what made them says what they are
-                name = clean(str(getattr(source, "name", "samples in memory")))
+            # of samples made elsewhere, what made them says what they are
+            made = str(getattr(source, "name", "samples in memory"))
+            name = clean(", ".join(paths_of(source) or [made]))
             given = {"command": options.command, WHY: options.why}
             words = {key: clean(text) for key, text in given.items() if text}
             at = {POOL: os.fspath(run.whole.pool)} if run.whole else {}

@@ -196,11 +196,13 @@ def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str
 def chances_told(found: Mapping[str, Any]) -> ChancesTold:
     """Say what ``summary.json`` holds of a calibrator."""
     n = found["with_probability"]
+    kinds = (("failed", "failed"), ("without_score", "without a score"))
+    left = ", ".join(f"{found[name]:,} {words}" for name, words in kinds if found[name])
     sentences = [
         f"Probability of being right ({found['label']}), {found['method']}, from "
         f"{amount(found['labelled'], 'labelled answer')}: "
         + (f"mean {found['mean_probability']:.3f} of {amount(n, 'answer')}" if n else "none")
-        + _left(found)
+        + (f"; no probability: {left}" if left else "")
     ]
     for one in found["accepted"]:
         promise = promise_in_words(one["kind"], one["at_most"], one["confidence"])
@@ -229,12 +231,3 @@ def chances_told(found: Mapping[str, Any]) -> ChancesTold:
             f"distance {distance:.2f}, p {told}); the probabilities and promises may not hold here"
         )
     return ChancesTold(sentences, warnings)
-
-
-def _left(found: Mapping[str, Any]) -> str:
-    left = [
-        f"{found[name]:,} {words}"
-        for name, words in (("failed", "failed"), ("without_score", "without a score"))
-        if found[name]
-    ]
-    return f"; no probability: {', '.join(left)}" if left else ""

@@ -303,12 +303,11 @@ def share_to_look_at(
     bad = sum(now[place] for place in known)
     if not others or not sample:
         value = bad / n if n and not others else None
-        words = ""
-        if value is None:
-            words = "no answer was drawn at random"
-            words = "none of the answers drawn at random was read" if drawn else words
-        interval = None if value is None else [value, value]
-        return {"share": value, "interval": interval, "drawn": len(sample), "without": words}
+        words = "none of the answers drawn at random was read"
+        words = words if drawn else "no answer was drawn at random"
+        if value is not None:
+            return {"share": value, "interval": [value, value], "drawn": len(sample), "without": ""}
+        return {"share": None, "interval": None, "drawn": len(sample), "without": words}
     values = np.array([now[place] for place in sample], dtype=np.float64)
     own = None if units is None else units[sample]
     mean, variance, _ = unit_mean(values, own)
