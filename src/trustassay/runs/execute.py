@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import os
 import time
@@ -146,7 +145,7 @@ async def _begin(
                 **({UNIT: options.unit} if options.unit else {}),
                 **({FILE: options.second.settings()} if readers_of(settled, backends) else {}),
                 "skipped": intake.faulty,
-                "samples": {"sha256": intake.sha256, **dataclasses.asdict(intake.inventory)},
+                "samples": intake.digested(),
             }
         )
         if options.calibrator:

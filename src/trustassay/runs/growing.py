@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from trustassay.calls.backends import Backends
@@ -31,7 +32,6 @@ from trustassay.runs.lines import (
     HashSet,
     encoded,
     encoded_sample,
-    file_lines,
     hash64,
 )
 from trustassay.runs.needs import resolved
@@ -92,7 +92,7 @@ class GrowingRun:
     def settle(self, inventory: Inventory) -> None:
         """Settle the ``auto`` options of the metrics by what samples bring, and store it."""
         self._resolve(inventory)
-        self._write_run(Inventory(), "")
+        self._write_run(Intake(faulty=self.faulty))
 
     def accept(self, sample: Sample) -> None:
         """Store a sample, before it is scored; one that equals an earlier one is there already.
@@ -137,20 +137,17 @@ class GrowingRun:
             OSError: they cannot be written; all that was scored is on disk.
         """
         self.close_files()
-        intake, digest = Intake(faulty=self.faulty), hashlib.sha256()
-        for line in file_lines(self.folder.samples_path):
-            digest.update(line)
+        intake = Intake(faulty=self.faulty)
+        with self.folder.samples_path.open("rb") as file:
+            intake.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         for sample in self.folder.samples():
             intake.inventory.add(sample)
         if intake.inventory.samples:
             self._fail_the_rest()
-        self._write_run(intake.inventory, digest.hexdigest())
+        self._write_run(intake)
         if intake.inventory.samples:
-            await run_in_thread(
-                lambda stop: write_results(
-                    self.folder, self.metrics, intake, self._options, self._started, stop
-                )
-            )
+            how = self.metrics, intake, self._options, self._started
+            await run_in_thread(partial(write_results, self.folder, *how))
 
     # what is there already
 
@@ -159,7 +156,7 @@ class GrowingRun:
         before = folder.read_run()
         if before is None:
             folder.check_empty()
-            self._write_run(Inventory(), "")
+            self._write_run(Intake(faulty=self.faulty))
             return []
         self._check_source(before)
         if isinstance(before.get(SETTLED), dict):
@@ -200,14 +197,14 @@ class GrowingRun:
         names = self._backends.names()
         return as_stored(run_settings(self.metrics, names, self._options.seed, **second))
 
-    def _write_run(self, inventory: Inventory, sha256: str) -> None:
+    def _write_run(self, intake: Intake) -> None:
         content = {
             "input": self._source,
             **self._settings(),
-            "skipped": self.faulty,
+            "skipped": intake.faulty,
             **self._place(),
             SETTLED: None if self.settled is None else asdict(self.settled),
-            "samples": {"sha256": sha256, **asdict(inventory)},
+            "samples": intake.digested(),
             ABOUT: described(self.metrics),
         }
         self.folder.write_json("run", as_stored(content))

@@ -180,6 +180,10 @@ class Intake:
         if len(self.faults) < FAULTS_KEPT:
             self.faults.append(fault)
 
+    def digested(self) -> dict[str, Any]:
+        """Return the field ``samples`` of ``run.json``."""
+        return {"sha256": self.sha256, **dataclasses.asdict(self.inventory)}
+
 
 async def take_in(
     source: Source,

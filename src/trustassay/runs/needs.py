@@ -239,18 +239,14 @@ class Unloaded:
     name: str
 
 
-def asked_words(metrics: Iterable[Metric], given: Container[str] = ()) -> set[str]:
-    """Return the option names of the backends that metrics need beside those ``given``."""
-    return {one.word for one in demands_of(metrics, given)}
-
-
 def needed_words(metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]) -> set[str]:
     """Return those names of backends, as in ``run.json``, that a metric asks; of one that is not
     installed, all."""
     try:
-        words = asked_words([metric_from_settings(metric, options)], backends) - {MODEL}
+        demands = demands_of([metric_from_settings(metric, options)], backends)
     except (UnknownNameError, TypeError, ValueError):
         return set(backends)
+    words = {one.word for one in demands} - {MODEL}
     return words | {word.replace("_", " ") for word in words}
 
 
@@ -352,7 +348,8 @@ def recorded_backends(
     Raises:
         UnknownNameError, BackendError: an entailer cannot be loaded, and nothing of it is stored.
     """
-    wanted = {MODEL, *asked_words(metrics, {*backends, *given})} - set(given)
+    asked = {one.word for one in demands_of(metrics, {*backends, *given})}
+    wanted = {MODEL, *asked} - set(given)
     found: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")

@@ -55,13 +55,12 @@ def write_results(
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
         folder.sort_assessments([metric.name for metric in metrics], step)
-    write_outputs(folder, metrics, intake, time.monotonic() - started, options, steps)
+    write_outputs(folder, metrics, time.monotonic() - started, options, steps)
 
 
 def write_outputs(
     folder: RunFolder,
     metrics: Sequence[Metric],
-    intake: Intake,
     seconds: float,
     options: RunOptions,
     steps: Steps,
@@ -92,7 +91,7 @@ def write_outputs(
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
-        "skipped": intake.faulty,
+        "skipped": run["skipped"],
         **second_results(folder, metrics, run, options.seed),
         **silent,
         **larger_judge(folder, run, prices, unread(silent)),

@@ -241,7 +241,7 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
         folder.write_json("run", content)
         calls = CallOptions(prices=prices or Prices())
         options = RunOptions(seed=content["seed"], calls=calls)
-        write_outputs(folder, metrics, intake, seconds, options, steps)
+        write_outputs(folder, metrics, seconds, options, steps)
         (out / MARK).unlink()
     return Merged(folder, outcome, repeated)
 
