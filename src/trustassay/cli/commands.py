@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import textwrap
-from enum import StrEnum
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli.common import errors_for_people
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
+from trustassay.options import Argument
 from trustassay.show.terminal import complain
 from trustassay.workflows import guide
 
@@ -103,16 +103,11 @@ VARIABLE = "_TRUSTASSAY_COMPLETE"
 """The environment variable by which a shell's script asks what may come next."""
 
 
-class Shell(StrEnum):
-    """A shell that can ask the command for what may come next."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell that is to complete commands.")],
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"],
+        typer.Argument(help="The shell that is to complete commands."),
+    ],
 ) -> None:
     """Print a script that makes a shell complete commands and options at the Tab key.
 
@@ -123,8 +118,7 @@ def completion(
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-    script = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell.value)
-    typer.echo(script)
+    typer.echo(get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell))
 
 
 def prepare_completion() -> None:
@@ -139,31 +133,24 @@ SHOWN = 5
 """Pages that a search lists."""
 
 
+@with_options
 def help_command(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="What to look for, or the name of a page, which is then printed."),
-    ] = None,
+        Argument("What to look for, or the name of a page, which is then printed."),
+    ],
 ) -> None:
-    """Search the guide, which is installed with the program; without words, list its pages.
-
-    \b
-    trustassay help compare two models
-    trustassay help errands/ci
-    """
-    with errors_for_people():
-        pages = {one.name: one for one in guide.pages()}
-        if not words:
-            for one in pages.values():
-                typer.echo(f"{one.name:<28} {one.title}")
-        elif len(words) == 1 and words[0] in pages:
-            typer.echo(pages[words[0]].text)
-        else:
-            _show(" ".join(words), list(pages.values()))
-
-
-def _show(query: str, pages: list[guide.GuidePage]) -> None:
-    result = guide.search(query, pages)[:SHOWN]
+    """Search the guide, which is installed with the program; without words, list its pages."""
+    pages = {one.name: one for one in guide.pages()}
+    if not words:
+        for one in pages.values():
+            typer.echo(f"{one.name:<28} {one.title}")
+        return
+    if len(words) == 1 and words[0] in pages:
+        typer.echo(pages[words[0]].text)
+        return
+    query = " ".join(words)
+    result = guide.search(query, list(pages.values()))[:SHOWN]
     if not result:
         raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
     for one in result:

@@ -1,10 +1,9 @@
-"""``trustassay compare`` and ``rank``: two runs, answers by a judge, or models."""
+"""``trustassay compare``, ``rank`` and ``gate``: two runs, answers by a judge, or models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -12,85 +11,14 @@ from trustassay.cli.common import Json, source_of
 from trustassay.cli.options import given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
+from trustassay.files import write_whole
 from trustassay.options import BackendChoices, Records, Seed, Spending
-from trustassay.show.terminal import one_line, print_json, say, show_rows
+from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
-    from trustassay.workflows.compare import Comparison, WinRate
+    from trustassay.workflows.compare import Comparison
     from trustassay.workflows.rank import Ranking
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What is compared by whom; ``page`` is where the page goes, ``run`` the folder of the run."""
-
-    first: Path
-    second: Path
-    judge: str
-    prompt: Path | None
-    run: Path | None
-    page: Path | None
-    seed: int
-
-
-def show_win_rate(
-    asked: Judged, records: Records, spending: Spending, *, dry_run: bool, as_json: bool
-) -> None:
-    """Compare and print; raises as :func:`~trustassay.workflows.compare.win_rate`."""
-    from trustassay.api import Run
-    from trustassay.calls.client import CallOptions
-    from trustassay.metrics.pairwise import Pairwise
-    from trustassay.runs.folder import RunFolder
-    from trustassay.workflows import compare
-    from trustassay.workflows.compare_outputs import win_rate_headline
-
-    metric = Pairwise(None if asked.prompt is None else str(asked.prompt))
-    options = compare.WinRateOptions(
-        metric, asked.seed, progress=True, calls=CallOptions.of(**spending), **records
-    )
-    out = asked.run or _default_folder(asked, metric.settings(), records)
-    inputs = asked.first, asked.second, asked.judge
-    if dry_run:
-        show_plan(compare.plan_win_rate(*inputs, out, options), as_json=as_json)
-        return
-    found = compare.win_rate(*inputs, out, options)
-    run = Run(RunFolder(found.path), found.outcome)
-    failed = tell(run, as_json=False, worst=False)
-    for line in _left_out(found, asked):
-        say(one_line(line))
-    say(one_line(win_rate_headline(found, asked.first, asked.second)))
-    if asked.page:
-        asked.page.parent.mkdir(parents=True, exist_ok=True)
-        say(f"page: {run.report(asked.page)}")
-    if as_json:
-        print_json(found.to_dict())
-    if failed:
-        raise typer.Exit(1)
-
-
-def _default_folder(asked: Judged, settings: Any, records: Records) -> Path:
-    from trustassay.runs.intake import default_folder
-
-    other = default_folder(asked.second).name  # which changes with the file
-    return default_folder(
-        asked.first,
-        second=other,
-        judge=asked.judge,
-        metrics=settings,
-        seed=asked.seed,
-        limit=records.get("limit"),
-        fields=records.get("fields", {}),
-    )
-
-
-def _left_out(found: WinRate, asked: Judged) -> list[str]:
-    pairs = found.pairs
-    counts = (
-        (pairs.only_first, f"questions of {asked.first} alone"),
-        (pairs.only_second, f"questions of {asked.second} alone"),
-        (pairs.blank, "questions to which one of them has no answer"),
-    )
-    return [f"left out: {count:,} {words}" for count, words in counts if count]
+    from trustassay.workflows.rules import Gate
 
 
 @with_options
@@ -114,8 +42,9 @@ def compare(  # noqa: PLR0913 - one argument an option
     if judge is not None:
         if metric is not None:
             raise UsageError("--metric: a judge compares answers, not scores")
-        asked = Judged(first, second, judge, prompt, run, out, seed)
-        show_win_rate(asked, records, spending, dry_run=dry_run, as_json=as_json)
+        _by_judge(
+            (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
+        )
         return
     if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
@@ -129,6 +58,62 @@ def compare(  # noqa: PLR0913 - one argument an option
         say(f"page: {out}")
     if as_json:
         print_json(found.to_dict())
+
+
+def _by_judge(  # noqa: PLR0913 - the options of compare
+    inputs: tuple[Path, Path, str],
+    prompt: Path | None,
+    folder: Path | None,
+    page: Path | None,
+    seed: int,
+    records: Records,
+    spending: Spending,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    from trustassay.api import Run
+    from trustassay.calls.client import CallOptions
+    from trustassay.metrics.pairwise import Pairwise
+    from trustassay.runs.folder import RunFolder
+    from trustassay.runs.intake import default_folder
+    from trustassay.workflows import compare as comparing
+    from trustassay.workflows.compare_outputs import win_rate_headline
+
+    first, second, judge = inputs
+    metric = Pairwise(None if prompt is None else str(prompt))
+    options = comparing.WinRateOptions(
+        metric, seed, progress=True, calls=CallOptions.of(**spending), **records
+    )
+    out = folder or default_folder(
+        first,
+        second=default_folder(second).name,  # which changes with the file
+        judge=judge,
+        metrics=metric.settings(),
+        seed=seed,
+        limit=records.get("limit"),
+        fields=records.get("fields", {}),
+    )
+    if dry_run:
+        show_plan(comparing.plan_win_rate(*inputs, out, options), as_json=as_json)
+        return
+    found = comparing.win_rate(*inputs, out, options)
+    run = Run(RunFolder(found.path), found.outcome)
+    failed = tell(run, as_json=False, worst=False)
+    for count, words in (
+        (found.pairs.only_first, f"questions of {first} alone"),
+        (found.pairs.only_second, f"questions of {second} alone"),
+        (found.pairs.blank, "questions to which one of them has no answer"),
+    ):
+        if count:
+            say(one_line(f"left out: {count:,} {words}"))
+    say(one_line(win_rate_headline(found, first, second)))
+    if page:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        say(f"page: {run.report(page)}")
+    if as_json:
+        print_json(found.to_dict())
+    if failed:
+        raise typer.Exit(1)
 
 
 def _show_comparison(found: Comparison) -> None:
@@ -190,3 +175,78 @@ def _show_ranking(found: Ranking) -> None:
     show_rows("model", table.columns, table.rows)
     for line in statements(found):
         say(one_line(line))
+
+
+FAILED, UNDECIDED = 1, 4
+STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDECIDED}
+
+
+@with_options
+def gate(  # noqa: PLR0913 - one argument an option
+    run: Path,
+    *,
+    at_least: list[str],
+    at_most: list[str],
+    no_worse_than: Path | None,
+    figure: list[str],
+    margin: float,
+    allow_missing: str,
+    allow_other_judge: bool,
+    undecided: Literal["pass", "fail", "undecided"],
+    markdown: Path | None,
+    junit: Path | None,
+    seed: Seed,
+    as_json: Json,
+) -> None:
+    """Pass or fail a run, for continuous integration: by bounds, or against an earlier run."""
+    from trustassay.workflows import gate as gating
+    from trustassay.workflows import rules
+
+    given = {"--figure": figure, "--margin": margin, "--allow-missing": allow_missing != "0"}
+    given["--allow-other-judge"] = allow_other_judge
+    if no_worse_than is None and any(given.values()):
+        name = next(name for name, value in given.items() if value)
+        raise UsageError(f"{name}: has an effect with --no-worse-than alone")
+    bounds = [rules.parse_bound(one, at_least=True) for one in at_least]
+    bounds += [rules.parse_bound(one, at_least=False) for one in at_most]
+    earlier = None
+    if no_worse_than:
+        missing = rules.parse_allowance(allow_missing)
+        earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
+    found = gating.gate(run, bounds, earlier, seed=seed)
+    _show_gate(found)
+    if markdown:
+        _write(markdown, rules.markdown(found).encode())
+    if junit:
+        _write(junit, rules.junit(found, undecided))
+    if as_json:
+        print_json(found.to_dict() | {"undecided_counts_as": undecided})
+    strict = found.result == "untestable" and undecided == "fail"
+    result = undecided if found.result == "undecided" or strict else found.result
+    if result != found.result:
+        say(f"{found.result} counts as {result} (--undecided)")
+    raise typer.Exit(STATUS[result])
+
+
+def _write(path: Path, content: bytes) -> None:
+    write_whole(path, content)
+    say(f"written: {path}")
+
+
+def _show_gate(found: Gate) -> None:
+    from trustassay.workflows.rules import explained, interval_in_words, value_of
+    from trustassay.workflows.two_runs import outcomes_in_words
+
+    rows = [
+        (one.name, one.result, value_of(one), interval_in_words(one), one.rule, explained(one))
+        for one in found.checks
+    ]
+    headings = ("figure", "result", "value", "95 % interval", "rule", "why")
+    show_table(headings, rows, {"rule", "why"}, wide=True)
+    for name, outcomes in found.outcomes.items():
+        say(f"{name}: {outcomes_in_words(outcomes)}")
+    for name, answers in found.answers.items():
+        show_worse(name, answers)
+    for note in found.notes:
+        say(one_line(f"note: {note}"))
+    say(f"gate: {found.result}")

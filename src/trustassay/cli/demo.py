@@ -17,7 +17,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import Entailer, Json
-from trustassay.cli.options import flag, with_options
+from trustassay.cli.options import with_options
 from trustassay.cli.results import show, tell
 from trustassay.errors import UsageError
 from trustassay.show.terminal import complain, print_json, say
@@ -76,20 +76,18 @@ def score_recorded(out: Path, entailer: str) -> list[Run]:
 
     recorded = ReplayChat(str(REPLIES), MODEL)
     recorded.name = f"{MODEL}, recorded"
-    runs = []
-    for name, part in PARTS.items():
-        runs.append(
-            api.score(
-                FOLDER / part.file,
-                metrics=part.metrics,
-                entailer=entailer,
-                out=out / name,
-                cache=None,
-                progress=True,
-                backends=dict.fromkeys(part.roles, recorded),
-            )
+    return [
+        api.score(
+            FOLDER / part.file,
+            metrics=part.metrics,
+            entailer=entailer,
+            out=out / name,
+            cache=None,
+            progress=True,
+            backends=dict.fromkeys(part.roles, recorded),
         )
-    return runs
+        for name, part in PARTS.items()
+    ]
 
 
 def _show_recorded(runs: Sequence[Run], *, as_json: bool, open_report: bool) -> None:
@@ -142,28 +140,14 @@ def _write_examples(folder: Path) -> None:
 @with_options
 def demo(
     *,
-    out: Path | None = flag("The run's folder. Default: one in trustassay-runs."),
+    out: Path | None,
     entailer: Entailer,
     as_json: Json,
     open_report: common.OpenReport,
-    example_files: Path | None = flag(
-        "Score nothing; write example files into this folder: 60 questions, answers, ratings and "
-        "scripted models.",
-        name="--files",
-        metavar="DIR",
-    ),
-    every: bool = flag(
-        "Score 60 recorded answers of a real model, by every method that asks a model too.",
-        name="--all",
-    ),
+    example_files: Path | None,
+    every: bool,
 ) -> None:
-    """Score the bundled example: 32 cited answers, good ones and bad ones.
-
-    \b
-    trustassay demo --open
-    trustassay demo --all --open
-    trustassay demo --files .
-    """
+    """Score the bundled example: 32 cited answers, good ones and bad ones."""
     if example_files is not None:
         _write_examples(example_files)
         return

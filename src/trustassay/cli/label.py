@@ -12,6 +12,7 @@ from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_table
+from trustassay.show.text import amount, ends_text
 
 if TYPE_CHECKING:
     from trustassay.workflows.label.command import Labelling
@@ -88,8 +89,6 @@ def _repeated(
 
 
 def _show(found: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]) -> None:
-    from trustassay.show.text import amount
-
     say(
         f"{amount(found.answers, 'answer')}, {amount(found.units, found.unit)} to draw from; plan "
         f"{found.plan}: {found.drawn:,} drawn, {found.rated:,} of them rated"
@@ -125,8 +124,6 @@ def _show(found: Labelling, runs: list[Path], ratings: list[Path], repeated: lis
 
 
 def _row(figure: LabelFigure) -> tuple[str, ...]:
-    from trustassay.show.text import ends_text
-
     sign = "+" if figure.figure.signed else ""
     value = "–" if figure.value is None else f"{figure.value:{sign}.3f}"
     ends = [ends_text(one, sign) for one in (figure.interval, figure.beyond, figure.evenly)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,10 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
 from trustassay.options import Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_table
+from trustassay.show.text import with_interval
 
 if TYPE_CHECKING:
-    from trustassay.backends.inventory import Found
+    from trustassay.backends.inventory import Plugin
     from trustassay.workflows.entailers import Estimate, MeasuredEntailer, Passed
 
 
@@ -43,14 +45,17 @@ def models(
     plugins: bool,
 ) -> None:
     """List the backends that work here and the keys that are set; try the backends given."""
+    from trustassay.backends import inventory
+
     if plugins:
-        _show_plugins()
+        _show_plugins(list(inventory.plugins()))
         return
     timed = check or bool(uris)
     texts = ["backend", "used for", "available"]
     rows = []
     broken = 0
-    for found in _found(uris or [], check):
+    listed = inventory.backends(check=check) if check or not uris else ()
+    for found in chain(listed, map(inventory.tried, uris or ())):
         broken += found.broken
         cells = [found.name, found.capability, one_line(found.state)]
         rows.append([*cells, *([found.load, found.speed] if timed else [])])
@@ -60,21 +65,8 @@ def models(
         raise typer.Exit(1)
 
 
-def _found(uris: list[str], check: bool) -> Iterator[Found]:
-    """Yield the backends that there are, and the results of trying those named in ``uris``."""
-    from trustassay.backends import inventory
-
-    if check or not uris:
-        yield from inventory.backends(check=check)
-    for uri in uris:
-        yield inventory.tried(uri)
-
-
-def _show_plugins() -> None:
+def _show_plugins(found: Sequence[Plugin]) -> None:
     """Show what installed packages add; end with status 1 if something of it cannot be loaded."""
-    from trustassay.backends import inventory
-
-    found = list(inventory.plugins())
     if not found:
         say("no installed package adds schemes, metrics or commands")
         return
@@ -158,16 +150,10 @@ def _show(found: Sequence[MeasuredEntailer]) -> None:
     first = found[0].passed
     say(f"{found[0].n:,} pairs, {first.supported:,} of them supported")
     headings = ("entailer", "AUC", "balanced accuracy", "calibration error", "seconds")
-    rows = [
-        (
-            one.name,
-            _cell(one.auc),
-            _cell(one.balanced_accuracy),
-            _cell(one.calibration_error),
-            f"{one.seconds:.1f}",
-        )
-        for one in found
-    ]
+    rows = []
+    for one in found:
+        cells = map(_cell, (one.auc, one.balanced_accuracy, one.calibration_error))
+        rows.append((one.name, *cells, f"{one.seconds:.1f}"))
     show_table(headings, rows, (), wide=True)
     if any(one.contradictions for one in found):
         _show_contradictions(found)
@@ -196,10 +182,7 @@ def _show_contradictions(found: Sequence[MeasuredEntailer]) -> None:
 
 
 def _cell(one: Estimate) -> str:
-    if one.value is None:
-        return "undefined"
-    ends = f" ({one.interval[0]:.3f} to {one.interval[1]:.3f})" if one.interval else ""
-    return f"{one.value:.3f}{ends}"
+    return "undefined" if one.value is None else with_interval(one.value, one.interval)
 
 
 def _shares(one: Passed) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, wraps
 from importlib.resources import files
@@ -23,11 +23,6 @@ from trustassay.cli.common import errors_for_people
 from trustassay.options import UNSET, Flag, declared, flag_of, pairs, row
 from trustassay.progress import quieted
 from trustassay.show.terminal import only_last_line
-
-
-def flag(text: str, **how: Any) -> Any:
-    """Return the :class:`Flag` of an option, which stands where its default would."""
-    return Flag(text, **how)
 
 
 class Only:
@@ -55,37 +50,17 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     A group is a dataclass whose fields are options or groups, or a typed dictionary of options.
     """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
-    singles: dict[str, _Option] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        hint = hints[parameter.name]
-        if _is_group(hint):
-            groups[parameter.name] = hint
-            parameters += [one.parameter() for one in _options(hint)]
-        else:
-            single = _Option.of(parameter.name, hint, parameter.default, command.__name__)
-            singles[parameter.name] = single
-            parameters.append(single.parameter())
 
     @wraps(command)
     def with_groups(**values: Any) -> Any:
         with errors_for_people():
-            own = {name: one.value(values) for name, one in singles.items()}
-            own |= {name: _filled(group, values) for name, group in groups.items()}
-            return command(**own)
+            return _filled(command, values)
 
-    with_groups.__doc__ = _help(command)
-    return _as_typer_reads(with_groups, parameters)
-
-
-def _help(command: Callable[..., Any]) -> str:
-    """Return what ``--help`` says: the command's docstring, and what ``help.toml`` adds to it."""
-    text = inspect.getdoc(command) or ""
     more = _read_help().get(command.__name__, {})
     examples = f"\b\n{more['examples']}" if more else ""
-    return "\n\n".join(filter(None, (text, more.get("text"), examples)))
+    texts = (inspect.getdoc(command), more.get("text"), examples)
+    with_groups.__doc__ = "\n\n".join(filter(None, texts))
+    return _as_typer_reads(with_groups, [one.parameter() for one in _options(command)])
 
 
 @cache
@@ -127,9 +102,7 @@ class _Option:
     @classmethod
     def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> _Option:
         kind, flag = declared(hint)
-        if isinstance(default, Flag):
-            flag, default = default, UNSET
-        elif owner and flag == Flag():
+        if owner and flag == Flag():
             flag = row(f"{owner}.{key}")
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
@@ -176,18 +149,30 @@ class _Option:
         return self.flag.read(value) if self.flag.read else value
 
 
-def _is_group(hint: Any) -> bool:
-    group = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return is_typeddict(group) or dataclasses.is_dataclass(group)
+def _parts(owner: Any) -> dict[str, Any]:
+    """Return the options and the groups of a command, or of a dataclass, by name."""
+    hints = get_type_hints(owner, include_extras=True)
+    fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
+    made = {one.name: one.default_factory for one in fields}
+    found = {}
+    for name, one in inspect.signature(owner).parameters.items():
+        kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
+        if is_typeddict(kind) or dataclasses.is_dataclass(kind):
+            found[name] = hints[name]
+            continue
+        factory = made.get(name, dataclasses.MISSING)
+        default = one.default if factory is dataclasses.MISSING else factory()
+        found[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
+    return found
 
 
 def _options(hint: Any) -> list[_Option]:
-    """Return the options of a group that the command line takes."""
+    """Return the options of a group, or of a command, that the command line takes."""
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
         found: list[_Option] = []
-        for name, own, default in _fields(group):
-            found += _options(own) if _is_group(own) else [_of_field(group, name, own, default)]
+        for part in _parts(group).values():
+            found += [part] if isinstance(part, _Option) else _options(part)
         return found
     only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
@@ -195,33 +180,19 @@ def _options(hint: Any) -> list[_Option]:
 
 
 def _filled(hint: Any, values: dict[str, Any]) -> Any:
-    """Return the group with its values, which are taken out of ``values``."""
+    """Return the group with its values, taken out of ``values``; call a command with them."""
     group = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    if is_typeddict(group):
-        found: dict[str, Any] = {}
-        for one in _options(hint):
-            if values[one.key] == one.default:
-                del values[one.key]
-            elif (value := one.value(values)) != one.default:
-                found |= value if one.flag.several else {one.key: value}
-        return found
-    own = {
-        name: _filled(each, values)
-        if _is_group(each)
-        else _of_field(group, name, each, default).value(values)
-        for name, each, default in _fields(group)
-    }
-    return group(**own)
-
-
-def _of_field(group: type, name: str, hint: Any, default: Any) -> _Option:
-    return _Option.of(name, hint, default, group.__name__.lower())
-
-
-def _fields(group: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield name, annotation and default of the fields of a dataclass."""
-    hints = get_type_hints(group, include_extras=True)
-    for one in dataclasses.fields(group):
-        made = one.default_factory
-        default = one.default if made is dataclasses.MISSING else made()
-        yield one.name, hints[one.name], UNSET if default is dataclasses.MISSING else default
+    if not is_typeddict(group):
+        return group(
+            **{
+                name: part.value(values) if isinstance(part, _Option) else _filled(part, values)
+                for name, part in _parts(group).items()
+            }
+        )
+    found: dict[str, Any] = {}
+    for one in _options(hint):
+        if values[one.key] == one.default:
+            del values[one.key]
+        elif (value := one.value(values)) != one.default:
+            found |= value if one.flag.several else {one.key: value}
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +13,7 @@ from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show, show_calibrated
 from trustassay.errors import UsageError
 from trustassay.options import CalibratorFile, Records, Spending
+from trustassay.progress import Steps
 from trustassay.show.terminal import one_line, say
 
 
@@ -34,52 +36,44 @@ def report(
             raise UsageError("--ratings: joins the answers of one run; got several runs")
         if calibrator is not None:
             raise UsageError("--calibrator: is applied to one run; got several runs")
+        from trustassay.runs.report import write_pooled
+
         page = out or runs[0].parent / "pooled.html"
-        _pool(runs, page, domain)
-        if open_report:
-            typer.launch(str(page))
-        return
-    if out is not None:
+        say(one_line(write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True))))
+    elif out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
-    from trustassay.progress import Steps
+    else:
+        page = _report_of(runs[0], domain, ratings, fields, calibrator)
+    say(f"report: {page}")
+    if open_report:
+        typer.launch(str(page))
+
+
+def _report_of(
+    run: Path,
+    domain: str,
+    ratings: Path | None,
+    fields: Mapping[str, str],
+    calibrator: CalibratorFile,
+) -> Path:
+    from trustassay.data.ratings import read_ratings
+    from trustassay.runs.calibrator import read_calibrator
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.probabilities import CALIBRATED
-    from trustassay.runs.report import write_report
+    from trustassay.runs.report import Rated, write_report
+    from trustassay.runs.results import apply_calibrator
 
-    folder = RunFolder(runs[0])
-    rated = None
-    if ratings is not None:
-        from trustassay.data.ratings import read_ratings
-        from trustassay.runs.report import Rated
-
-        rated = Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
+    folder = RunFolder(run)
+    rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
+    shown: dict[str, Any] = {"domain_field": domain, "rated": rated, "steps": Steps(shown=True)}
     if calibrator is None:
-        write_report(folder, domain_field=domain, rated=rated, steps=Steps(shown=True))
+        write_report(folder, **shown)
     else:
-        from trustassay.runs.calibrator import read_calibrator
-        from trustassay.runs.results import apply_calibrator
-
-        found = apply_calibrator(
-            folder,
-            read_calibrator(Path(calibrator)),
-            domain_field=domain,
-            rated=rated,
-            steps=Steps(shown=True),
-        )
+        found = apply_calibrator(folder, read_calibrator(Path(calibrator)), **shown)
         show_calibrated({CALIBRATED: found.to_dict()})
     if rated:
         say(one_line(f"ratings: {rated.told.in_words}"))
-    say(f"report: {folder.report_path}")
-    if open_report:
-        typer.launch(str(folder.report_path))
-
-
-def _pool(runs: list[Path], page: Path, domain: str) -> None:
-    from trustassay.progress import Steps
-    from trustassay.runs.report import write_pooled
-
-    say(one_line(write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True))))
-    say(f"report: {page}")
+    return folder.report_path
 
 
 @with_options

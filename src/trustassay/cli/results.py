@@ -6,13 +6,16 @@ import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trustassay.cli.common import show_endpoints
+from trustassay.cli.common import FAILURES_SHOWN, show_endpoints
+from trustassay.progress import duration
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
+from trustassay.show.text import amount, with_error
 from trustassay.tracebacks import TRACEBACKS
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ WORST_SHOWN = 3
 """Answers that are listed; the report and ``run.worst`` have the others."""
 LONGEST = 240
 """Characters of a question, and of a reason, that are shown."""
-GROUPS_SHOWN, CHANGES_SHOWN, FAILURES_SHOWN = 24, 10, 20
+GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
 CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 """Characters of each that are printed of a changed answer."""
 
@@ -150,8 +153,6 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
     since it would repeat the figures above.
     """
-    from trustassay.show.text import with_error
-
     groups = found["groups"]
     if len(groups) < 2:
         return
@@ -240,14 +241,11 @@ def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
 
 
 def _show_failures(run: Run, failed: int) -> None:
-    """List the samples that failed."""
     complain(f"failed: {failed}")
-    for shown, assessment in enumerate(run.assessments.failed(), start=1):
+    for assessment in islice(run.assessments.failed(), FAILURES_SHOWN):
         complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
-        if shown == FAILURES_SHOWN:
-            if failed > shown:
-                complain(f"  ... and {failed - shown} more, in assessments.jsonl")
-            break
+    if failed > FAILURES_SHOWN:
+        complain(f"  ... and {failed - FAILURES_SHOWN} more, in assessments.jsonl")
     if (kept := run.path / TRACEBACKS).exists():
         complain(f"tracebacks of failures that are the program's: {kept}")
 
@@ -276,8 +274,6 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the calls that a run would make, and the basis of the estimate."""
-    from trustassay.show.text import amount
-
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
@@ -286,7 +282,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
     price = "" if plan.usd_range is None else f", {_span(plan.usd_range, _money)} USD"
     mark = " (a guess)" if plan.guess else ""
-    samples, seconds = amount(plan.samples, "sample"), _times(plan.seconds_range)
+    samples, seconds = amount(plan.samples, "sample"), _span(plan.seconds_range, duration)
     say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
     if plan.second:
         say(
@@ -307,20 +303,13 @@ def _plan_cells(part: Planned) -> Iterator[str]:
         yield "unknown" if part.usd_range is None else _span(part.usd_range, _money)
     else:
         yield from ("", "", "")
-    yield _times(part.seconds_range)
+    yield _span(part.seconds_range, duration)
 
 
 def _span(values: tuple[float, float], shown: Callable[[float], str]) -> str:
     """Return ``low to high``, or one value if both look the same."""
     low, high = map(shown, values)
     return low if low == high else f"{low} to {high}"
-
-
-def _times(values: tuple[float, float]) -> str:
-    """Return a range of seconds."""
-    from trustassay.progress import duration
-
-    return _span(values, duration)
 
 
 def _money(value: float) -> str:

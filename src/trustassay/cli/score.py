@@ -1,4 +1,4 @@
-"""``trustassay score`` (also of a file that grows), ``plan`` and ``rescore``."""
+"""``trustassay score`` (also of a file that grows), ``plan``, ``rescore`` and ``generate``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from trustassay.options import (
     CalibratorFile,
     Cluster,
     Engine,
-    LongestAnswer,
     Pool,
     Records,
-    SamplesAtOnce,
+    RescoreOptions,
+    ScoreOptions,
     SecondReading,
     Seed,
     Spending,
     Unit,
 )
-from trustassay.show.terminal import one_line, say
+from trustassay.show.terminal import complain, one_line, say
+from trustassay.show.text import amount
 
 ALARM = 3
 """Exit status if too many answers were beyond the threshold."""
@@ -63,7 +64,6 @@ class Following:
             lacking = "--out" if out is None else "--threshold"
             raise UsageError(f"--follow: needs {lacking}")
         from trustassay import api
-        from trustassay.show.text import amount
         from trustassay.workflows.watch import WatchOptions
 
         options = WatchOptions(
@@ -110,8 +110,7 @@ def score(  # noqa: PLR0913 - one argument an option
     records: Records,
     pool: Pool,
     answers: AnswerOptions,
-    samples_at_once: SamplesAtOnce,
-    longest_answer: LongestAnswer,
+    sizes: Annotated[ScoreOptions, Only("samples_at_once", "longest_answer")],
     second: SecondReading,
     spending: Spending,
     calibrator: CalibratorFile,
@@ -134,9 +133,8 @@ def score(  # noqa: PLR0913 - one argument an option
         followed = {
             "fields": records.get("fields", {}),
             "seed": seed,
-            "samples_at_once": samples_at_once,
             "calls": CallOptions.of(**spending),
-            "longest_answer": longest_answer,
+            **sizes,
         }
         following.watch(sources, metric, out, followed, backends)
         return
@@ -163,12 +161,11 @@ def score(  # noqa: PLR0913 - one argument an option
         "seed": seed,
         "unit": unit,
         "pool": pool,
-        "samples_at_once": samples_at_once,
-        "longest_answer": longest_answer,
         "progress": True,
         "command": common.command_line(),
         "why": why,
         "calibrator": calibrator,
+        **sizes,
         **backends,
         **records,
         **second,
@@ -217,38 +214,74 @@ def plan(  # noqa: PLR0913
     show_plan(found, as_json=as_json)
 
 
+RESCORED = Only(
+    *("unit", "samples_at_once", "longest_answer", *SecondReading.__annotations__, "calibrator")
+)
+
+
 @with_options
-def rescore(  # noqa: PLR0913 - one argument an option
+def rescore(
     run: Path,
     *,
     out: Path,
     metric: Metrics,
     backends: BackendChoices,
     seed: int | None,
-    unit: Unit,
-    samples_at_once: SamplesAtOnce,
-    longest_answer: LongestAnswer,
-    second: SecondReading,
-    calibrator: CalibratorFile,
+    options: Annotated[RescoreOptions, RESCORED],
     as_json: Json,
 ) -> None:
     """Score the samples of a run with other settings; stored replies are not requested again."""
     from trustassay import api
 
-    again = api.rescore(
-        run,
-        metrics=metric or None,
-        out=out,
-        seed=seed,
-        samples_at_once=samples_at_once,
-        longest_answer=longest_answer,
-        unit=unit,
-        progress=True,
-        calibrator=calibrator,
-        **backends,
-        **second,
-    )
+    chosen: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
+    again = api.rescore(run, metrics=metric or None, out=out, **chosen)
     asked = sum(count.computed for count in again.outcome.counts.values())
     stored = sum(count.from_store for count in again.outcome.counts.values())
     say(f"{stored} replies were stored, {asked} were newly requested")
     show(again, as_json=as_json)
+
+
+@with_options
+def generate(  # noqa: PLR0913 - one argument an option
+    source: common.Source,
+    *,
+    model: common.NeededModel,
+    out: Path,
+    answers: AnswerOptions,
+    repeats: int,
+    again: bool,
+    records: Records,
+    spending: Spending,
+) -> None:
+    """Answer a file of questions. Run a stopped command again to continue: replies are cached."""
+    from trustassay.calls.client import CallOptions
+    from trustassay.workflows import generate as generating
+
+    answering = common.answering(answers)
+    options = generating.GenerateOptions(
+        answering=answering,
+        repeats=repeats,
+        again=again,
+        progress=True,
+        calls=CallOptions.of(**spending),
+        **records,
+    )
+    done = generating.generate(source, model, out, options)
+    common.show_endpoints(done.endpoints)
+    for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
+        complain(one_line(f"  {sample_id}: {error}"))
+    asked = done.written + len(done.failed)
+    if done.cut:
+        words = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
+        say(f"{done.cut:,} of {asked:,} {words}")
+    if done.empty:
+        say(f"{done.empty:,} of {asked:,} answers were empty")
+    if done.written:
+        say(f"{done.written:,} answers in {out}")
+    if done.failed:
+        if (more := len(done.failed) - common.FAILURES_SHOWN) > 0:
+            complain(f"  ... and {more:,} more")
+        if not done.written:
+            complain(f"no question was answered; {out} was not written")
+        complain(f"failed: {len(done.failed):,}; run the same command again to retry only these")
+        raise typer.Exit(1)

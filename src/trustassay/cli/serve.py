@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import with_options
+from trustassay.cli.options import Only, with_options
 from trustassay.errors import UsageError
-from trustassay.options import (
-    BackendChoices,
-    Fields,
-    LongestAnswer,
-    SamplesAtOnce,
-    Seed,
-    Spending,
-    pairs,
-    row,
-)
+from trustassay.options import BackendChoices, Fields, ScorerOptions, Spending, pairs, row
 from trustassay.show.terminal import say
 
 if TYPE_CHECKING:
@@ -96,6 +87,7 @@ class Integrations:
 
 
 Metrics = Annotated[list[str], row("served_metric", name="--metric")]
+Scoring = Annotated[ScorerOptions, Only("seed", "samples_at_once", "longest_answer")]
 
 
 @with_options
@@ -112,9 +104,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     connections: int,
     slow: float,
     integrations: Integrations,
-    seed: Seed,
-    samples_at_once: SamplesAtOnce,
-    longest_answer: LongestAnswer,
+    scoring: Scoring,
     fields: Fields,
     spending: Spending,
 ) -> None:
@@ -134,16 +124,8 @@ def serve(  # noqa: PLR0913 - one argument an option
         )
     parts = integrations.parts(metric, tokens)
     settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
-    door = api.scorer(
-        metrics=metric,
-        out=out,
-        seed=seed,
-        samples_at_once=samples_at_once,
-        longest_answer=longest_answer,
-        fields=fields,
-        **spending,
-        **backends,
-    )
+    options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
+    door = api.scorer(metrics=metric, out=out, **options)
     with listening(host, port) as at:
         if not is_loopback(host):
             say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
@@ -161,21 +143,12 @@ def mcp(
     *,
     metric: Metrics,
     backends: BackendChoices,
-    seed: Seed,
-    samples_at_once: SamplesAtOnce,
-    longest_answer: LongestAnswer,
+    scoring: Scoring,
     spending: Spending,
 ) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself."""
     from trustassay import api
     from trustassay.service.mcp_server import serve_stdio
 
-    door = api.scorer(
-        metrics=metric,
-        seed=seed,
-        samples_at_once=samples_at_once,
-        longest_answer=longest_answer,
-        **spending,
-        **backends,
-    )
-    serve_stdio(door)
+    options: ScorerOptions = {**scoring, **spending, **backends}
+    serve_stdio(api.scorer(metrics=metric, **options))

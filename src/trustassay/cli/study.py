@@ -10,6 +10,7 @@ from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
+from trustassay.show.text import amount
 
 if TYPE_CHECKING:
     from trustassay.workflows.calibrate.command import Calibration
@@ -66,7 +67,6 @@ def study(  # noqa: PLR0913 - one argument an option
 
 
 def _show(found: Study) -> None:
-    from trustassay.show.text import amount
     from trustassay.workflows.study.outputs import COST_COLUMNS, cost_row
 
     say(

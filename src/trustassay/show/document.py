@@ -20,7 +20,7 @@ from trustassay.files import write_whole
 from trustassay.show.charts import interval_svg, ticks
 from trustassay.show.page import write_template
 from trustassay.show.plots import Plot
-from trustassay.show.text import number
+from trustassay.show.text import with_interval
 from trustassay.views import Piece, word_differences
 
 MEAN = Markup('<span class="sign mean"></span> ')
@@ -215,7 +215,7 @@ def interval_bars(
     bars = []
     for name, value, interval in estimates:
         between = interval and (at(interval[0]), at(interval[1]))
-        text = interval_text(value, interval)
+        text = with_interval(value, interval)
         drawing = interval_svg(between, at(value), f"{name}: {text}")
         bars.append(Bar(name, figure(value) if figure else text, drawing))
     return Bars(bars, (f"{low:g}", f"{high:g}"), style)
@@ -253,11 +253,3 @@ def _markdown(value: object) -> str:
         return f"{value:.4f}"
     text = "" if value is None else " ".join(str(value).split())
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
-
-
-def interval_text(value: float, interval: tuple[float, float] | None, digits: int = 3) -> str:
-    """Write an estimate with its interval: ``0.712 (0.650 to 0.774)``."""
-    text = number(value, digits)
-    if interval:
-        text += f" ({number(interval[0], digits)} to {number(interval[1], digits)})"
-    return text

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from trustassay.show.charts import ticks
 from trustassay.show.distributions import Group, Groups, RatedBin
-from trustassay.show.text import amount, finalized, number, score_text, with_error
+from trustassay.show.text import amount, finalized, score_text, with_error, with_interval
 from trustassay.statistics.regression import Line as FittedLine
 
 Scale = Callable[[float], float]
@@ -147,15 +147,9 @@ def _dot(one: RatedBin, x: Scale, y: Scale) -> Markup:
 
 def line_text(line: FittedLine) -> str:
     """Say slope and intercept with their intervals: ``m = -6.1 (-8.0 to -4.2), b = ...``."""
-
-    def one(name: str, value: float, interval: tuple[float, float] | None) -> str:
-        text = f"{name} = {number(value, 2)}"
-        if interval:
-            text += f" ({number(interval[0], 2)} to {number(interval[1], 2)})"
-        return text.replace("-", "−")
-
-    slope = one("m", line.slope, line.slope_interval)
-    return f"{slope}, {one('b', line.intercept, line.intercept_interval)}"
+    slope = with_interval(line.slope, line.slope_interval, 2)
+    intercept = with_interval(line.intercept, line.intercept_interval, 2)
+    return f"m = {slope}, b = {intercept}".replace("-", "−")
 
 
 class Line(NamedTuple):

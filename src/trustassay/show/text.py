@@ -135,6 +135,14 @@ def ends_text(interval: tuple[float, float] | None, sign: str = "", digits: int 
     return " to ".join(f"{end:{sign}.{digits}f}" for end in interval).replace("-", "−")
 
 
+def with_interval(value: float, interval: tuple[float, float] | None, digits: int = 3) -> str:
+    """Write an estimate with its interval: ``0.712 (0.650 to 0.774)``."""
+    text = number(value, digits)
+    if interval:
+        text += f" ({number(interval[0], digits)} to {number(interval[1], digits)})"
+    return text
+
+
 def with_error(value: float, error: float | None, digits: int = 3) -> str:
     """Write a mean with its standard error in its last digits: 0.063 and 0.004 as ``0.063(4)``.
 
