@@ -44,10 +44,10 @@ class Integrations:
             ValueError: an option does not fit the others, or cannot be read.
             BackendError: the address cannot be used, or a package is missing.
         """
-        from trustassay.service.guardrail import GuardrailSettings, guardrail_part
-        from trustassay.service.proxy import ProxySettings, proxy_part
+        from trustassay.service.guardrail import guardrail_part
+        from trustassay.service.proxy import proxy_part
         from trustassay.service.upstream import Upstream
-        from trustassay.service.verdicts import DOCUMENT_ROLES
+        from trustassay.service.verdicts import DOCUMENT_ROLES, Judging
 
         if strange := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
             known = " or ".join(DOCUMENT_ROLES)
@@ -57,14 +57,13 @@ class Integrations:
         blocking = self._blocking(metrics)
         if blocking and not (self.upstream or self.guardrail):
             raise UsageError("--block-... need --upstream or --guardrail")
+        judging = Judging(self.documents_in, blocking)
         found: list[Callable[[Service], Part]] = []
         if self.upstream:
-            upstream = Upstream(self.upstream, self.upstream_key, tokens)
-            passing = ProxySettings(self.documents_in, blocking, self.upstream_timeout)
-            found.append(lambda service: proxy_part(service, upstream, passing))
+            upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
+            found.append(lambda service: proxy_part(service, upstream, judging))
         if self.guardrail:
-            guarding = GuardrailSettings(self.documents_in, blocking)
-            found.append(lambda service: guardrail_part(service, guarding))
+            found.append(lambda service: guardrail_part(service, judging))
         if self.mcp:
             from trustassay.service.mcp_server import mcp_part
 

@@ -25,15 +25,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trustassay.errors import BackendError, install
 from trustassay.sample import Problem, Sample, SampleError
 from trustassay.service.requests import (
+    ANSWERED,
     Guarded,
     Limited,
+    answered,
     encoded,
     fault,
-    finished_before_leaving,
-    handlers,
     problems_json,
     read_records,
     reply,
+    unless_gone,
 )
 from trustassay.service.service import Service, ServiceSettings
 from trustassay.workflows.scorer import Assay
@@ -86,7 +87,7 @@ def create_app(
     found = Starlette(
         routes=routes,
         middleware=[Middleware(Counted, count, paths), *guards],
-        exception_handlers={**handlers(), Exception: failed},
+        exception_handlers={**dict.fromkeys(ANSWERED, answered), Exception: failed},
     )
     found.router.redirect_slashes = False
     return found
@@ -177,14 +178,22 @@ def scoring(service: Service) -> Part:
     async def score(request: Request) -> Response:
         given = await read_records(request, service.settings.capacity)
         samples, problems = await _checked(service, given.records)
+        if problems and not given.many:
+            raise SampleError(problems[0])
         if problems:
-            return fault(422, *_told(problems, given.many))
+            told = [{"index": i, **one} for i in problems for one in problems_json(problems[i])]
+            listed = ", the first are listed" if len(told) > PROBLEMS_TOLD else ""
+            message = f"nothing was accepted: {len(problems):,} faulty{listed}"
+            return fault(422, message, problems=told[:PROBLEMS_TOLD])
         begun = service.begin(samples)
         if given.many:
             return _Streamed(service, samples, begun)
         if isinstance(begun[0], SampleError):
             raise begun[0]
-        return await _one(service, request, begun[0])
+        return await unless_gone(request, finished(begun[0]))
+
+    async def finished(task: asyncio.Task[Assay]) -> Response:
+        return reply(service.verdict_of(await service.scorer.finished(task)))
 
     route = Route("/v1/score", score, methods=["POST"])
     return Part([route])
@@ -204,28 +213,6 @@ async def _checked(
         except SampleError as error:
             problems[index] = error.problems
     return samples, problems
-
-
-def _told(
-    found: dict[int, Sequence[Problem]], many: bool
-) -> tuple[str, None, list[dict[str, Any]]]:
-    """Return the message and the problems of a 422, each with the index of its record."""
-    if not many:
-        return "the sample cannot be scored", None, problems_json(found[0])
-    told = [{"index": i, **one} for i, problems in found.items() for one in problems_json(problems)]
-    listed = ", the first are listed" if len(told) > PROBLEMS_TOLD else ""
-    return f"nothing was accepted: {len(found):,} faulty{listed}", None, told[:PROBLEMS_TOLD]
-
-
-async def _one(service: Service, request: Request, task: asyncio.Task[Assay]) -> Response:
-    """Wait for one result; if the client goes away, its sample is given up."""
-    try:
-        if await finished_before_leaving(request, task):
-            return reply(service.verdict_of(await service.scorer.finished(task)))
-        return Response(status_code=400)  # nobody reads it
-    finally:
-        if not task.done():  # also if this request itself was cancelled
-            service.scorer.give_up(task)
 
 
 class _Streamed(StreamingResponse):

@@ -6,11 +6,9 @@ under the id of the call. So a conversation is remembered until its answer comes
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -20,20 +18,11 @@ from starlette.routing import Route
 from trustassay.service.app import Part
 from trustassay.service.requests import RequestError, encoded, read_json, reply
 from trustassay.service.service import Service
-from trustassay.service.verdicts import Blocking, Verdict, conversation_record, verdict_on
+from trustassay.service.verdicts import Judging
 
 PATH = "/beta/litellm_basic_guardrail_api"
 PARAMETERS = "additional_provider_specific_params"
 MOST_TEXTS = 128
-
-
-@dataclass(frozen=True)
-class GuardrailSettings:
-    """How answers are judged; see :class:`~trustassay.service.proxy.ProxySettings`."""
-
-    documents_in: Collection[str] = ("tool",)
-    blocking: Blocking = field(default_factory=Blocking)
-    verdict_s: float = 60.0
 
 
 class _Kept(NamedTuple):
@@ -75,14 +64,18 @@ class Conversations:
             self._bytes -= kept.size
 
 
-def guardrail_part(service: Service, settings: GuardrailSettings) -> Part:
+def guardrail_part(service: Service, judging: Judging) -> Part:
     """Return the route that LiteLLM calls."""
     conversations = Conversations()
 
     async def guardrail(request: Request) -> Response:
         service.refuse_if_closing()
         asked = _checked(await read_json(request))
-        record = _record(asked, settings.documents_in)
+        documents = (asked.get(PARAMETERS) or {}).get("documents")
+        if not isinstance(documents, str | list | None):
+            expected = "expected a list of passages, or one text"
+            raise RequestError(422, f"{PARAMETERS}.documents: {expected}")
+        record = judging.record(asked.get("structured_messages"), documents, asked.get("model"))
         if asked["input_type"] == "request":
             if not asked.get("litellm_call_id"):
                 raise RequestError(422, "litellm_call_id: expected the id of the call")
@@ -93,15 +86,15 @@ def guardrail_part(service: Service, settings: GuardrailSettings) -> Part:
             words = "no conversation of this litellm_call_id came before its answer"
             raise RequestError(422, f"{words}; set the guardrail's mode to [pre_call, post_call]")
         record = {**(earlier or {}), **record}
-        texts = [text for text in asked["texts"] if text]
-        return reply(_told(await asyncio.gather(*(judged(text, record) for text in texts))))
+        verdicts = await judging.verdicts(service, record, filter(None, asked["texts"]))
+        blocked = [why for one in verdicts for why in one.blocked]
+        # LiteLLM reads no more than these two
+        told: dict[str, Any] = {"action": "BLOCKED" if blocked else "NONE"}
+        if blocked:
+            told["blocked_reason"] = "; ".join(dict.fromkeys(blocked))
+        return reply({**told, "trustassay": {"verdicts": [one.to_dict() for one in verdicts]}})
 
-    async def judged(answer: str, record: Mapping[str, Any]) -> Verdict:
-        whole = {**record, "response": answer}
-        return await verdict_on(service, whole, settings.blocking, settings.verdict_s)
-
-    route = Route(PATH, guardrail, methods=["POST"])
-    return Part([route])
+    return Part([Route(PATH, guardrail, methods=["POST"])])
 
 
 def _checked(asked: Any) -> dict[str, Any]:
@@ -124,21 +117,3 @@ def _checked(asked: Any) -> dict[str, Any]:
     if not isinstance(asked.get(PARAMETERS), dict | None):
         raise RequestError(422, f"{PARAMETERS}: expected an object")
     return {**asked, "texts": texts}
-
-
-def _record(asked: Mapping[str, Any], documents_in: Collection[str]) -> dict[str, Any]:
-    """Return what a request says of the conversation; of an answer usually nothing."""
-    documents = (asked.get(PARAMETERS) or {}).get("documents")
-    if not isinstance(documents, str | list | None):
-        raise RequestError(422, f"{PARAMETERS}.documents: expected a list of passages, or one text")
-    messages = asked.get("structured_messages")
-    return conversation_record(messages, documents, documents_in, asked.get("model"))
-
-
-def _told(verdicts: list[Verdict]) -> dict[str, Any]:
-    """Return the decision; LiteLLM reads no more than ``action`` and ``blocked_reason``."""
-    blocked = [why for one in verdicts for why in one.blocked]
-    told: dict[str, Any] = {"action": "BLOCKED" if blocked else "NONE"}
-    if blocked:
-        told["blocked_reason"] = "; ".join(dict.fromkeys(blocked))
-    return {**told, "trustassay": {"verdicts": [one.to_dict() for one in verdicts]}}

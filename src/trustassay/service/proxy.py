@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -22,9 +21,9 @@ from trustassay.service.app import Part
 from trustassay.service.requests import (
     RequestError,
     encoded,
-    finished_before_leaving,
     parse_json,
     read_json,
+    unless_gone,
 )
 from trustassay.service.service import Service
 from trustassay.service.upstream import (
@@ -45,12 +44,10 @@ from trustassay.service.verdicts import (
     BLOCKED,
     NOT_SCORED,
     SCORED,
-    Blocking,
+    Judging,
     Verdict,
     answer_of,
-    conversation_record,
     no_verdict,
-    verdict_on,
 )
 from trustassay.texts import SHORT_PASSAGES, TextWork
 
@@ -61,27 +58,13 @@ STATUS, SCORES = "x-trustassay-status", "x-trustassay-scores"
 IN_STREAM = "in-stream"
 """The status of an answer whose verdict is in the last chunk."""
 EVENT_STREAM = "text/event-stream"
+REPLY_BYTES = 16_000_000
+"""A larger answer of the upstream is not passed on."""
 
 
-@dataclass(frozen=True)
-class ProxySettings:
-    """How answers are judged.
-
-    documents_in: whose messages are passages as well, names of
-    :data:`~trustassay.service.verdicts.DOCUMENT_ROLES`. timeout_s: for a whole answer of the
-    upstream; verdict_s: for the verdict on it. reply_bytes: a larger answer is not passed on.
-    """
-
-    documents_in: Collection[str] = ("tool",)
-    blocking: Blocking = field(default_factory=Blocking)
-    timeout_s: float = 600.0
-    verdict_s: float = 60.0
-    reply_bytes: int = 16_000_000
-
-
-def proxy_part(service: Service, upstream: Upstream, settings: ProxySettings) -> Part:
+def proxy_part(service: Service, upstream: Upstream, judging: Judging) -> Part:
     """Return the routes ``/v1/chat/completions`` and ``/v1/models``."""
-    proxy = _Proxy(service, upstream, settings)
+    proxy = _Proxy(service, upstream, judging)
     return Part(
         [
             Route("/v1/chat/completions", proxy.chat, methods=["POST"]),
@@ -92,13 +75,13 @@ def proxy_part(service: Service, upstream: Upstream, settings: ProxySettings) ->
 
 
 class _Proxy:
-    def __init__(self, service: Service, upstream: Upstream, settings: ProxySettings) -> None:
-        self._service, self._upstream, self._settings = service, upstream, settings
+    def __init__(self, service: Service, upstream: Upstream, judging: Judging) -> None:
+        self._service, self._upstream, self._judging = service, upstream, judging
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def models(self, request: Request) -> Response:
         """Pass the list of models on."""
-        response = await self._sent(request, "/models", None)
+        response = await self._upstream.send(request, "/models", None)
         try:
             return await self._unchanged(response)
         finally:
@@ -113,31 +96,22 @@ class _Proxy:
         documents = asked.pop("documents", None)
         if not (documents is None or isinstance(documents, str | list)):
             raise RequestError(400, "documents: expected a list of passages, or one text")
-        record = conversation_record(
-            asked.get("messages"), documents, self._settings.documents_in, asked.get("model")
-        )
+        record = self._judging.record(asked.get("messages"), documents, asked.get("model"))
         work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
         passed = await work(_ascii, asked)
-        return await _unless_gone(request, self._answered(request, passed, record))
+        return await unless_gone(request, self._answered(request, passed, record))
 
     async def _answered(self, request: Request, body: bytes, record: Mapping[str, Any]) -> Response:
-        response = await self._sent(request, "/chat/completions", body)
+        response = await self._upstream.send(request, "/chat/completions", body)
         async with AsyncExitStack() as stack:
             stack.callback(response.close)
             if not 200 <= response.status < 300:
                 return await self._unchanged(response)
             if response.content_type != EVENT_STREAM:
                 return await self._whole(response, record)
-            if self._settings.blocking:
+            if self._judging.blocking:
                 return await self._held_back(response, record)
             return _Streamed(self._as_it_comes(response, record), response, stack.pop_all())
-
-    async def _sent(
-        self, request: Request, path: str, body: bytes | None
-    ) -> aiohttp.ClientResponse:
-        query, headers = request.scope["query_string"], request.headers.raw
-        timeout_s = self._settings.timeout_s
-        return await self._upstream.send(request.method, path, query, headers, body, timeout_s)
 
     async def _unchanged(self, response: aiohttp.ClientResponse) -> Response:
         body = self._upstream.redacted(await self._read(response))
@@ -146,11 +120,11 @@ class _Proxy:
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         import aiohttp
 
-        most = self._settings.reply_bytes
         try:
-            return await read_body(response, most, self._room)
+            return await read_body(response, REPLY_BYTES, self._room)
         except OversizedError:
-            raise RequestError(502, f"the upstream's reply has more than {most:,} bytes") from None
+            words = f"the upstream's reply has more than {REPLY_BYTES:,} bytes"
+            raise RequestError(502, words) from None
         except BodyError as error:
             raise RequestError(502, f"the upstream's reply is {error}") from None
         except TimeoutError:
@@ -164,8 +138,9 @@ class _Proxy:
         headers = passed_back(response.headers)
         found = await TextWork(long=len(body) > SHORT_PASSAGES)(_completion, body)
         choices = found["choices"]
-        verdicts = await self._verdicts([answer_of(one.get("message")) for one in choices], record)
-        said = {"role": "assistant", "content": self._settings.blocking.message}
+        answers = [answer_of(one.get("message")) for one in choices]
+        verdicts = await self._judging.verdicts(self._service, record, answers)
+        said = {"role": "assistant", "content": self._judging.blocking.message}
         withheld = {"message": said, "finish_reason": "content_filter", "logprobs": None}
         found["choices"] = [
             {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
@@ -243,7 +218,7 @@ class _Proxy:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise UpstreamError("the upstream's stream is packed, which was not requested")
         try:
-            async for event in events(response.content.iter_any(), self._settings.reply_bytes):
+            async for event in events(response.content.iter_any(), REPLY_BYTES):
                 yield event
         except TimeoutError:
             raise UpstreamError("the upstream did not finish its answer in time", 504) from None
@@ -253,7 +228,7 @@ class _Proxy:
     def _refusal(self, answers: StreamedAnswers, index: int) -> bytes:
         """Return the events of what is said in place of an answer."""
         said, ended = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
-        message = self._settings.blocking.message
+        message = self._judging.blocking.message
         said["choices"][0]["delta"] = {"role": "assistant", "content": message}
         ended["choices"][0]["finish_reason"] = "content_filter"
         return event_of(said) + event_of(ended)
@@ -270,21 +245,9 @@ class _Proxy:
         texts = answers.texts() or {0: None}
         if answers.error:
             told = no_verdict(answers.error, "unreadable")
-            verdict = Verdict(told, self._settings.blocking.reasons(told))
-            return dict.fromkeys(texts, verdict)
-        verdicts = await self._verdicts(list(texts.values()), record)
+            return dict.fromkeys(texts, Verdict(told, self._judging.blocking.reasons(told)))
+        verdicts = await self._judging.verdicts(self._service, record, texts.values())
         return dict(zip(texts, verdicts, strict=True))
-
-    async def _verdicts(
-        self, answers: Sequence[str | None], record: Mapping[str, Any]
-    ) -> list[Verdict]:
-        async def verdict(answer: str | None) -> Verdict:
-            if answer is None:
-                return Verdict(no_verdict("the answer has no text", "no_text"))
-            whole, how = {**record, "response": answer}, self._settings
-            return await verdict_on(self._service, whole, how.blocking, how.verdict_s)
-
-        return await asyncio.gather(*map(verdict, answers))
 
 
 class _Streamed(StreamingResponse):
@@ -303,18 +266,6 @@ class _Streamed(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._stack:
             await super().__call__(scope, receive, send)
-
-
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
-    """Return the response that ``work`` makes; if the client goes away, it is given up."""
-    working = asyncio.create_task(work)
-    try:
-        if await finished_before_leaving(request, working):
-            return await working
-        return Response(status_code=400)  # nobody reads it
-    finally:
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
 
 
 def _ascii(content: Mapping[str, Any]) -> bytes:

@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from starlette.datastructures import Headers
@@ -81,32 +81,23 @@ def problems_json(problems: Iterable[Problem]) -> list[dict[str, str]]:
     return [{"field": one.field, "message": one.message} for one in problems]
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return fault(error.status_code, error.detail, error.headers)
-
-
-async def _invalid(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, SampleError)
-    return fault(422, "the sample cannot be scored", problems=problems_json(error.problems))
-
-
-async def _later(_request: Request, error: Exception) -> Response:
+async def answered(_request: Request, error: Exception) -> Response:
+    """Return the response to an error of :data:`ANSWERED`, which a route may raise."""
+    if isinstance(error, HTTPException):
+        return fault(error.status_code, error.detail, error.headers)
+    if isinstance(error, SampleError):
+        return fault(422, "the sample cannot be scored", problems=problems_json(error.problems))
+    if isinstance(error, ClientDisconnect):
+        return Response(status_code=400)  # nobody reads it
     status = 429 if isinstance(error, BusyError) else 503
     wait = error.retry_after_s if isinstance(error, BusyError | ClosingError) else 5
     return fault(status, str(error), {"retry-after": str(wait)})
 
 
-async def _gone(_request: Request, _error: Exception) -> Response:
-    return Response(status_code=400)  # nobody reads it
-
-
-def handlers() -> Any:
-    """Return what answers the errors that a route may raise, by their class."""
-    later = dict.fromkeys((BusyError, ClosingError, ScorerClosedError), _later)
-    return {HTTPException: _refused, SampleError: _invalid, ClientDisconnect: _gone, **later}
-
-
+ANSWERED = (
+    *(HTTPException, SampleError, ClientDisconnect),
+    *(BusyError, ClosingError, ScorerClosedError),
+)
 JSON = "application/json"
 JSON_LINES = ("application/x-ndjson", "application/jsonl", "application/x-jsonlines")
 DEEPEST = 64
@@ -179,18 +170,19 @@ def parse_json(text: bytes, where: str) -> Any:
     """
     try:
         found = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
+        if _is_deep(found):
+            raise RecursionError
     except UnicodeDecodeError as error:
         raise RequestError(400, f"{where}: byte {error.start + 1} is not UTF-8") from None
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         raise RequestError(400, f"{where}: is not JSON ({place}: {error.msg})") from None
     except RecursionError:
-        raise RequestError(400, _too_deep(where)) from None
+        words = f"more than {DEEPEST} objects and lists are inside one another"
+        raise RequestError(400, f"{where}: {words}") from None
     except ValueError:
         words = "a number is not finite, or has too many digits"
         raise RequestError(400, f"{where}: {words}") from None
-    if _is_deep(found):
-        raise RequestError(400, _too_deep(where))
     return found
 
 
@@ -207,10 +199,6 @@ def _is_deep(content: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _too_deep(where: str) -> str:
-    return f"{where}: more than {DEEPEST} objects and lists are inside one another"
 
 
 def _finite(text: str) -> float:
@@ -375,16 +363,18 @@ def _names_this_machine(hosts: list[str]) -> bool:
     return is_loopback(name)
 
 
-async def finished_before_leaving(request: Request, task: asyncio.Task[Any]) -> bool:
-    """Wait for a task, or until the client goes away; return whether the task is done."""
+async def unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+    """Return the response that ``work`` makes; if the client goes away, it is cancelled."""
 
     async def gone() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    leaving = asyncio.create_task(gone())
+    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
     try:
-        await asyncio.wait((task, leaving), return_when=asyncio.FIRST_COMPLETED)
-        return task.done()
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else Response(status_code=400)  # nobody reads it
     finally:
         leaving.cancel()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)

@@ -15,6 +15,7 @@ from trustassay.tracebacks import hide
 
 if TYPE_CHECKING:
     import aiohttp
+    from starlette.requests import Request
 
 HOP_BY_HOP = frozenset(
     """connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
@@ -45,14 +46,15 @@ class Upstream:
 
     ``key`` names an environment variable with the key for it; without one the caller's own header
     ``Authorization`` is passed on. ``tokens`` are the service's own, which are never passed on.
+    ``timeout_s`` is for a whole answer.
     """
 
-    def __init__(self, base: str, key: str = "", tokens: Sequence[str] = ()) -> None:
+    def __init__(self, base: str, key: str, tokens: Sequence[str], timeout_s: float) -> None:
         """Raise BackendError or ValueError if the address or the key cannot be used."""
         self.base = checked_base(base)
         if "?" in base or "#" in base:
             raise UsageError("--upstream: expected an address without ? and #")
-        self._tokens = frozenset(tokens)
+        self._tokens, self._timeout_s = frozenset(tokens), timeout_s
         self._key = os.environ.get(key, "").strip() if key else ""
         hide(self._key)
         if key and not self._key:
@@ -76,16 +78,9 @@ class Upstream:
             yield
         self._session = None
 
-    async def send(
-        self,
-        method: str,
-        path: str,
-        query: bytes,
-        headers: Iterable[tuple[bytes, bytes]],
-        body: bytes | None,
-        timeout_s: float,
-    ) -> aiohttp.ClientResponse:
-        """Return the response when its head is here; the caller reads and closes it.
+    async def send(self, request: Request, path: str, body: bytes | None) -> aiohttp.ClientResponse:
+        """Return the response to a request with another body when its head is here; the caller
+        reads and closes it.
 
         Raises:
             UpstreamError: there is none, or it is a redirect.
@@ -94,14 +89,15 @@ class Upstream:
         from yarl import URL
 
         assert self._session, "send() within running()"
-        url = self.base + path + ("?" + query.decode("ascii", "replace") if query else "")
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S)
+        query = request.scope["query_string"].decode("ascii", "replace")
+        url = self.base + path + (f"?{query}" if query else "")
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_S)
         try:
             response = await self._session.request(
-                method,
+                request.method,
                 URL(url, encoded=True),
                 data=body,
-                headers=self._headers(headers, body is not None),
+                headers=self._headers(request, with_body=body is not None),
                 allow_redirects=False,
                 proxy=self._proxy,
                 timeout=timeout,
@@ -120,17 +116,14 @@ class Upstream:
         """Return a body without the key of the environment."""
         return body.replace(self._key.encode(), b"[key]") if len(self._key) >= 8 else body
 
-    def _headers(
-        self, given: Iterable[tuple[bytes, bytes]], with_body: bool
-    ) -> list[tuple[str, str]]:
-        found = _decoded(given)
-        dropped = (
-            NOT_SENT | _named_by_connection(found) | ({"authorization"} if self._key else set())
-        )
+    def _headers(self, request: Request, *, with_body: bool) -> list[tuple[str, str]]:
+        # one that is not ASCII cannot be sent as it came, and is left out
+        given = [one for one in request.headers.items() if one[1].isascii()]
+        dropped = NOT_SENT | {"authorization"} if self._key else NOT_SENT
         sent = [
             (name, value)
-            for name, value in found
-            if name not in dropped and not name.startswith(OURS) and not self._is_token(value)
+            for name, value in _passed_on(given, dropped)
+            if value.rpartition(" ")[2].strip() not in self._tokens  # with or without a scheme
         ]
         sent.append(("accept-encoding", "identity"))
         if with_body:
@@ -139,31 +132,24 @@ class Upstream:
             sent.append(("authorization", f"Bearer {self._key}"))
         return sent
 
-    def _is_token(self, value: str) -> bool:
-        """Whether a header's value is a token of the service, with or without a scheme."""
-        return value.rpartition(" ")[2].strip() in self._tokens
-
 
 def passed_back(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a response that its reader may have."""
-    found = [(name.lower(), value) for name, value in headers.items()]
-    dropped = NOT_RETURNED | _named_by_connection(found)
-    return {
-        name: value
+    return dict(_passed_on(headers.items(), NOT_RETURNED))
+
+
+def _passed_on(
+    headers: Iterable[tuple[str, str]], dropped: frozenset[str]
+) -> list[tuple[str, str]]:
+    """Return headers in lower case without ``dropped``, those of the connection, and ours."""
+    found = [(name.lower(), value) for name, value in headers]
+    named = [value for name, value in found if name == "connection"]
+    dropped |= {part.strip().lower() for value in named for part in value.split(",")}
+    return [
+        (name, value)
         for name, value in found
         if name not in dropped and not name.startswith(OURS) and value.isascii()
-    }
-
-
-def _decoded(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """Return headers as text; one that is not ASCII cannot be sent as it came, and is left out."""
-    found = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in headers]
-    return [(name, value) for name, value in found if value.isascii()]
-
-
-def _named_by_connection(headers: Iterable[tuple[str, str]]) -> set[str]:
-    values = [value for name, value in headers if name == "connection"]
-    return {part.strip().lower() for value in values for part in value.split(",")}
+    ]
 
 
 def _words(error: Exception) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -25,12 +25,7 @@ class Threshold:
 
     metric: str
     limit: float
-    side: Literal["below", "above"] = "below"
-
-    def why(self, score: float) -> str | None:
-        """Return why an answer with this score is withheld; ``None`` if it is not."""
-        beyond = score < self.limit if self.side == "below" else score > self.limit
-        return f"{self.metric} {score:.4g} is {self.side} {self.limit:g}" if beyond else None
+    side: Literal["below", "above"]
 
 
 def read_thresholds(
@@ -75,8 +70,10 @@ class Blocking:
         found = []
         for one in self.thresholds:
             score = metrics.get(one.metric, {}).get("score")
-            if score is not None and (why := one.why(score)):
-                found.append(why)
+            if score is None:
+                continue
+            if score < one.limit if one.side == "below" else score > one.limit:
+                found.append(f"{one.metric} {score:.4g} is {one.side} {one.limit:g}")
         if self.unscored and not found and _unscored(told):
             found.append("there is no verdict on it")
         return found
@@ -111,26 +108,6 @@ def no_verdict(message: str, kind: str = "not_scored", **others: Any) -> dict[st
     return {"error": {"type": kind, "message": message, **others}}
 
 
-async def verdict_on(
-    service: Service, record: Mapping[str, Any], blocking: Blocking, patience_s: float
-) -> Verdict:
-    """Return the verdict on one answer; why there is none is in it. A busy service is asked again
-    until ``patience_s`` seconds have passed.
-    """
-    told: Mapping[str, Any]
-    try:
-        async with asyncio.timeout(patience_s):
-            told = await _told(service, record)
-    except TimeoutError:
-        told = no_verdict(f"there was no verdict within {patience_s:g} seconds", "timeout")
-    except SampleError as error:
-        problems = problems_json(error.problems)
-        told = no_verdict("the sample cannot be scored", KINDS[422], problems=problems)
-    except ScorerClosedError as error:
-        told = no_verdict(str(error), KINDS[503])
-    return Verdict(told, blocking.reasons(told))
-
-
 async def _told(service: Service, record: Mapping[str, Any]) -> Mapping[str, Any]:
     sample = await work_on(record)(Sample.parse, record)
     while True:
@@ -150,30 +127,65 @@ DOCUMENT_ROLES: Mapping[str, frozenset[str]] = {
     "system": frozenset({"system", "developer"}),
 }
 """Whose messages may be passages, by the name of an option, and the roles that it stands for."""
+VERDICT_S = 60.0
+"""Seconds in which there must be a verdict on an answer; a busy service is asked again."""
 
 
-def conversation_record(
-    messages: Any, documents: Any, documents_in: Collection[str], model: Any = None
-) -> dict[str, Any]:
-    """Return the record of a chat without its answer, in canonical fields.
+@dataclass(frozen=True)
+class Judging:
+    """How answers that pass through are judged.
 
-    The question is the last text of the user. ``documents`` that were sent as such come first;
-    then each message of the roles named by ``documents_in`` is one passage. A field is absent
-    where there is nothing for it.
+    documents_in: whose messages are passages as well, names of :data:`DOCUMENT_ROLES`.
     """
-    said = [one for one in messages if isinstance(one, Mapping)] if _is_list(messages) else []
-    found: dict[str, Any] = {}
-    if question := spoken_by(said, "user"):
-        found["question"] = question
-    roles = {role for name in documents_in for role in DOCUMENT_ROLES[name]}
-    passages = [spoken_by([one], "system", "tool") for one in said if str(one.get("role")) in roles]
-    given = [documents] if isinstance(documents, str) else documents
-    all_of_them = [*(given or ()), *filter(None, passages)]
-    if all_of_them or given is not None:
-        found["documents"] = all_of_them
-    if isinstance(model, str) and model:
-        found["model"] = model
-    return found
+
+    documents_in: Collection[str]
+    blocking: Blocking
+
+    def record(self, messages: Any, documents: Any, model: Any) -> dict[str, Any]:
+        """Return the record of a chat without its answer, in canonical fields.
+
+        The question is the last text of the user. ``documents`` that were sent as such come first;
+        then each message of the roles named by ``documents_in`` is one passage. A field is absent
+        where there is nothing for it.
+        """
+        said = [one for one in messages if isinstance(one, Mapping)] if _is_list(messages) else []
+        found: dict[str, Any] = {}
+        if question := spoken_by(said, "user"):
+            found["question"] = question
+        roles = {role for name in self.documents_in for role in DOCUMENT_ROLES[name]}
+        by_role = [one for one in said if str(one.get("role")) in roles]
+        passages = [spoken_by([one], "system", "tool") for one in by_role]
+        given = [documents] if isinstance(documents, str) else documents
+        all_of_them = [*(given or ()), *filter(None, passages)]
+        if all_of_them or given is not None:
+            found["documents"] = all_of_them
+        if isinstance(model, str) and model:
+            found["model"] = model
+        return found
+
+    async def verdicts(
+        self, service: Service, record: Mapping[str, Any], answers: Iterable[str | None]
+    ) -> list[Verdict]:
+        """Return the verdict on each answer to a chat; where there is none, why is in it."""
+        return await asyncio.gather(*(self._verdict(service, record, one) for one in answers))
+
+    async def _verdict(
+        self, service: Service, record: Mapping[str, Any], answer: str | None
+    ) -> Verdict:
+        if answer is None:
+            return Verdict(no_verdict("the answer has no text", "no_text"))
+        told: Mapping[str, Any]
+        try:
+            async with asyncio.timeout(VERDICT_S):
+                told = await _told(service, {**record, "response": answer})
+        except TimeoutError:
+            told = no_verdict(f"there was no verdict within {VERDICT_S:g} seconds", "timeout")
+        except SampleError as error:
+            problems = problems_json(error.problems)
+            told = no_verdict("the sample cannot be scored", KINDS[422], problems=problems)
+        except ScorerClosedError as error:
+            told = no_verdict(str(error), KINDS[503])
+        return Verdict(told, self.blocking.reasons(told))
 
 
 def answer_of(message: Any) -> str | None:
