@@ -17,11 +17,7 @@ LEAST_HEIGHT = 1.5  # one answer among a million stays visible
 
 def histogram_svg(histogram: Histogram) -> Markup:
     """Draw the distribution as stacked bars, one colour a verdict."""
-    label, bars = finalized(histogram_text(histogram)), Markup("").join(_bars(histogram))
-    return Markup(
-        '<svg class="histogram" viewBox="0 0 {} {:g}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}">{}</svg>'
-    ).format(10 * BINS, HEIGHT, label, bars)
+    return _stretched("histogram", histogram_text(histogram), _bars(histogram), 10 * BINS)
 
 
 def _bars(histogram: Histogram) -> Iterator[Markup]:
@@ -79,12 +75,10 @@ def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
             low, max(high - low, 0.5)
         )
         label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
-    tick = min(99.0, max(0.0, value - 0.5))
-    return Markup(
-        '<svg class="interval" viewBox="0 0 100 12" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}"><rect class="track" y="5.5" width="100" height="1"/>{}'
-        '<rect class="tick" x="{:.2f}" width="1" height="12"/></svg>'
-    ).format(label, band, tick)
+    track = Markup('<rect class="track" y="5.5" width="100" height="1"/>')
+    tick = Markup('<rect class="tick" x="{:.2f}" width="1" height="12"/>')
+    middle = tick.format(min(99.0, max(0.0, value - 0.5)))
+    return _stretched("interval", label, [track, band, middle], 100, 12)
 
 
 def meter_svg(score: float, low: float, high: float) -> Markup:
@@ -123,11 +117,13 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-def _stretched(kind: str, label: str, content: Iterable[Markup]) -> Markup:
+def _stretched(
+    kind: str, label: str, content: Iterable[Markup], width: float = WIDTH, height: float = HEIGHT
+) -> Markup:
     return Markup(
         '<svg class="{}" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" role="img"'
         ' aria-label="{}">{}</svg>'
-    ).format(kind, WIDTH, HEIGHT, finalized(label), Markup("").join(content))
+    ).format(kind, width, height, finalized(label), Markup("").join(content))
 
 
 def _line(mark: Mark) -> Markup:

@@ -204,8 +204,8 @@ class Choice(Generic[Where]):
         self._most = most
         self._position = 0
         self._kinds: dict[Kind, _Worst[Where]] = {}
-        self._details: dict[Kind, list[Kind]] = {}
-        self._merged: set[Kind] = set()
+        self._reasons: dict[Kind, set[Kind] | None] = {}
+        """By verdict the kinds of its reasons; ``None`` where they are distinguished no longer."""
 
     def add(self, findings: Sequence[Finding], where: Where) -> None:
         """Take the next answer: what each metric says of it, and where it is found again."""
@@ -222,35 +222,26 @@ class Choice(Generic[Where]):
         are not too many yet.
         """
         verdict = kind._replace(detail="")
-        if kind in self._kinds or verdict in self._merged:
-            return self._found(kind)
-        if verdict not in self._details:
-            beside = sum(one[:2] == kind[:2] for one in self._details)
-            if beside >= MOST_VERDICTS:
-                return self._found(kind)
-            self._details[verdict] = []
-        self._details[verdict].append(kind)
-        if len(self._details[verdict]) > MOST_DETAILS:
-            self._merge(verdict)
+        beside = (one[:2] == kind[:2] for one in self._reasons)
+        if verdict not in self._reasons and sum(beside) < MOST_VERDICTS:
+            self._reasons[verdict] = set()
+        reasons = self._reasons.get(verdict)
+        if reasons is not None:
+            reasons.add(kind)
+            if len(reasons) > MOST_DETAILS:
+                whole: _Worst[Where] = _Worst(self._most)
+                for one in reasons & self._kinds.keys():
+                    whole.take_over(self._kinds.pop(one))
+                self._kinds[verdict] = whole
+                self._reasons[verdict] = None
         return self._found(kind)
-
-    def _merge(self, verdict: Kind) -> None:
-        """From now on tell the reasons of a verdict no longer apart."""
-        whole: _Worst[Where] = _Worst(self._most)
-        for kind in self._details[verdict]:
-            if kind in self._kinds:
-                whole.take_over(self._kinds.pop(kind))
-        self._kinds[verdict] = whole
-        self._merged.add(verdict)
 
     def _found(self, kind: Kind) -> Kind:
         """Return the kind under which an answer of ``kind`` was counted."""
         verdict = kind._replace(detail="")
-        if verdict in self._merged:
-            return verdict
-        if verdict in self._details:
-            return kind
-        return kind._replace(verdict=OTHER, detail="")
+        if verdict not in self._reasons:
+            return kind._replace(verdict=OTHER, detail="")
+        return verdict if self._reasons[verdict] is None else kind
 
     def chosen(self) -> list[Where]:
         """Return where the chosen answers are, the most important first.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -170,12 +170,10 @@ class Group:
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Group(**sums, rated=rated)
 
-    def to_dict(self, *, stable: bool) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; what there is nothing to say of is left out."""
-        parts = {"score": self.scores, "stable_score": self.stable} if stable else {}
-        parts |= {"score": self.scores, "rating": self.ratings}
-        if stable:
-            parts["stable_rating"] = self.stable_ratings
+        parts = {"score": self.scores, "stable_score": self.stable, "rating": self.ratings}
+        parts["stable_rating"] = self.stable_ratings
         found: dict[str, Any] = {
             name: {"n": one.n, "mean": one.mean, "error": one.error}
             for name, one in parts.items()
@@ -205,6 +203,15 @@ class Column(NamedTuple):
     domain: str | None
     rows: Sequence[Row]
     margin: bool = False
+
+
+def _column(
+    domain: str | None, cells: Mapping[Name, Group], whole: Group, *, margin: bool = False
+) -> Column:
+    rows = [Row(name.model, group) for name, group in cells.items()]
+    if len(rows) > 1:
+        rows.insert(0, Row(None, whole, margin=True))
+    return Column(domain, rows, margin)
 
 
 class Groups:
@@ -300,19 +307,10 @@ class Groups:
         """Return the shown groups as Figure 1 of the paper has them: a column for each domain with
         all models first, and last the column of all domains. A margin of one group is left out.
         """
-        models = self.models()
         domains = self.by_domain()
-        found = []
-        for domain, cells in domains.items():
-            rows = [Row(name.model, group) for name, group in cells.items()]
-            if len(rows) > 1:
-                rows.insert(0, Row(None, self.domain(domain), margin=True))
-            found.append(Column(domain, rows))
+        found = [_column(one, cells, self.domain(one)) for one, cells in domains.items()]
         if len(domains) > 1:
-            rows = [Row(name.model, group) for name, group in models.items()]
-            if len(rows) > 1:
-                rows.insert(0, Row(None, self.whole, margin=True))
-            found.append(Column(None, rows, margin=True))
+            found.append(_column(None, self.models(), self.whole, margin=True))
         return found
 
     def domain(self, domain: str | None) -> Group:
@@ -364,17 +362,14 @@ class Groups:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the block of ``summary.json``: every group that was counted, largest first."""
-        stable = self.stable_below is not None
         largest = sorted(self.cells.items(), key=lambda item: -item[1].n)
         found: dict[str, Any] = {"domain_field": self.domain_field}
-        if stable:
+        if self.stable_below is not None:
             found["stable_below"] = self.stable_below
-        found["all"] = self.whole.to_dict(stable=stable)
-        found["groups"] = [
-            {**name._asdict(), **group.to_dict(stable=stable)} for name, group in largest
-        ]
+        found["all"] = self.whole.to_dict()
+        found["groups"] = [{**name._asdict(), **group.to_dict()} for name, group in largest]
         if self.others.n:
-            found["others"] = self.others.to_dict(stable=stable)
+            found["others"] = self.others.to_dict()
         return found
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from inspect import getmembers, isfunction
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,7 +118,11 @@ def write_template(template: str, path: Path, **context: Any) -> None:
     """Write a page from one of this package's templates, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     style, script = _asset("report.css"), _asset("report.js")
-    context |= {"style": style, "script": script, "policy": _policy(style, script)}
+    policy = (
+        f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+    context |= {"style": style, "script": script, "policy": policy}
     stream = _environment().get_template(template).stream(**context)
     stream.enable_buffering(PIECES_AT_ONCE)
     with whole(path) as file:
@@ -171,13 +176,6 @@ class _Environment(Environment):
         return f"{OF_METRICS}{os.path.normpath(folder / template)}"
 
 
-def _policy(style: Markup, script: Markup) -> str:
-    return (
-        f"default-src 'none'; style-src '{_source(style)}'; script-src '{_source(script)}';"
-        " base-uri 'none'; form-action 'none'"
-    )
-
-
 def _source(content: str) -> str:
     digest = hashlib.sha256(content.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
@@ -206,35 +204,20 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "visible": text.visible,
-        "cut": text.cut,
-        "number": text.number,
-        "measure": text.measure,
-        "amount": text.amount,
+        **dict(getmembers(text, isfunction)),
         "score": text.score_text,
-        "figure": text.figure,
-        "with_error": text.with_error,
         "plain": _plain,
         "part": _part,
         "block": lambda block: type(block).__name__,
     }
     environment.globals |= {
+        **dict(getmembers(charts, isfunction)),
+        **dict(getmembers(plots, isfunction)),
+        "interval_svg": charts.percent_svg,
         "split_long": text.split_long,
         "series": Series.all_of,
-        "histogram_svg": charts.histogram_svg,
-        "interval_svg": charts.percent_svg,
-        "interval_text": charts.interval_text,
-        "meter_svg": charts.meter_svg,
         "figure_groups": figure_groups,
         "summary_template": summary_template,
-        "bars_svg": charts.bars_svg,
-        "beyond": charts.beyond,
-        "curves_svg": charts.curves_svg,
-        "line_text": plots.line_text,
-        "rating_svg": plots.rating_svg,
-        "ratings_of": plots.ratings_of,
-        "ridge_svg": charts.ridge_svg,
-        "ridges_of": charts.ridges_of,
         "too_few": charts.TOO_FEW,
     }
     return environment
