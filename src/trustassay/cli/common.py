@@ -18,7 +18,7 @@ from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.errors import UsageError
-from trustassay.options import FLAGS, AnswerOptions, Flag, row
+from trustassay.options import FLAGS, AnswerOptions, Flag, Records, row
 from trustassay.show.terminal import INTERNAL, complain, one_line, say
 from trustassay.tracebacks import keep_internal_error, place_of
 
@@ -121,6 +121,16 @@ def default_metrics(
 def source_of(paths: list[Path]) -> Path | list[Path]:
     """Return the path of one file alone, or all of several."""
     return paths[0] if len(paths) == 1 else paths
+
+
+def run_folder(
+    out: Path | None, source: Path | list[Path], records: Records, **settings: Any
+) -> Path:
+    """Return the folder that was named, or else the one that the same command finds again."""
+    from trustassay.runs.intake import default_folder
+
+    settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
+    return out or default_folder(source, **settings)
 
 
 def show_faults(error: BadInputError) -> None:

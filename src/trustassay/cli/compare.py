@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from trustassay.cli.common import Json, source_of
+from trustassay.cli.common import Json, run_folder, source_of
 from trustassay.cli.options import given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
@@ -17,7 +17,6 @@ from trustassay.show.terminal import one_line, print_json, say, show_rows, show_
 
 if TYPE_CHECKING:
     from trustassay.workflows.compare import Comparison
-    from trustassay.workflows.rank import Ranking
     from trustassay.workflows.rules import Gate
 
 
@@ -84,15 +83,9 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
     options = comparing.WinRateOptions(
         metric, seed, progress=True, calls=CallOptions.of(**spending), **records
     )
-    out = folder or default_folder(
-        first,
-        second=default_folder(second).name,  # which changes with the file
-        judge=judge,
-        metrics=metric.settings(),
-        seed=seed,
-        limit=records.get("limit"),
-        fields=records.get("fields", {}),
-    )
+    state = default_folder(second).name  # which changes with the file
+    settings = {"second": state, "judge": judge, "metrics": metric.settings(), "seed": seed}
+    out = run_folder(folder, first, records, **settings)
     if dry_run:
         show_plan(comparing.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
@@ -155,7 +148,13 @@ def rank(  # noqa: PLR0913 - one argument an option
         source_of(sources), metric, backends, records, out=out, seed=seed
     )
     found = ranking.rank(folder, metric=name, seed=seed)
-    _show_ranking(found)
+    say(one_line(f"{found.metric.title}: {found.questions:,} questions that all models answered"))
+    if found.left_out:
+        say(f"{found.left_out:,} questions are left out: not every model has a score for them")
+    table = ranking.table_of(found)
+    show_rows("model", table.columns, table.rows)
+    for line in ranking.statements(found):
+        say(one_line(line))
     if page:
         ranking.document_of(found, sources).write(page)
         say(f"page: {page}")
@@ -163,18 +162,6 @@ def rank(  # noqa: PLR0913 - one argument an option
         print_json(found.to_dict())
     if failed:
         raise typer.Exit(1)
-
-
-def _show_ranking(found: Ranking) -> None:
-    from trustassay.workflows.rank import statements, table_of
-
-    say(one_line(f"{found.metric.title}: {found.questions:,} questions that all models answered"))
-    if found.left_out:
-        say(f"{found.left_out:,} questions are left out: not every model has a score for them")
-    table = table_of(found)
-    show_rows("model", table.columns, table.rows)
-    for line in statements(found):
-        say(one_line(line))
 
 
 FAILED, UNDECIDED = 1, 4

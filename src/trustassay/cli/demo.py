@@ -91,7 +91,6 @@ def score_recorded(out: Path, entailer: str) -> list[Run]:
 
 
 def _show_recorded(runs: Sequence[Run], *, as_json: bool, open_report: bool) -> None:
-    """Print both runs, and what is to be known of them; exits with status 1 if samples failed."""
     failed = 0
     for run in runs:
         if open_report:
@@ -121,7 +120,6 @@ EXAMPLE_FILES = {
 
 
 def _write_examples(folder: Path) -> None:
-    """Write the example files; UsageError: one of them is already there, and differs."""
     texts = {
         name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
         for name in EXAMPLE_FILES

@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
-__all__ = ["INTERRUPTED", "at_work", "begin", "end"]
-
 INTERRUPTED = 130
 
 

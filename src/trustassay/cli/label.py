@@ -131,7 +131,6 @@ def _row(figure: LabelFigure) -> tuple[str, ...]:
 
 
 def _words(need: Need) -> str:
-    """Say how many labels more a goal takes."""
     if need.more == 0:
         return "reached"
     more = "not reached with all answers labelled"

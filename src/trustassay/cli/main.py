@@ -27,8 +27,6 @@ from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable
 from trustassay.show.terminal import output_failed, prepare_streams
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="trustassay",
     cls=Commands,

@@ -66,7 +66,6 @@ def models(
 
 
 def _show_plugins(found: Sequence[Plugin]) -> None:
-    """Show what installed packages add; end with status 1 if something of it cannot be loaded."""
     if not found:
         say("no installed package adds schemes, metrics or commands")
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trustassay.cli.common import FAILURES_SHOWN, show_endpoints
+from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
 from trustassay.progress import duration
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay.show.text import amount, with_error
@@ -53,12 +53,9 @@ def scored_run(
     if isinstance(source, Path) and (source / "run.json").exists():
         return source, metric, 0
     from trustassay import api
-    from trustassay.runs.intake import default_folder
 
     chosen = metric or METRIC
-    settings: dict[str, Any] = {"metrics": [chosen], "seed": seed, **backends}
-    settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
-    folder = out or default_folder(source, **settings)
+    folder = run_folder(out, source, records, metrics=[chosen], seed=seed, **backends)
     run = api.score(
         source, metrics=chosen, out=folder, seed=seed, progress=True, **backends, **records
     )
@@ -207,7 +204,6 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
 
 
 def _show_judge(run: Path) -> None:
-    """Say how far the entailer of a run, if it has one, agrees with people."""
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.report import judge_of
 
@@ -223,7 +219,6 @@ def _show_judge(run: Path) -> None:
 
 
 def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
-    """Print the calls to chat models, what they cost, and how the endpoints behaved."""
     for model, used in usage.get("models", {}).items():
         price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
         tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"

@@ -141,7 +141,6 @@ def score(  # noqa: PLR0913 - one argument an option
     if flags := given(following):
         raise UsageError(f"{flags[0]}: has an effect with --follow alone")
     from trustassay import api
-    from trustassay.runs.intake import default_folder
 
     source, fields = common.source_of(sources), records.get("fields", {})
     answering = common.answering(answers)
@@ -149,14 +148,13 @@ def score(  # noqa: PLR0913 - one argument an option
     if not metric:
         metric, why = common.default_metrics(source, fields, backends)
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
-    settings |= {"limit": records.get("limit"), "fields": fields}
     if unit:
-        settings |= {"unit": unit}
+        settings["unit"] = unit
     if "model" in backends:
-        settings |= {"answering": answering.settings()}
+        settings["answering"] = answering.settings()
     options: dict[str, Any] = {
         "metrics": metric,
-        "out": out or default_folder(source, **settings),
+        "out": common.run_folder(out, source, records, **settings),
         "answering": answering,
         "seed": seed,
         "unit": unit,

@@ -75,12 +75,10 @@ class Integrations:
         from trustassay.service.verdicts import Blocking, read_thresholds
 
         built = [metric_from_text(one) for one in metrics]
-        below = pairs(self.block_below, "--block-below", "METRIC=SCORE, as in faithfulness=0.5")
-        above = pairs(self.block_above, "--block-above", "METRIC=SCORE, as in faithfulness=0.5")
-        thresholds = [
-            *read_thresholds(below, "below", built),
-            *read_thresholds(above, "above", built),
-        ]
+        expected = "METRIC=SCORE, as in faithfulness=0.5"
+        below = pairs(self.block_below, "--block-below", expected)
+        above = pairs(self.block_above, "--block-above", expected)
+        thresholds = read_thresholds(below, "below", built) + read_thresholds(above, "above", built)
         said: dict[str, Any] = {"message": self.block_message} if self.block_message else {}
         return Blocking(thresholds, self.block_unscored, **said)
 

@@ -13,7 +13,6 @@ from trustassay.show.terminal import one_line, print_json, say, show_rows, show_
 from trustassay.show.text import amount
 
 if TYPE_CHECKING:
-    from trustassay.workflows.calibrate.command import Calibration
     from trustassay.workflows.study.command import LabelStudy, Study
 
 CASES = 3
@@ -146,6 +145,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Make scores into probabilities of being right, from labelled answers."""
     from trustassay.workflows.calibrate import outputs
+    from trustassay.workflows.calibrate.command import FIGURES
     from trustassay.workflows.calibrate.command import calibrate as make
 
     found = make(
@@ -163,22 +163,15 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         seed=seed,
         resamples=resamples,
     )
-    _show_calibration(found)
-    if page:
-        outputs.write_page(found, page)
-        say(f"page: {page}")
-    say(f"calibrator: {found.write(out)}")
-    if as_json:
-        print_json(found.to_dict())
-
-
-def _show_calibration(found: Calibration) -> None:
-    from trustassay.workflows.calibrate import outputs
-    from trustassay.workflows.calibrate.command import FIGURES
-
     say(one_line(outputs.headline(found)))
     for note in found.notes:
         say(one_line(note))
     show_rows("probability", list(FIGURES.values()), outputs.figure_rows(found))
     promises = outputs.promise_rows(found.calibrator)
     show_rows("accepted with", outputs.PROMISES, promises, ("threshold",))
+    if page:
+        outputs.write_page(found, page)
+        say(f"page: {page}")
+    say(f"calibrator: {found.write(out)}")
+    if as_json:
+        print_json(found.to_dict())

@@ -43,7 +43,6 @@ from trustassay.show.answers import (
     RaterSaid,
     RatingsTold,
     answer_of,
-    template_of,
 )
 from trustassay.show.distributions import LONGEST_NAME
 from trustassay.show.first_card import Looked, lines_of, problem_of
@@ -425,9 +424,8 @@ class _Pool:
                 sign = 1 if self._first.lower_is_better else -1
                 asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
         asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
-        of = self.here.get
         columns = {
-            name: Column(place, info.title, info.score_range, of(name), template_of(of(name)))
+            name: Column(place, info.title, info.score_range, self.here.get(name))
             for place, (name, info) in enumerate(self.infos.items())
         }
         found = []

@@ -176,9 +176,9 @@ def scoring(service: Service) -> Part:
     """Return the route that scores samples."""
 
     async def score(request: Request) -> Response:
-        given = await read_records(request, service.settings.capacity)
-        samples, problems = await _checked(service, given.records)
-        if problems and not given.many:
+        records, many = await read_records(request, service.settings.capacity)
+        samples, problems = await _checked(service, records)
+        if problems and not many:
             raise SampleError(problems[0])
         if problems:
             told = [{"index": i, **one} for i in problems for one in problems_json(problems[i])]
@@ -186,7 +186,7 @@ def scoring(service: Service) -> Part:
             message = f"nothing was accepted: {len(problems):,} faulty{listed}"
             return fault(422, message, problems=told[:PROBLEMS_TOLD])
         begun = service.begin(samples)
-        if given.many:
+        if many:
             return _Streamed(service, samples, begun)
         if isinstance(begun[0], SampleError):
             raise begun[0]

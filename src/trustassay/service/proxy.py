@@ -80,7 +80,6 @@ class _Proxy:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def models(self, request: Request) -> Response:
-        """Pass the list of models on."""
         response = await self._upstream.send(request, "/models", None)
         try:
             return await self._unchanged(response)
@@ -88,7 +87,6 @@ class _Proxy:
             response.close()
 
     async def chat(self, request: Request) -> Response:
-        """Pass a chat on, and its answer back with the verdict."""
         self._service.refuse_if_closing()
         asked = await read_json(request)
         if not isinstance(asked, dict):

@@ -10,7 +10,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -104,15 +104,10 @@ DEEPEST = 64
 """Objects and lists inside one another; the deepest layout that `score` reads has about ten."""
 
 
-class Records(NamedTuple):
-    """What a body holds; ``many`` also if a list has a single record."""
-
-    records: Sequence[Any]
-    many: bool
-
-
-async def read_records(request: Request, most: int) -> Records:
+async def read_records(request: Request, most: int) -> tuple[Sequence[Any], bool]:
     """Read a body: an object is one record, a list or JSON Lines are many, ``most`` or fewer.
+
+    Returns what it holds, and whether these are many, as a list with a single record is.
 
     Raises:
         RequestError: it is not that, is of another type, is too large (413) or comes too slowly
@@ -122,12 +117,12 @@ async def read_records(request: Request, most: int) -> Records:
     body = await request.body()
     if kind == JSON:
         content = await parsed(body, "the body")
-        found = Records(content, True) if isinstance(content, list) else Records([content], False)
-        _bound(len(found.records), most)
-        return found
+        records = content if isinstance(content, list) else [content]
+        _bound(len(records), most)
+        return records, isinstance(content, list)
     lines = [(n, line) for n, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     _bound(len(lines), most)
-    return Records([parse_json(line, f"line {n}") for n, line in lines], True)
+    return [parse_json(line, f"line {n}") for n, line in lines], True
 
 
 async def read_json(request: Request) -> Any:

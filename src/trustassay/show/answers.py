@@ -258,14 +258,6 @@ class Column(NamedTuple):
     range: tuple[float, float]
     metric: Metric | None = None
     """The metric itself, where it is here: it says what its evidence means."""
-    template: str = GENERIC
-
-
-def template_of(metric: Metric | None) -> str:
-    """Return the template of a metric's evidence: its own, a file next to its module, or ours."""
-    if metric is None or metric.evidence_template is None:
-        return GENERIC
-    return beside(metric, "evidence_template")
 
 
 def beside(metric: Metric, what: str) -> str:
@@ -314,7 +306,9 @@ def _result(
     view, template, note = View(), GENERIC, ""
     if column.metric:
         try:
-            view, template = column.metric.view(sample, assessment), column.template
+            view = column.metric.view(sample, assessment)
+            if column.metric.evidence_template is not None:
+                template = beside(column.metric, "evidence_template")
         except Exception as error:  # of another package's metric: its evidence is listed
             note = f"the evidence could not be shown: {type(error).__name__}: {error}"
     same = (one.title for one in before if one.view.shows == view.shows)
@@ -355,10 +349,11 @@ def _sentence(text: str) -> str:
 def _passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
     passages = []
     for index, document in enumerate(sample.documents or (), start=1):
-        notes = [(result.place, result.view.passages.get(index)) for result in results]
-        known = [(place, note) for place, note in notes if note is not None]
+        noted = [(result.place, result.view.passages.get(index)) for result in results]
+        known = [(place, note) for place, note in noted if note is not None]
         told = [note for _, note in known if note.supports is not None]
         last = told[-1] if told else PassageNote(_supported(sample, document))
+        citing = [(place, note) for place, note in known if note.citing is not None]
         passages.append(
             Passage(
                 number=index,
@@ -366,9 +361,9 @@ def _passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
                 supports=last.supports or (),
                 supports_known=last.supports is not None,
                 computed=last.computed,
-                citing=[Citing(place, tie) for place, note in known for tie in note.citing or ()],
-                citing_known=any(note.citing is not None for _, note in known),
-                tied_by=next((n.tied_by for _, n in known if n.citing is not None), "cited by"),
+                citing=[Citing(place, tie) for place, note in citing for tie in note.citing or ()],
+                citing_known=bool(citing),
+                tied_by=citing[0][1].tied_by if citing else "cited by",
             )
         )
     return passages
@@ -386,6 +381,5 @@ def _supported(sample: Sample, document: Document) -> Sequence[str] | None:
 
 
 def _golds(sample: Sample) -> list[Gold]:
-    """Return the gold answers of a sample whose metrics do not show them."""
     answers = [Gold(aliases[0], aliases[1:]) for aliases in sample.answers if aliases]
     return answers + [Gold(claim, ()) for claim in sample.claims]

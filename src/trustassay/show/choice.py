@@ -187,7 +187,6 @@ class _Worst(Generic[Where]):
             heapq.heapreplace(self._heap, entry)
 
     def take_over(self, other: _Worst[Where]) -> None:
-        """Count in what another one holds."""
         total = self.total + other.total
         for entry in other._heap:
             self.add(entry)

@@ -38,7 +38,6 @@ from trustassay.show.answers import (
     RatingsTold,
     answer_of,
     beside,
-    template_of,
 )
 from trustassay.show.choice import Selection
 from trustassay.show.distributions import Groups, Histogram, Series
@@ -141,8 +140,7 @@ def _answers(run: ReportRun) -> Iterator[Answer]:
     for place, metric in enumerate(run.metrics):
         one = metric.histogram
         within = (one.low, one.high) if one else (0.0, 1.0)
-        template = template_of(metric.metric)
-        columns[metric.name] = Column(place, metric.title, within, metric.metric, template)
+        columns[metric.name] = Column(place, metric.title, within, metric.metric)
     for place, shown in enumerate(run.shown):
         position = place + 1 if shown.number is None else shown.number
         yield answer_of(
@@ -158,7 +156,7 @@ def summary_template(metric: ReportMetric) -> str | None:
 
 
 def _of_metric(name: str) -> str | None:
-    """Return the source of a metric's template, by the name that :func:`template_of` gave it."""
+    """Return the source of a metric's template, by the name that :func:`beside` gave it."""
     if not name.startswith(OF_METRICS):
         return None
     path = Path(name.removeprefix(OF_METRICS))
@@ -169,7 +167,6 @@ class _Environment(Environment):
     """Templates by name; one of a metric may include another metric's by a relative path."""
 
     def join_path(self, template: str, parent: str) -> str:
-        """Return the name of a template that ``parent`` names."""
         if not (parent.startswith(OF_METRICS) and template.startswith("../")):
             return template
         folder = Path(parent.removeprefix(OF_METRICS)).parent

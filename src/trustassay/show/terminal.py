@@ -253,7 +253,6 @@ def show_rows(
 
 
 def _width(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Collection[str]) -> int:
-    """Return the least width of the table."""
     from rich.cells import cell_len
 
     total = GAP * len(headings)  # the last column has one, too
