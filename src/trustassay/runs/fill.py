@@ -355,24 +355,15 @@ async def filled(
     that lacked something.
     """
     tasks: deque[asyncio.Task[FilledSample]] = deque()
-    unfinished, ended = 0, asyncio.Event()
-
-    def note_end(_: object) -> None:
-        nonlocal unfinished
-        unfinished -= 1
-        ended.set()
-
+    free = asyncio.Semaphore(at_once - 1)
     try:
         for sample, stages, repeat in samples:
             found = FilledSample(sample, repeat)
             tasks.append(asyncio.create_task(_through(found, stages, models, step)))
-            unfinished += 1
-            tasks[-1].add_done_callback(note_end)
-            while tasks and (unfinished >= at_once or len(tasks) >= KEPT * at_once):
-                ended.clear()
-                await ended.wait()
-                while tasks and tasks[0].done():
-                    yield await tasks.popleft()
+            tasks[-1].add_done_callback(lambda _: free.release())
+            await free.acquire()  # the next sample is read when there is room for it
+            while tasks and (tasks[0].done() or len(tasks) >= KEPT * at_once):
+                yield await tasks.popleft()
         while tasks:
             yield await tasks.popleft()
     finally:
