@@ -50,7 +50,6 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     """
     tokens = tagged(answer)
     dated = date_slots(answer)
-    counted = _free(number_slots(answer), dated)
     likely = likely_types(question)
     known = [
         replace(one, types=one.types or likely)
@@ -60,7 +59,7 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     names = _free(_names(answer, tokens), [*dated, *known])
     named = [replace(one, types=likely) for one in names]
     entities = sorted([*dated, *known, *named], key=lambda one: one.start)
-    counted = _free(counted, entities)
+    counted = _free(number_slots(answer), entities)
     words = [_word(one) for one in tokens if one.word and not one.functional]
     words = _free(words, [*entities, *counted])
     nouns = sorted(

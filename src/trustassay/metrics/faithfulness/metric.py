@@ -1,4 +1,4 @@
-"""The metric ``faithfulness``."""
+"""The metric ``faithfulness``, and its view: each sentence, its verdict, and what decides."""
 
 from __future__ import annotations
 

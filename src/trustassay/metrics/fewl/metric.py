@@ -1,4 +1,4 @@
-"""The metric ``fewl``, and its figures: the score beside what it is compared with."""
+"""The metric ``fewl``, its evidence, and its figures: the score beside what it is compared with."""
 
 from __future__ import annotations
 

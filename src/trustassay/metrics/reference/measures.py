@@ -1,7 +1,8 @@
 """The measures: words in common, BLEU, ROUGE-L, METEOR, chrF; BERTScore, BARTScore, GPTScore.
 
 Two recipes of the first: ours, and the one by which the TrustScore paper's Table 1 was made (Zheng
-et al. 2024). The last three ask models.
+et al. 2024). The last three ask models. Tokens are words after SQuAD's normalisation (Rajpurkar et
+al. 2016) unless said otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The metric ``trustscore``."""
+"""The metric ``trustscore``, and its evidence: two parts, of the answer or of each claim."""
 
 from __future__ import annotations
 
