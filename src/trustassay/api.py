@@ -434,7 +434,6 @@ def merge(
 
 
 def _built(metrics: Metrics) -> list[Metric]:
-    """Return the metrics; those given by name are built."""
     given = [metrics] if isinstance(metrics, str | Metric) else metrics
     chosen = [metric_from_text(m) if isinstance(m, str) else m for m in given]
     if not chosen:

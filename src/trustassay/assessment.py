@@ -130,9 +130,8 @@ class Figure:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Figure:
         """Return the object from the output of :meth:`to_dict`."""
-        return cls(
-            **{**raw, "range": raw["range"] and tuple(raw["range"])} if "range" in raw else raw
-        )
+        ends = raw.get("range")
+        return cls(**{**raw, "range": ends and tuple(ends)})
 
 
 @cache

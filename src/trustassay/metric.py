@@ -416,16 +416,16 @@ class MetricInfo:
     @classmethod
     def of(cls, metric: Metric) -> MetricInfo:
         """Return the description of a metric."""
-        low, high = metric.score_range
+        low, high = map(float, metric.score_range)
         return cls(
             metric.name,
             metric.title,
-            (float(low), float(high)),
+            (low, high),
             metric.lower_is_better,
             tuple(metric.verdicts),
             metric.stability_bound,
             {
-                key: dataclasses.replace(one, range=one.within((float(low), float(high))))
+                key: dataclasses.replace(one, range=one.within((low, high)))
                 for key, one in metric.figures.items()
             },
             metric.ordered_by,

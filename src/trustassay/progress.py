@@ -188,7 +188,6 @@ class _NotebookBar:
         self._display: Any = None
 
     def is_time(self, now: float) -> bool:
-        """Return whether to draw it again."""
         if now < self._next:
             return False
         self._next = now + REDRAWN_EVERY_S
@@ -200,7 +199,6 @@ class _NotebookBar:
         self._show(f"<progress{of}></progress> {escape(words)}", words)
 
     def end(self) -> None:
-        """Leave nothing behind."""
         if self._display is not None:
             self._show("", "")
 

@@ -17,9 +17,8 @@ import math
 import multiprocessing
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
@@ -253,14 +252,13 @@ class MetricContract:
             assert known, f"{one.id}: part_directions does not name {part!r}"
         problem = metric.problem(one)
         assert problem is None or metric.line, "problem() names one, and line does not say the rule"
-        metric.view(self._sample(one.id), one)
-
-    def _sample(self, name: str) -> Sample:
-        return next(Sample.parse(one) for one in self.samples if one["id"] == name)
+        sample = next(Sample.parse(raw) for raw in self.samples if raw["id"] == one.id)
+        metric.view(sample, one)
 
     def test_resumed_results_are_equal(self) -> None:
         """A run of which results are lost goes on from its folder, and ends with the same bytes."""
-        with _folder() as folder:
+        with tempfile.TemporaryDirectory() as home:
+            folder = Path(home) / "run"
             self.run(out=folder, report=False)
             results = folder / "assessments.jsonl"
             whole, figures = results.read_bytes(), _figures_in(folder)
@@ -339,9 +337,3 @@ def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Collection
 def _figures_in(folder: Path) -> Any:
     content = json.loads((folder / "summary.json").read_bytes())
     return content["summaries"] if "summaries" in content else content["metrics"]
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name) / "run"

@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_written_leaves_no_scorer_open(tmp_path: Path) -
     others = [ResidentScorer("faithfulness", entailer="lexical", seed=n) for n in range(2)]
     for scorer in (others[0], broken, others[1]):
         scorer.score(record())
-    threads = [one.scorer for one in resident._opened.values()]
+    threads = [one[0] for one in resident._opened.values()]
     (tmp_path / "run" / "summary.json").mkdir()
     with pytest.raises(OSError, match="summary"):
         close_all()

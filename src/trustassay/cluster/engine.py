@@ -65,12 +65,12 @@ def score_on_cluster(
         stack.callback(remove_left, cluster.scratch)
         plan = _planned(_Asked(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
-        for path in plan.shards:
-            name = f"{plan.job.id}/shards/{path.name}"
+        names = {path: f"{plan.job.id}/shards/{path.name}" for path in plan.shards}
+        if plan.pool:
+            names[plan.pool] = plan.job.whole_name
+        for path, name in names.items():
             if store.size(name) != path.stat().st_size:
                 store.put(path, name)
-        if plan.pool and store.size(plan.job.whole_name) != plan.pool.stat().st_size:
-            store.put(plan.pool, plan.job.whole_name)
         waiting = [one for one in plan.shards if not finished(store, plan.name_of(one))]
         if waiting:
             if slower := slower_than_local(plan.samples, cluster):

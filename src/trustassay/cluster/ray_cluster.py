@@ -124,16 +124,8 @@ class Crew:
 
     def __init__(self, ray: Any, job: Job, options: ClusterOptions, shards: int) -> None:
         self.ray = ray
-        resources = ray.cluster_resources()
-        room = (
-            min(
-                resources.get(name, 0.0) // each
-                for name, each in (("CPU", options.cpus), ("GPU", options.gpus))
-                if each > 0
-            )
-            if options.cpus or options.gpus
-            else 1
-        )
+        there, each = ray.cluster_resources(), {"CPU": options.cpus, "GPU": options.gpus}
+        room = min((there.get(k, 0.0) // wanted for k, wanted in each.items() if wanted), default=1)
         number = min(options.workers or max(1, int(room)), shards)
         if room < number:
             raise BackendError(

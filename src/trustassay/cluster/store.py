@@ -219,10 +219,9 @@ def _is_here(store: Store, name: str, path: Path) -> bool:
 def _copy_lines(source: Path, target: Path) -> int:
     """Copy the whole lines of a file that grows; return their size."""
     target.write_bytes(b"")
-    if not source.exists():
-        return 0
-    shutil.copyfile(source, target)
-    cut_unfinished(target)
+    if source.exists():
+        shutil.copyfile(source, target)
+        cut_unfinished(target)
     return target.stat().st_size
 
 

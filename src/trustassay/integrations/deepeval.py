@@ -89,25 +89,16 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
 
 
 def _record(case: LLMTestCase) -> dict[str, Any]:
-    given = {
-        "input": case.input,
-        "actual_output": case.actual_output,
-        "expected_output": case.expected_output,
-        "retrieval_context": _passages(case.retrieval_context),
-        "context": _passages(case.context),
-        "metadata": case.metadata,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _passages(context: Any) -> list[Any] | None:
-    """Return passages with the source of each as its title, if DeepEval knows it."""
-    if context is None:
-        return None
-    return [
-        one if isinstance(one, str) else {"text": one.context, "title": one.source}
-        for one in context
-    ]
+    """Return the fields of a test case; passages have their source, if it is known, as a title."""
+    names = ("input", "actual_output", "expected_output", "retrieval_context", "context")
+    given = {name: getattr(case, name) for name in (*names, "metadata")}
+    found = {name: value for name, value in given.items() if value is not None}
+    for name in found.keys() & {"retrieval_context", "context"}:
+        found[name] = [
+            one if isinstance(one, str) else {"text": one.context, "title": one.source}
+            for one in found[name]
+        ]
+    return found
 
 
 def _told(metric: str | Metric, options: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import trustassay
 from trustassay.metric import Assessment, Metric
@@ -156,15 +156,9 @@ def finding_of(metric: Metric, found: Assessment) -> Finding:
     )
 
 
-class _Open(NamedTuple):
-    """An open scorer; ``door`` keeps the objects of its key, which are told apart by identity."""
-
-    scorer: ThreadScorer
-    door: OpenScorer
-
-
 _UNSCORED = (ScorerClosedError, SampleError, RecursionError)
-_opened: dict[Any, _Open] = {}
+_opened: dict[Any, tuple[ThreadScorer, OpenScorer]] = {}
+"""Open scorers by their settings; the second one keeps objects that are told apart by identity."""
 _lock = threading.Lock()
 _ended = False
 
@@ -228,15 +222,15 @@ class ResidentScorer:
         with _lock:
             found = _opened.pop(self._key, None)
         if found is not None:
-            found.scorer.close()
+            found[0].close()
 
     def _open(self) -> ThreadScorer:
         with _lock:
             if _ended:
                 raise ScorerClosedError("the process is ending; nothing more is scored")
             if self._key not in _opened:
-                _opened[self._key] = _Open(self._door.__enter__(), self._door)
-            return _opened[self._key].scorer
+                _opened[self._key] = self._door.__enter__(), self._door
+            return _opened[self._key][0]
 
     def _findings(self, assay: Assay) -> list[Finding]:
         return [finding_of(metric, assay[metric.name]) for metric in self.metrics]
@@ -247,7 +241,7 @@ class ResidentScorer:
         """
         if isinstance(error, ScorerClosedError):
             with _lock:
-                if self._key in _opened and _opened[self._key].scorer is scorer:
+                if self._key in _opened and _opened[self._key][0] is scorer:
                     del _opened[self._key]
             return []
         words = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
@@ -264,8 +258,8 @@ def close_all() -> None:
         found = list(_opened.values())
         _opened.clear()
     with ExitStack() as closing:  # one that cannot write its folder leaves no other open
-        for one in found:
-            closing.callback(one.scorer.close)
+        for scorer, _ in found:
+            closing.callback(scorer.close)
 
 
 def _key(value: Any) -> Any:

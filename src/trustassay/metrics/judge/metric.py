@@ -123,7 +123,10 @@ class Judge(JudgeOptions):
             label = self.scale.label_of(level)
             assert label is not None
             parts["expected_place"] = list(self.scale.values).index(label)
-        verdict = self._verdict(votes)
+        verdict: str = maths.outcome(self._passing(votes))
+        if not self.scale.ordinal:
+            leading = maths.majority(labels_of(votes), self.scale.values)
+            verdict = leading if verdict == "passes" else "undecided"
         return self.assessed(
             sample,
             self._score(votes),
@@ -193,13 +196,6 @@ class Judge(JudgeOptions):
         if self.scale.ordinal or not labels:
             return maths.Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
         return maths.Passing(labels.count(maths.majority(labels, values)), len(labels))
-
-    def _verdict(self, votes: Sequence[Vote]) -> str:
-        found = maths.outcome(self._passing(votes))
-        if self.scale.ordinal:
-            return found
-        leading = maths.majority(labels_of(votes), self.scale.values)
-        return leading if found == "passes" else "undecided"
 
     def _score(self, votes: Sequence[Vote]) -> float:
         values = values_of(self, votes)

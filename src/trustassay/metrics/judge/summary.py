@@ -91,8 +91,9 @@ def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summ
     found = summarised(metric.statistics, read(), metric.score_range)
     values = found.values
     for key, statistic in metric.statistics.items():
-        if isinstance(statistic, Total):
-            values[key] = _whole(values[key], key, found)
+        if isinstance(statistic, Total):  # 0 of faults that no answer has
+            none = 0 if key.startswith("unreadable") and found.n > found.failed else None
+            values[key] = none if (total := values[key]) is None else round(total)
     if metric.by == "model":
         _compare(found, metric, expected, np.array(units["expected"], dtype=np.int64))
         _compare_judges(found, metric, panels, np.array(units["panels"], dtype=np.int64))
@@ -119,13 +120,6 @@ def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
 
     votes = [int(one.parts.get(f"votes:{label}", 0)) for label in upwards]
     return [one.id[:40], place("expected_place"), place("level_place"), votes]
-
-
-def _whole(value: float | int | None, key: str, found: Summarised) -> int | None:
-    """Return a total as a whole number; 0 of what nothing was noted of."""
-    if value is not None:
-        return round(value)
-    return 0 if key.startswith("unreadable") and found.n > found.failed else None
 
 
 def _compare(
