@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from trustassay.metrics.judge.summary import ENTAILER_FIGURES, figures_of, summa
 from trustassay.metrics.judge.votes import (
     Asking,
     GoldRow,
-    Vote,
+    VoteRow,
     Votes,
     labels_of,
     parts_of,
@@ -109,9 +109,9 @@ class Judge(JudgeOptions):
         if self.by == "entailer":
             return await self._by_entailer(sample, models)
         asking = await self._asked(sample, models)
-        votes = [vote for vote in asking.votes if vote.label is not None]
+        votes = [vote for vote in asking.votes if vote.level is not None]
         if 2 * len(votes) < len(asking.votes) or not votes:
-            lost = [vote.reply for vote in asking.votes if vote.label is None]
+            lost = [vote.reply for vote in asking.votes if vote.level is None]
             words = f"{len(lost)} of {len(asking.votes)} replies of the judge could not be read"
             shown = next((f"the first: {reply[:200]!r}" for reply in lost if reply), "")
             raise AssessmentError(f"{words}, {shown}" if shown else f"{words}: they are empty")
@@ -130,7 +130,7 @@ class Judge(JudgeOptions):
         return self.assessed(
             sample,
             self._score(votes),
-            [vote.row(own=vote.judge in own) for vote in asking.votes],
+            [replace(vote, own=vote.judge in own) for vote in asking.votes],
             verdict=verdict,
             reason=self._reason(votes, asking, own, verdict),
             parts=parts,
@@ -190,14 +190,14 @@ class Judge(JudgeOptions):
                     return rounds
         return left
 
-    def _passing(self, votes: Sequence[Vote]) -> maths.Passing:
+    def _passing(self, votes: Sequence[VoteRow]) -> maths.Passing:
         """Return how many votes pass; of a nominal rubric, how many are for the leading one."""
         labels, values = labels_of(votes), self.scale.values
         if self.scale.ordinal or not labels:
             return maths.Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
         return maths.Passing(labels.count(maths.majority(labels, values)), len(labels))
 
-    def _score(self, votes: Sequence[Vote]) -> float:
+    def _score(self, votes: Sequence[VoteRow]) -> float:
         values = values_of(self, votes)
         if self.aggregate == "median":
             return float(np.median(values))
@@ -212,7 +212,7 @@ class Judge(JudgeOptions):
         return math.fsum(values) / len(values)
 
     def _reason(
-        self, votes: Sequence[Vote], asking: Asking, own: Sequence[str], verdict: str
+        self, votes: Sequence[VoteRow], asking: Asking, own: Sequence[str], verdict: str
     ) -> str:
         lost = len(asking.votes) - len(votes)
         counts = Counter(labels_of(votes))

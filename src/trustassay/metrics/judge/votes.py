@@ -50,7 +50,8 @@ ORDERS = ("gold-first", "answer-first")
 
 @dataclass(frozen=True, slots=True)
 class VoteRow(EvidenceRow, told_by=("judge", "order")):
-    """A vote: ``level`` is ``None`` where the reply has a ``fault``.
+    """One judge's reply to one question: the label of a ``level``, or the ``fault`` of the reply,
+    which then stands there itself.
 
     expected, told: the mean level by log-probabilities, and the probability that those sum up to.
     repaired: whether the second reply could be read, where one was asked for. own: the judge wrote
@@ -79,44 +80,6 @@ class GoldRow(EvidenceRow, told_by=("gold", "entailment", "contradiction")):
     contradiction: float
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """One judge's reply to one question: the label of a level, or the fault of the reply.
-
-    number: of the repeat. tries: replies that were asked for, 2 where the first was unreadable.
-    expected, told: the mean level by log-probabilities, and the probability that those sum up to.
-    cut: the reply ended at ``max_tokens``.
-    """
-
-    judge: str
-    order: str
-    number: int
-    label: str | None
-    fault: str | None = None
-    reason: str = ""
-    reply: str = ""
-    tries: int = 1
-    expected: float | None = None
-    told: float = 0.0
-    cut: bool = False
-
-    def row(self, *, own: bool) -> VoteRow:
-        """Return the row of evidence; the reply itself only where it could not be read at once."""
-        return VoteRow(
-            self.judge,
-            self.order,
-            self.number,
-            self.label,
-            self.reason,
-            self.expected,
-            None if self.expected is None else self.told,
-            self.label is not None if self.tries > 1 else None,
-            self.fault or "",
-            self.reply if self.fault else None,
-            own,
-        )
-
-
 @dataclass
 class Asking:
     """Asks all judges about one sample, a round at a time: each judge once in each order."""
@@ -124,7 +87,9 @@ class Asking:
     options: JudgeOptions
     sample: Sample
     models: Models
-    votes: list[Vote] = field(default_factory=list)
+    votes: list[VoteRow] = field(default_factory=list)
+    cut: int = 0
+    """How many of the replies that count ended at ``max_tokens``."""
 
     @cached_property
     def judges(self) -> tuple[str, ...]:
@@ -151,35 +116,41 @@ class Asking:
             for judge in self.judges
             for order in self.orders
         ]
-        self.votes += await all_of(calls)
+        for vote, cut in await all_of(calls):
+            self.votes.append(vote)
+            self.cut += cut
 
-    async def _vote(self, judge: str, order: str, number: int) -> Vote:
+    async def _vote(self, judge: str, order: str, number: int) -> tuple[VoteRow, bool]:
+        """Return a vote, and whether its reply was cut."""
         prompt, name = self._prompt(order)
-        asked = Vote(judge, order, number, None)
+        asked = VoteRow(judge, order, number, None, "")
 
-        async def ask(turns: Sequence[Message], name: str) -> Vote:
-            return self._read(asked, await unless_empty(self._reply(turns, name, asked)))
+        async def ask(turns: Sequence[Message], name: str) -> tuple[VoteRow, bool]:
+            reply = await unless_empty(self._reply(turns, name, asked))
+            return self._read(asked, reply), reply is not None and reply.finish == "length"
 
-        first, again = await asked_twice(ask, prompt, name, self._unread)
+        (first, cut), again = await asked_twice(ask, prompt, name, self._unread)
         if again is None:
-            return first
-        if again.label is None:  # the first reply says more of what is wrong
-            return replace(first, tries=2)
-        return replace(again, tries=2, reason=again.reason or first.reason)
+            return first, cut
+        vote, its_cut = again
+        if vote.level is None:  # the first reply says more of what is wrong
+            return replace(first, repaired=False), cut
+        return replace(vote, repaired=True, reason=vote.reason or first.reason), its_cut
 
-    def _unread(self, vote: Vote) -> Unread | None:
-        if vote.label is not None:
+    def _unread(self, read: tuple[VoteRow, bool]) -> Unread | None:
+        vote, _ = read
+        if vote.level is not None:
             return None
         scale, repair = self.options.scale, shipped(__package__, "repair")
         problem = PROBLEMS[vote.fault or "none"]
         words = repair.filled(problem=problem, rubric=scale, choices=scale.choices)
-        return Unread(vote.reply, words, f"judge-{repair.name}")
+        return Unread(vote.reply or "", words, f"judge-{repair.name}")
 
-    def _reply(self, turns: Sequence[Message], name: str, vote: Vote) -> Awaitable[Reply]:
+    def _reply(self, turns: Sequence[Message], name: str, vote: VoteRow) -> Awaitable[Reply]:
         options, scale = self.options, self.options.scale
         ends = scale.upwards
         # Two of three pass, which leaves a verdict open for longest: a plan says what may be asked.
-        stand_in = f"{scale.label}: {ends[0 if vote.number % 3 == 2 else -1]}\nReason: a stand-in"
+        stand_in = f"{scale.label}: {ends[0 if vote.repeat % 3 == 2 else -1]}\nReason: a stand-in"
         return self.models.chat(
             turns,
             role="judge",
@@ -188,24 +159,19 @@ class Asking:
             max_tokens=options.max_tokens,
             logprobs=ALTERNATIVES if options.logprobs else None,
             schema=_schema(scale) if options.constrained else "",
-            repeat=vote.number,
+            repeat=vote.repeat,
             prompt=name,
             stand_in=stand_in,
         )
 
-    def _read(self, vote: Vote, reply: Reply | None) -> Vote:
+    def _read(self, vote: VoteRow, reply: Reply | None) -> VoteRow:
         if reply is None:
-            return replace(vote, fault="empty")
+            return replace(vote, fault="empty", reply="")
         found = read_reply(reply.text, self.options.scale)
-        vote = replace(
-            vote,
-            label=found.label,
-            fault=found.fault,
-            reason=found.reason,
-            reply=reply.text,
-            cut=reply.finish == "length",
-        )
-        if found.label is None or not reply.logprobs:
+        if found.label is None:
+            return replace(vote, fault=found.fault or "", reason=found.reason, reply=reply.text)
+        vote = replace(vote, level=found.label, reason=found.reason)
+        if not reply.logprobs:
             return vote
         logprobs = level_logprobs(reply.logprobs, self.options.scale, found.label)
         told = expected_value(logprobs, self.options.scale.values)
@@ -301,25 +267,25 @@ def _schema(scale: Rubric) -> str:
     )
 
 
-def labels_of(votes: Sequence[Vote]) -> list[str]:
+def labels_of(votes: Sequence[VoteRow]) -> list[str]:
     """Return the labels that votes give; unreadable ones give none."""
-    return [vote.label for vote in votes if vote.label is not None]
+    return [vote.level for vote in votes if vote.level is not None]
 
 
-def values_of(options: JudgeOptions, votes: Sequence[Vote]) -> list[float]:
+def values_of(options: JudgeOptions, votes: Sequence[VoteRow]) -> list[float]:
     """Return the values of the levels that votes give."""
     return [options.scale.values[label] for label in labels_of(votes)]
 
 
-def parts_of(asking: Asking, votes: Sequence[Vote], passing: maths.Passing) -> dict[str, float]:
+def parts_of(asking: Asking, votes: Sequence[VoteRow], passing: maths.Passing) -> dict[str, float]:
     """Return the parts; ``votes`` are those that can be read, 1 or more."""
     options, judges = asking.options, asking.judges
     values = values_of(options, votes)
     parts: dict[str, float] = {
         "votes": len(votes),
         "unreadable": len(asking.votes) - len(votes),
-        "repairs": sum(vote.tries > 1 for vote in asking.votes),
-        "cut": sum(vote.cut for vote in asking.votes),
+        "repairs": sum(vote.repaired is not None for vote in asking.votes),
+        "cut": asking.cut,
         "mean": _mean(values),
         "median": float(np.median(values)),
         "level_place": _place(options, votes),
@@ -328,7 +294,7 @@ def parts_of(asking: Asking, votes: Sequence[Vote], passing: maths.Passing) -> d
         "passing_high": passing.interval[1],
     }
     for label in options.scale.values:
-        if count := sum(vote.label == label for vote in votes):
+        if count := sum(vote.level == label for vote in votes):
             parts[f"votes:{label}"] = count
     for fault in PROBLEMS:
         if count := sum(vote.fault == fault for vote in asking.votes):
@@ -355,7 +321,7 @@ def parts_of(asking: Asking, votes: Sequence[Vote], passing: maths.Passing) -> d
     return parts
 
 
-def _place(options: JudgeOptions, votes: Sequence[Vote]) -> int:
+def _place(options: JudgeOptions, votes: Sequence[VoteRow]) -> int:
     values = options.scale.values
     return list(values).index(maths.majority(labels_of(votes), values))
 
