@@ -174,27 +174,49 @@ class Summary:
     that the metric's own ``summary_template`` shows.
     """
 
-    values: Mapping[str, float | int | None]
+    values: dict[str, float | int | None]
     n: int
     failed: int
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    support: Mapping[str, int] = field(default_factory=dict)
-    not_applicable: Mapping[str, str] = field(default_factory=dict)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    support: dict[str, int] = field(default_factory=dict)
+    not_applicable: dict[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    without_interval: Mapping[str, str] = field(default_factory=dict)
+    without_interval: dict[str, str] = field(default_factory=dict)
     error: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    units: Mapping[str, int] = field(default_factory=dict)
+    units: dict[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls, found: Summarised, settings: Mapping[str, Any], keys: Iterable[str] | None = None
+    def put(
+        self,
+        key: str,
+        value: float | int | None,
+        n: int,
+        interval: Interval | str | None = None,
+        *,
+        units: int | None = None,
+        why: str = "",
+    ) -> None:
+        """Add a figure over ``n`` answers of so many ``units``, with its interval, or why it has
+        none; ``why`` says why it has no value.
+        """
+        self.values[key], self.support[key] = value, n
+        if units is not None and units < n:
+            self.units[key] = units
+        if value is None:
+            self.not_applicable[key] = why
+        elif isinstance(interval, str):
+            self.without_interval[key] = interval
+        elif interval is not None:
+            self.intervals[key] = interval
+
+    def with_settings(
+        self, settings: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> Summary:
-        """Return figures as a summary; ``keys`` gives their order, if not that of ``found``."""
-        named = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
-        if keys is not None:
-            named["values"] = {key: found.values[key] for key in keys}
-        return cls(**named, settings=settings)
+        """Return it with the metric's settings; ``keys`` gives the order of its values, if not that
+        in which they were put.
+        """
+        values = self.values if keys is None else {key: self.values[key] for key in keys}
+        return dataclasses.replace(self, values=values, settings=settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
@@ -239,43 +261,6 @@ class Total:
 Statistic = Mean | Share | Quantile | Total
 
 
-@dataclass(slots=True)
-class Summarised:
-    """Declared figures over a data set, by their keys."""
-
-    n: int = 0
-    failed: int = 0
-    values: dict[str, float | int | None] = field(default_factory=dict)
-    intervals: dict[str, Interval] = field(default_factory=dict)
-    support: dict[str, int] = field(default_factory=dict)
-    not_applicable: dict[str, str] = field(default_factory=dict)
-    without_interval: dict[str, str] = field(default_factory=dict)
-    units: dict[str, int] = field(default_factory=dict)
-
-    def put(
-        self,
-        key: str,
-        value: float | int | None,
-        n: int,
-        interval: Interval | str | None = None,
-        *,
-        units: int | None = None,
-        why: str = "",
-    ) -> None:
-        """Add a figure over ``n`` answers of so many ``units``, with its interval, or why it has
-        none; ``why`` says why it has no value.
-        """
-        self.values[key], self.support[key] = value, n
-        if units is not None and units < n:
-            self.units[key] = units
-        if value is None:
-            self.not_applicable[key] = why
-        elif isinstance(interval, str):
-            self.without_interval[key] = interval
-        elif interval is not None:
-            self.intervals[key] = interval
-
-
 CHUNK = 4096
 
 
@@ -296,24 +281,23 @@ def summarised(
     statistics: Mapping[str, Statistic],
     assessments: Iterable[Any],
     score_range: tuple[float, float] = (0.0, 1.0),
-) -> Summarised:
+) -> Summary:
     """Return figures over assessments, which are read once.
 
     A figure counts the assessments without an error that have its score, verdict or part; if
     there are none, it does not apply. Assessments of one unit are not independent: intervals are
     over units, and so is the least number that they need.
     """
-    result = Summarised()
-    units = array("q")
+    units, failed = array("q"), array("b")
 
     def counted() -> Iterator[Any]:
         for one in assessments:
-            result.n += 1
-            result.failed += one.error is not None
+            failed.append(one.error is not None)
             units.append(-1 if one.unit is None else one.unit)
             yield one
 
     columns = _columns(statistics, counted())
+    result = Summary({}, len(failed), sum(failed))
     of_all = np.array(units, dtype=np.int64)
     for key, statistic in statistics.items():
         column = columns[key]

@@ -353,7 +353,7 @@ class Metric(ABC):
         this method.
         """
         found = summarised(self.statistics, assessments, self.score_range)
-        return Summary.of(found, self.settings())
+        return found.with_settings(self.settings())
 
     def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
         """Return the figures that can be resampled, over ``assessments``, which are read once.

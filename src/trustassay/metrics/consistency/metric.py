@@ -249,7 +249,7 @@ class Consistency(ConsistencyOptions):
             "a distance is above 0 by chance alone",
             why="no option from A to D was chosen",
         )
-        return Summary.of(found, self.settings(), self.figures)
+        return found.with_settings(self.settings(), self.figures)
 
     def _reason(
         self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool

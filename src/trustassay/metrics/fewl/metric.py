@@ -358,7 +358,7 @@ class Fewl(FewlOptions):
             found.put(key, 100 * value, len(labels), interval, units=units_in(units))
         known = found.values["auroc"] is not None
         found.put("chance", CHANCE if known else None, len(labels), why=why)
-        return Summary.of(found, self.settings(), self.figures)
+        return found.with_settings(self.settings(), self.figures)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import Summarised, chunks, interval_of, units_of
+from trustassay.assessment import chunks, interval_of, units_of
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import (
@@ -115,7 +115,7 @@ class Perturbing(PerturbingOptions):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
         scores = Scores(self.figures)
-        found = Summarised(n=len(assessments), failed=scores.read(assessments))
+        found = Summary({}, len(assessments), scores.read(assessments))
         why = "no answer is stable" if scores.scores else "no sample was scored"
         for key in self.figures:
             n, value, interval = scores.behind(key), None, None
@@ -124,7 +124,7 @@ class Perturbing(PerturbingOptions):
                 value = round(value * len(scores.scores)) if key in _TOTALS else value
                 interval = None if key in _COUNTED else scores.interval(key)
             found.put(key, value, n, interval, units=scores.units_behind(key), why=why)
-        return Summary.of(found, self.settings())
+        return found.with_settings(self.settings())
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.assessment import Summarised, interval_of, summarised
+from trustassay.assessment import interval_of, summarised
 from trustassay.metric import Assessment, Figure, Mean, Share, Summary, Total, read_figures
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.statistics import Floats, Places
@@ -100,7 +100,7 @@ def summarise(metric: JudgeOptions, assessments: Collection[Assessment]) -> Summ
     keys = dict.fromkeys((*(key for key in figures if key in values), *values))
     absent = {k: v for k, v in found.not_applicable.items() if k in values and values[k] is None}
     return replace(
-        Summary.of(found, metric.settings(), keys),
+        found.with_settings(metric.settings(), keys),
         not_applicable=absent,
         units={},
         details={"levels": metric.scale.upwards, "answers": drawn} if drawn else {},
@@ -123,7 +123,7 @@ def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
 
 
 def _compare(
-    found: Summarised, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Places
+    found: Summary, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Places
 ) -> None:
     """Add how the judged levels agree with the expected ones, where some were."""
     if not pairs:
@@ -164,7 +164,7 @@ def _panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def _compare_judges(
-    found: Summarised,
+    found: Summary,
     metric: JudgeOptions,
     panels: Sequence[Mapping[str, tuple[float, float]]],
     units: Places,

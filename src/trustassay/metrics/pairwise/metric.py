@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.assessment import Summarised, units_of
+from trustassay.assessment import units_of
 from trustassay.capabilities import Message
 from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
@@ -343,16 +343,15 @@ class Pairwise(Metric):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and what the order of the answers did."""
-        equal, found = 0, Summarised()
+        equal = 0
         sums = RowSums(16)  # the table of each question as a row
         for answer in assessments:
-            found.n += 1
-            found.failed += answer.error is not None
             if answer.error is None:
                 row = np.zeros((1, 16))
                 row[0, 4 * int(answer.parts["first"]) + int(answer.parts["swapped"])] = 1
                 sums.add(row, units_of([answer]))
                 equal += int(answer.parts["equal"])
+        found = Summary({}, len(assessments), len(assessments) - sums.n)
         table, by_key = sums.total.reshape(4, 4), rates(sums)
         counts = outcomes(table)
         totals = {str(name): count for name, count in counts.items()}
@@ -364,7 +363,7 @@ class Pairwise(Metric):
             else:
                 interval = one.interval or one.why or None
                 found.put(key, one.value, one.support, interval, units=one.units, why=one.why)
-        return Summary.of(found, self.settings(), FIGURES)
+        return found.with_settings(self.settings(), FIGURES)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what a reader should look at."""
