@@ -68,7 +68,7 @@ def label_values(
         return LabelValues("binary", found)
     if any(folded(text) in scale for text in there):
         return LabelValues("ordinal", _places(name, texts, scale), tuple(levels))
-    numbers = [math.nan if not text else _number(text) for text in texts]
+    numbers = [math.nan if not text else as_number(text) for text in texts]
     if not any(number is None for number in numbers):
         return _numbers(name, [math.nan if one is None else one for one in numbers])
     return LabelValues("binary", _by_words(name, texts))
@@ -91,7 +91,8 @@ def _text(name: str, value: Any) -> str:
     return str(value).strip()
 
 
-def _number(text: str) -> float | None:
+def as_number(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
     try:
         return float(text)
     except ValueError:

@@ -172,8 +172,15 @@ class Scorer:
         found = record_of(given, self._options.fields)
         if isinstance(found, Fault):
             raise SampleError(found.problems)
-        if problems := self._problems(found.sample):
-            raise SampleError(list(map(found.in_own_words, problems)))
+        problems = problems_of(found.sample, self._metrics, self._backends)
+        inventory = Inventory()
+        inventory.add(found.sample)
+        try:
+            check_served(self._metrics, self._backends, inventory)
+        except UsageError as error:
+            problems.append(Problem("documents", str(error)))
+        if problems:
+            raise SampleError([found.in_own_words(one) for one in dict.fromkeys(problems)])
         return found.sample
 
     def begin(self, sample: Sample) -> asyncio.Task[Assay]:
@@ -270,16 +277,6 @@ class Scorer:
         if self._events:
             self._events.send(sample, found)
         return found
-
-    def _problems(self, sample: Sample) -> list[Problem]:
-        found = problems_of(sample, self._metrics, self._backends)
-        inventory = Inventory()
-        inventory.add(sample)
-        try:
-            check_served(self._metrics, self._backends, inventory)
-        except UsageError as error:
-            found.append(Problem("documents", str(error)))
-        return list(dict.fromkeys(found))
 
 
 Door = Callable[[], AbstractAsyncContextManager[Scorer]]

@@ -88,10 +88,8 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
     read = [_samples(source, reading) for source in (first, second)]
     sides = [samples for samples, _, _ in read]
     answered = [[one for one in samples if one.response is not None] for samples in sides]
-    by = "id"
     tables = [{one.id: one for one in samples} for samples in answered]
     if not tables[0].keys() & tables[1].keys():
-        by = "question"
         tables = [
             _by_question(source, samples)
             for source, samples in zip((first, second), answered, strict=True)
@@ -102,7 +100,7 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
     items = []
     for key in common:
         a, b = tables[0][key], tables[1][key]
-        if by == "id" and a.question.split() != b.question.split():
+        if a.question.split() != b.question.split():
             raise InputError(
                 f"{first} and {second}: {a.id!r} has different questions; expected the same "
                 "questions under the same ids"

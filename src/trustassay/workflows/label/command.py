@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from trustassay.data.journal import UNEQUAL
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, did_you_mean, door
 from trustassay.show.text import amount
+from trustassay.statistics import Floats
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.json_form import fields_as_json
@@ -142,81 +144,80 @@ def label(  # noqa: PLR0913 - one argument an option
     source = LabelSource(
         [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
     )
-    result = read_plan(path) if path.exists() and path.stat().st_size else None
-    work = _Work(paths, source, unit, as_list(scores), compare, auroc, equal, seed, path, result)
+    known = read_plan(path) if path.exists() and path.stat().st_size else None
+    kept: tuple[str, ...] = ()
+    if known is not None:
+        _check(path, known.start, unit, as_list(scores), equal, seed)
+        unit = "answer" if known.start["unit"] == "answer" else "question"
+        kept = tuple(map(str, known.start["models"]))
+        if len(kept) == 2 and not auroc:  # the models that the plan was made to compare
+            compare = compare or (kept[0], kept[1])
+    population = read_population(paths, source, unit, kept)
+    if known is not None and population.digest != known.start["input"]:
+        raise InputError(
+            f"{path}: is a plan of other answers, or of an earlier state of these; name the runs "
+            "that it was made of, or another --plan"
+        )
+    figure = _figure(population, compare, auroc)
+    if known is not None:
+        start = known.start
+    else:
+        models = figure.names if figure.kind == "difference" else ()
+        population = read_population(paths, source, unit, models) if models else population
+        metrics = [one.name for one in population.answers.columns if one.kind == "metric"]
+        start = {
+            "runs": [str(run) for run in paths],
+            "input": population.digest,
+            "unit": unit,
+            "chances": "equal" if equal else UNEQUAL,
+            "scores": as_list(scores) or metrics,
+            "models": list(models),
+            "seed": seed,
+        }
+    work = _Work(path, known, start, population, figure, read_labels(population, source))
     added: Sequence[AnswerKey] = ()
-    if propose is not None or result is None:
+    if propose is not None or known is None:
         added = work.propose(propose or PROPOSED)
     return work.told(added, width, beyond)
 
 
+def _check(
+    path: Path, start: Mapping[str, Any], unit: Unit, scores: list[str], equal: bool, seed: int
+) -> None:
+    """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
+    fixed = {
+        f"the scores {', '.join(start['scores']) or 'none'}": scores and scores != start["scores"],
+        f"the unit {start['unit']}": unit == "answer" != start["unit"],
+        "unequal probabilities": equal and start["chances"] == UNEQUAL,
+        f"the seed {start['seed']}": seed and seed != start["seed"],
+    }
+    if different := [words for words, differs in fixed.items() if differs]:
+        raise UsageError(
+            f"{path}: was made with {' and '.join(different)}; leave these options out, or name "
+            "another --plan"
+        )
+
+
+@dataclass
 class _Work:
-    """One call of :func:`label`."""
+    """One call of :func:`label`; ``start`` is the first line of the plan."""
 
-    def __init__(  # noqa: PLR0913
-        self,
-        runs: Sequence[Path],
-        source: LabelSource,
-        unit: Unit,
-        scores: Sequence[str],
-        compare: tuple[str, str] | None,
-        auroc: str,
-        equal: bool,
-        seed: int,
-        path: Path,
-        plan: LabelPlan | None,
-    ) -> None:
-        self.runs, self.source, self.path, self.plan = runs, source, path, plan
-        if plan is None:
-            everything = read_population(runs, source, unit, ())
-            self.figure = _figure(everything, compare, auroc)
-            models = self.figure.names if self.figure.kind == "difference" else ()
-            self.population = read_population(runs, source, unit, models) if models else everything
-            names = list(scores) or [
-                one.name for one in self.population.answers.columns if one.kind == "metric"
-            ]
-            self.start: dict[str, Any] = {
-                "runs": [str(run) for run in runs],
-                "input": self.population.digest,
-                "unit": unit,
-                "chances": "equal" if equal else UNEQUAL,
-                "scores": names,
-                "models": list(models),
-                "seed": seed,
-            }
-        else:
-            self.start = dict(plan.start)
-            self._check(unit, scores, equal, seed)
-            kept = tuple(map(str, self.start["models"]))
-            own: Unit = "answer" if self.start["unit"] == "answer" else "question"
-            self.population = read_population(runs, source, own, kept)
-            if self.population.digest != self.start["input"]:
-                raise InputError(
-                    f"{path}: is a plan of other answers, or of an earlier state of these; name "
-                    "the runs that it was made of, or another --plan"
-                )
-            if len(kept) == 2 and not auroc:  # the models that the plan was made to compare
-                compare = compare or (kept[0], kept[1])
-            self.figure = _figure(self.population, compare, auroc)
-        self.features = self.population.features(self.start["scores"])
-        self.labels = read_labels(self.population, source)
-        self.places = {key: place for place, key in enumerate(self.population.keys)}
+    path: Path
+    plan: LabelPlan | None
+    start: Mapping[str, Any]
+    population: Population
+    figure: Figure
+    labels: Floats
 
-    def _check(self, unit: Unit, scores: Sequence[str], equal: bool, seed: int) -> None:
-        """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
-        start = self.start
-        named = ", ".join(start["scores"]) or "none"
-        fixed = {
-            f"the scores {named}": scores and list(scores) != start["scores"],
-            f"the unit {start['unit']}": unit == "answer" != start["unit"],
-            "unequal probabilities": equal and start["chances"] == UNEQUAL,
-            f"the seed {start['seed']}": seed and seed != start["seed"],
-        }
-        if different := [words for words, differs in fixed.items() if differs]:
-            raise UsageError(
-                f"{self.path}: was made with {' and '.join(different)}; leave these options out, "
-                "or name another --plan"
-            )
+    @cached_property
+    def features(self) -> Floats:
+        """What predicts the labels."""
+        return self.population.features(self.start["scores"])
+
+    @cached_property
+    def places(self) -> dict[AnswerKey, int]:
+        """The places of answers."""
+        return {key: place for place, key in enumerate(self.population.keys)}
 
     def _unit(self, where: str, keys: Sequence[AnswerKey]) -> int:
         places = [self.places.get(key) for key in keys]
@@ -251,7 +252,7 @@ class _Work:
         if not len(left):
             if self.plan is None:
                 raise InputError(
-                    f"{', '.join(map(str, self.runs))}: all answers have a label; there is nothing "
+                    f"{', '.join(self.start['runs'])}: all answers have a label; there is nothing "
                     "to choose, and `study` reads them all"
                 )
             return []

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trustassay.data.journal import is_journal, read_journal
+from trustassay.data.labels import as_number
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics import Bools, Floats, Places
@@ -200,7 +201,7 @@ WANTED = (
 
 
 def _right(name: str, label: Label, at_least: float | None) -> Floats:
-    numbers = [_number(word) for word in label.words]
+    numbers = [as_number(word) for word in label.words]
     if at_least is None:
         if label.kind != "binary" or (label.words and None not in numbers):
             raise InputError(f"{name}: its labels are numbers other than 0 and 1; {WANTED}")
@@ -216,13 +217,6 @@ def _right(name: str, label: Label, at_least: float | None) -> Floats:
     if label.raters:
         return pooled([right(values) for values in label.raters.values()], binary=True)
     return right(label.values)
-
-
-def _number(text: Any) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 FigureKind = Literal["share", "share of", "difference", "auroc", "auroc difference"]

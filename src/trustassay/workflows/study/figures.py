@@ -91,62 +91,47 @@ def estimates(
         labels: shape (n,), NaN where there is none.
         questions: number of each answer's question, shape (n,).
     """
-    result: dict[str, dict[str, Estimate]] = {}
-    figures: dict[tuple[str, str], Parts] = {}
-    rarer: dict[tuple[str, str], int] = {}
-    for column in columns:
-        own = result.setdefault(column.name, {})
-        places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
-        x, y = column.values[places], labels[places]
-        for name, measure in measures.items():
-            why = why_undefined(name, column, x, y, kind)
-            own[name] = Estimate(None, len(x), None, why)
-            if not why and name == "auroc":
-                value = value_of(measure, x, y)
-                interval = mean_auroc_interval([(x, y, questions[places])])
-                own[name] = Estimate.of(value, len(x), interval)
-            elif not why:
-                figures[column.name, name] = [(places, measure(x, y))]
-                if name in BY_CLASS and kind == "binary":
-                    rarer[column.name, name] = int(min(y.sum(), len(y) - y.sum()))
-    for key, drawn in _resampled(figures, questions, resampling).items():
-        ((places, _),) = figures[key]
-        clusters = len(np.unique(questions[places]))
-        of, name = key
-        result[of][name] = _estimate(name, drawn, len(places), clusters, rarer.get(key))
-    return result
+    rows = {column.name: [(column, labels)] for column in columns}
+    return _estimates(rows, kind, questions, resampling, measures)
 
 
-def mean_estimates(
-    pairs: Sequence[tuple[Column, Floats]], kind: Kind, questions: Places, resampling: Resampling
-) -> dict[str, Estimate]:
-    """Return all figures as means over pairs of a column and the labels that it is compared with.
-
-    Pairs of which a figure is not defined do not count in it. All come from the same resamples.
+def _estimates(
+    rows: Mapping[str, Sequence[tuple[Column, Floats]]],
+    kind: Kind,
+    questions: Places,
+    resampling: Resampling,
+    measures: Mapping[str, WeightedMeasure] = WEIGHTED_MEASURES,
+) -> dict[str, dict[str, Estimate]]:
+    """Return all figures of each row, as means over pairs of a column and the labels that it is
+    compared with. Pairs of which a figure is not defined do not count in it.
     """
-    result: dict[str, Estimate] = {}
-    figures: dict[str, Parts] = {}
-    for name, measure in WEIGHTED_MEASURES.items():
-        samples, why, rated = [], "", np.zeros(len(questions), dtype=bool)
+    result: dict[str, dict[str, Estimate]] = {row: {} for row in rows}
+    figures: dict[tuple[str, str], Parts] = {}
+    clusters, rarer = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
+    for (row, pairs), (name, measure) in itertools.product(rows.items(), measures.items()):
+        samples, why = [], ""
         for column, labels in pairs:
             places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
             x, y = column.values[places], labels[places]
-            if reason := why_undefined(name, column, x, y, kind):
-                why = why or reason
-                continue
-            samples.append((places, x, y))
-            rated[places] = True
-        n = int(rated.sum())
-        result[name] = Estimate(None, n, None, why)
+            reason = why_undefined(name, column, x, y, kind)
+            why = why or reason
+            samples += [] if reason else [(places, x, y)]
+        single, rated = len(pairs) == 1, {at for of, *_ in samples for at in of.tolist()}
+        n = len(places) if single else len(rated)
+        result[row][name] = Estimate(None, n, None, why)
         if samples and name == "auroc":
             value = float(np.mean([value_of(measure, x, y) for _, x, y in samples]))
             own = [(x, y, questions[places]) for places, x, y in samples]
-            result[name] = Estimate.of(value, n, mean_auroc_interval(own))
+            result[row][name] = Estimate.of(value, n, mean_auroc_interval(own))
         elif samples:
-            figures[name] = [(places, measure(x, y)) for places, x, y in samples]
-    clusters = len(np.unique(questions))
-    for name, drawn in _resampled(figures, questions, resampling).items():
-        result[name] = _estimate(name, drawn, result[name].n, clusters)
+            figures[row, name] = [(places, measure(x, y)) for places, x, y in samples]
+            clusters[row, name] = len(np.unique(questions[places] if single else questions))
+            if single and name in BY_CLASS and kind == "binary":
+                rarer[row, name] = int(min(y.sum(), len(y) - y.sum()))
+    for key, drawn in _resampled(figures, questions, resampling).items():
+        row, name = key
+        n = result[row][name].n
+        result[row][name] = _estimate(name, drawn, n, clusters[key], rarer.get(key))
     return result
 
 
@@ -344,4 +329,4 @@ def ceiling(label: Label, questions: Places, resampling: Resampling) -> dict[str
         (Column(name, "judge", values, label.kind == "binary"), label.others[name])
         for name, values in label.raters.items()
     ]
-    return mean_estimates(pairs, label.kind, questions, resampling)
+    return _estimates({"people": pairs}, label.kind, questions, resampling)["people"]
