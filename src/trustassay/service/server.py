@@ -18,6 +18,7 @@ from trustassay.event_loop import run_anywhere
 from trustassay.service.app import Meter, Part, create_app, scoring
 from trustassay.service.service import Service, ServiceSettings
 from trustassay.show.text import amount
+from trustassay.workflows.listening import QUIET
 from trustassay.workflows.scorer import OpenScorer
 
 Tell = Callable[[str], None]
@@ -133,18 +134,7 @@ def _config(app: Any, settings: ServiceSettings, connections: int) -> uvicorn.Co
         slow_s = settings.slow_s
         most = connections
 
-    return uvicorn.Config(
-        app,
-        access_log=False,
-        log_config=None,
-        log_level="critical",  # a traceback may quote a sample
-        lifespan="off",
-        ws="none",
-        loop="asyncio",
-        http=Bounded,
-        proxy_headers=False,
-        server_header=False,
-    )
+    return uvicorn.Config(app, http=Bounded, **QUIET)
 
 
 class BoundedProtocol(H11Protocol):

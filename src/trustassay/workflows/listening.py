@@ -1,11 +1,25 @@
-"""The address at which a server of this machine listens."""
+"""The address at which a server of this machine listens, and how it is served."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Mapping
+from typing import Any
 
 from trustassay.data.records import InputError
+
+QUIET: Mapping[str, Any] = {
+    "access_log": False,  # a link may hold a token
+    "log_config": None,
+    "log_level": "critical",  # a traceback may quote a sample
+    "lifespan": "off",
+    "ws": "none",
+    "loop": "asyncio",
+    "proxy_headers": False,
+    "server_header": False,
+}
+"""Options of uvicorn with which nothing is logged or said of the server."""
 
 
 def is_loopback(host: str) -> bool:

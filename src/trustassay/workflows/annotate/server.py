@@ -26,6 +26,7 @@ from trustassay.data.records import InputError
 from trustassay.files import is_full, whole
 from trustassay.workflows.annotate.pages import asset, list_page, page
 from trustassay.workflows.annotate.session import NotOfferedError, RaterState, Session
+from trustassay.workflows.listening import QUIET
 
 BYTES = 18
 
@@ -258,19 +259,7 @@ def serve(application: ASGIApp, at: socket.socket, session: Session) -> None:
     """Serve until the process is interrupted; what is being stored then is stored."""
     import uvicorn
 
-    config = uvicorn.Config(
-        application,
-        access_log=False,  # a link holds a token
-        log_config=None,
-        log_level="critical",  # a traceback may quote an answer
-        lifespan="off",
-        ws="none",
-        loop="asyncio",
-        http="h11",
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_S,
-    )
+    config = uvicorn.Config(application, http="h11", timeout_graceful_shutdown=GRACE_S, **QUIET)
 
     async def run() -> None:
         try:

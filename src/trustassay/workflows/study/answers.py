@@ -24,7 +24,7 @@ from trustassay.sample import question_key
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm
-from trustassay.workflows.two_runs import finished_run
+from trustassay.workflows.two_runs import FAILED, finished_run
 
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
 _Declared = tuple[str, tuple[float, float] | None, Direction]
@@ -132,10 +132,8 @@ class _Scored:
     about: str
     bounds: tuple[float, float] | None
     direction: Direction
-    values: dict[int, float]
-    why: Counter[str]
-    seen: set[int]
-    failed: set[int] = field(default_factory=set)
+    found: dict[int, float | str] = field(default_factory=dict)
+    """Of each answer its score, or why it has none."""
 
 
 def as_list(given: Any) -> list[Any]:
@@ -220,9 +218,7 @@ class _Reading:
             better: Direction = "lower" if info.lower_is_better else "higher"
             columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
             for part, declared in columns.items():
-                result[metric, part] = _Scored(
-                    name, metric, settings, *declared, {}, Counter(), set()
-                )
+                result[metric, part] = _Scored(name, metric, settings, *declared)
         requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
         for _, line in folder.lines():
             metric, place = line.fields["metric"], own.get(line.fields["id"])
@@ -231,7 +227,7 @@ class _Reading:
             requests[metric].update(line.fields["calls"])
             for (of, part), scored in result.items():
                 if of == metric:
-                    _take(scored, place, line.fields, part)
+                    scored.found[place] = _score_of(line.fields, part)
         for key, scored in result.items():
             self._join(key, scored)
         usage = (folder.read_summary() or {}).get("usage", {})
@@ -247,11 +243,8 @@ class _Reading:
         """Add what one run holds to that of another with the same settings and other answers."""
         there = self.scored.setdefault(key, [])
         for other in there:
-            if other.settings == scored.settings and not other.seen & scored.seen:
-                other.values |= scored.values
-                other.why.update(scored.why)
-                other.seen |= scored.seen
-                other.failed |= scored.failed
+            if other.settings == scored.settings and not other.found.keys() & scored.found.keys():
+                other.found |= scored.found
                 return
         there.append(scored)
 
@@ -259,7 +252,7 @@ class _Reading:
         columns = []
         for (metric, part), several in self.scored.items():
             for one in several:
-                if part and not one.values:
+                if part and all(isinstance(value, str) for value in one.found.values()):
                     continue  # a part that these settings do not give
                 short = _short(one.run, [other.run for other in several])
                 of_run = f" ({short})" if len(several) > 1 else ""
@@ -268,21 +261,22 @@ class _Reading:
 
     def _column(self, whole: str, part: str, of_run: str, one: _Scored) -> Column:
         values = np.full(len(self.rows), math.nan)
-        values[list(one.values)] = list(one.values.values())
+        for place, value in one.found.items():
+            values[place] = math.nan if isinstance(value, str) else value
         raw, turned = values, one.direction == "lower"
         if turned:
             ends = one.bounds if one.bounds and all(map(math.isfinite, one.bounds)) else ()
             values = sum(ends) - raw
         own: dict[str, Any] = {
             "about": one.about,
-            "why": dict(one.why),
+            "why": dict(Counter(why for why in one.found.values() if isinstance(why, str))),
             "metric": one.metric,
             "part": part,
             "settings": one.settings,
             "raw": raw if turned else None,
             "turned": turned,
             "probability": one.bounds == (0.0, 1.0),
-            "failed": frozenset(one.failed),
+            "failed": frozenset(at for at, value in one.found.items() if value == FAILED),
         }
         if not part:
             return Column(whole, "metric", values, **own)
@@ -290,16 +284,14 @@ class _Reading:
         return Column(f"{one.metric}.{part}{of_run}", kind, values, of=whole, **own)
 
 
-def _take(scored: _Scored, place: int, fields: Mapping[str, Any], part: str) -> None:
-    scored.seen.add(place)
-    value = fields["parts"].get(part) if part else fields["score"]
+def _score_of(fields: Mapping[str, Any], part: str) -> float | str:
+    """Return the score in a line of assessments, or a part of it; else why there is none."""
     if fields["error"] is not None:
-        scored.why["failed"] += 1
-        scored.failed.add(place)
-    elif value is None:
-        scored.why["without a score" if not part else "without this part"] += 1
-    else:
-        scored.values[place] = float(value)
+        return FAILED
+    value = fields["parts"].get(part) if part else fields["score"]
+    if value is None:
+        return "without this part" if part else "without a score"
+    return float(value)
 
 
 def _declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declared]]:
