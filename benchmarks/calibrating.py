@@ -243,7 +243,7 @@ def splits(given: argparse.Namespace) -> None:
     """Print what came of calibrators of some questions of a labelled run, on the others."""
     columns = [given.label]
     answers = read_answers([Path(path) for path in given.run], columns)
-    label = labelled(answers, columns, LabelOptions(positive=given.positive)).labels[0]
+    label = labelled(answers, columns, LabelOptions(positive=given.positive))[0][0]
     by_name = {column.name: column.values for column in answers.columns}
     values = np.stack([by_name[name] for name in given.metric], axis=1)
     used = ~np.isnan(label.values)

@@ -51,7 +51,10 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
         with whole(target) as file:
             text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
             rows = csv.writer(text)
-            rows.writerow(_header(project))
+            answers = ["first", "second"] if project.pairs else ["answer"]
+            gold = ["gold"] if project.options.shows_gold else []
+            named = [KEY, *_columns(project), NOTE, "question", *answers, *gold, "passages"]
+            rows.writerow(named)
             for place, step in enumerate(steps):
                 cells = [defused(cell) for cell in _cells(project, step)]
                 empty = [""] * (len(_columns(project)) + 1)
@@ -63,13 +66,6 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
 def _plain(cell: str) -> str:
     """Return a cell without what :func:`defused` put before it."""
     return cell[1:] if cell.startswith("'") and defused(cell[1:]) != cell[1:] else cell
-
-
-def _header(project: Project) -> list[str]:
-    options = project.options
-    answers = ["first", "second"] if project.pairs else ["answer"]
-    gold = ["gold"] if options.shows_gold else []
-    return [KEY, *_columns(project), NOTE, "question", *answers, *gold, "passages"]
 
 
 def _columns(project: Project) -> dict[str, Scale]:

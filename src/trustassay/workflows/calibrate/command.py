@@ -124,7 +124,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     paths = [Path(one) for one in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
     options = label_options(ratings, fields, machines, positive)
-    result = _label(labelled(answers, [label] if label else [], options).labels)
+    result = _label(labelled(answers, [label] if label else [], options)[0])
     columns = _columns(answers, as_list(metrics))
     inputs = [_input(column, as_list(lower)) for column in columns]
     used = ~np.isnan(result.values)

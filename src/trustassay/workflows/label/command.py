@@ -293,8 +293,12 @@ class _Work:
         needed: list[Need] = []
         if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
-            every = dict.fromkeys([self.figure, *_others(self.population)])
-            figures = [measured(one, self.population, labels, used) for one in every]
+            every, models = [self.figure, Figure()], self.population.models
+            if 1 < len(models) <= MOST_MODELS:
+                every += [Figure("share of", (name,)) for name in models]
+            scores = [one.name for one in self.population.answers.columns if one.kind == "metric"]
+            every += [Figure("auroc", (name,)) for name in scores]
+            figures = [measured(one, self.population, labels, used) for one in dict.fromkeys(every)]
             count_drawn = int(np.isin(units, drawn).sum())
             needed = needs(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
@@ -351,11 +355,3 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
         hint = did_you_mean("model or score", strange, known)
     here = f"models and scores here: {', '.join(known)}"
     raise InputError(f"compare {' '.join(compare)}: {hint}; {here}")
-
-
-def _others(population: Population) -> list[Figure]:
-    """Return the figures that are given beside the wanted one."""
-    models = population.models if 1 < len(population.models) <= MOST_MODELS else ()
-    scores = [one.name for one in population.answers.columns if one.kind == "metric"]
-    shares = [Figure("share of", (name,)) for name in models]
-    return [Figure(), *shares, *(Figure("auroc", (name,)) for name in scores)]

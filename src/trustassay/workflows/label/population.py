@@ -169,16 +169,14 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     options = LabelOptions(None, {}, (), source.positive, (), weighted=True)
     made = []
     if source.field:
-        made.append(
-            (source.field, labelled(population.answers, [source.field], options).labels[-1])
-        )
+        made.append((source.field, labelled(population.answers, [source.field], options)[0][-1]))
     columns = dict(source.columns or {})
     for path in source.ratings:
         journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
         states = [] if journal is None else journal.last_states()
         if journal is None or any(line.get("rating") is not None for _, line in states):
             own = replace(options, ratings=path, columns=columns)
-            made.append((str(path), labelled(population.answers, [], own).labels[-1]))
+            made.append((str(path), labelled(population.answers, [], own)[0][-1]))
             choices = journal.choices if journal else ()
             whole = source.at_least is None and not source.positive  # no scale of several levels,
             if whole and len(choices) > 2:  # even if two were used

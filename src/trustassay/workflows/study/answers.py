@@ -254,8 +254,9 @@ class _Reading:
             for one in several:
                 if part and all(isinstance(value, str) for value in one.found.values()):
                     continue  # a part that these settings do not give
-                short = _short(one.run, [other.run for other in several])
-                of_run = f" ({short})" if len(several) > 1 else ""
+                short = Path(one.run).name  # the path, where others are called the same
+                same = [Path(other.run).name for other in several].count(short) > 1
+                of_run = f" ({one.run if same else short})" if len(several) > 1 else ""
                 columns.append(self._column(f"{metric}{of_run}", part, of_run, one))
         return Answers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
 
@@ -319,12 +320,6 @@ def _cost(
     usd = None if None in prices else sum(prices) / samples
     each = {name: count / samples for name, count in sorted(requests.items())}
     return Cost(run, metric, n, each, calls / samples, tokens / samples, usd)
-
-
-def _short(run: str, runs: Sequence[str]) -> str:
-    """Return the name of a run's folder, or its path where others are called the same."""
-    name = Path(run).name
-    return run if [Path(one).name for one in runs].count(name) > 1 else name
 
 
 def _label_fields(record: Mapping[str, Any], before: str = "") -> Iterator[str]:

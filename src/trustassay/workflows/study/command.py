@@ -233,7 +233,7 @@ def study(  # noqa: PLR0913 - one argument an option
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
     options = label_options(ratings, fields, machines, positive, levels)
-    result = labelled(answers, names, options)
+    found, judges = labelled(answers, names, options)
     for name in groups:
         if not any(group_values(answers, name)):
             known = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
@@ -241,17 +241,15 @@ def study(  # noqa: PLR0913 - one argument an option
                 f"--by {name}: no sample has it; fields with numbers or short texts: "
                 f"{', '.join(known) or 'none'}"
             )
-    columns = [*answers.columns, *result.judges]
-    studied = [
-        _of_label(answers, columns, label, groups, seed, resamples) for label in result.labels
-    ]
+    columns = [*answers.columns, *judges]
+    studied = [_of_label(answers, columns, label, groups, seed, resamples) for label in found]
     return Study(
         [str(path) for path in paths],
         len(answers.rows),
         len(np.unique(answers.questions)),
         studied,
         answers.costs,
-        [*answers.notes, *_notes(columns), *(n for one in result.labels for n in one.notes)],
+        [*answers.notes, *_notes(columns), *(n for one in found for n in one.notes)],
         seed,
         resamples,
     )

@@ -77,16 +77,11 @@ class Label:
         return int((~np.isnan(self.values)).sum())
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """All labels, and the columns of raters that are judges."""
-
-    labels: Sequence[Label]
-    judges: Sequence[Column] = ()
-
-
-def labelled(answers: Answers, names: Sequence[str], options: LabelOptions) -> Labelled:
-    """Return the labels by these names, and that of the ratings, if there are any.
+def labelled(
+    answers: Answers, names: Sequence[str], options: LabelOptions
+) -> tuple[list[Label], list[Column]]:
+    """Return the labels by these names, and that of the ratings, if there are any; and the columns
+    of raters that are judges.
 
     A name is a column of the file of ratings if that has it, else a field of the samples.
 
@@ -103,14 +98,16 @@ def labelled(answers: Answers, names: Sequence[str], options: LabelOptions) -> L
         if options.machines or options.columns:
             raise InputError("--machine and --field are about the file of --ratings: name it")
         if not result:
+            fields = dict.fromkeys(name for names in answers.known.values() for name in names)
+            told = ", ".join(list(fields)[:FIELDS_TOLD]) or "no field that could be one"
             raise InputError(
-                f"no label: expected --label FIELD, or --ratings FILE. {_known(answers)}"
+                f"no label: expected --label FIELD, or --ratings FILE. The samples have {told}"
             )
-        return Labelled(result)
+        return result, []
     if any(name in table.names for name in names):
-        return Labelled(result)
+        return result, []
     pooled, judges = table.ratings()
-    return Labelled([*result, pooled], judges)
+    return [*result, pooled], judges
 
 
 def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
@@ -128,12 +125,6 @@ def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
 def _made(name: str, given: Sequence[Any], options: LabelOptions) -> Label:
     read = label_values(name, given, positive=options.positive, levels=options.levels)
     return Label(name, read.kind, np.array(read.values), read.words)
-
-
-def _known(answers: Answers) -> str:
-    fields = dict.fromkeys(name for names in answers.known.values() for name in names)
-    told = ", ".join(list(fields)[:FIELDS_TOLD])
-    return f"The samples have {told}" if told else "The samples have no field that could be one"
 
 
 class _Table:
