@@ -176,7 +176,7 @@ def watch(
     """
     from trustassay.calls.client import shared_file
     from trustassay.runs.needs import settle
-    from trustassay.workflows.watch import watch as follow_file
+    from trustassay.workflows.watch import Watch
 
     async def follow() -> Watched:
         chosen = _built(metric)
@@ -184,7 +184,7 @@ def watch(
         folder = RunFolder(Path(out))
         stores = (folder.calls_path, shared_file(options.calls.cache))
         backends = await settle(chosen, given, stores=stores)
-        return await follow_file(Path(source), chosen[0], backends, folder, options, tell)
+        return await Watch(Path(source), chosen[0], backends, folder, options, tell).run()
 
     return run_anywhere(follow)
 

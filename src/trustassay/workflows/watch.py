@@ -228,42 +228,14 @@ class Watched:
     alarm: float | None = None
 
 
-async def watch(
-    source: Path,
-    metric: Metric,
-    backends: Backends,
-    folder: RunFolder,
-    options: WatchOptions,
-    tell: Callable[[str], None],
-) -> Watched:
-    """Follow ``source``, JSON Lines, and score each record when its line is complete.
+class Watch:
+    """Follows a file of JSON Lines, and scores each record when its line is complete.
 
     ``tell`` is given a line of text for each fault, each answer beyond the threshold, and when the
-    file was cut or replaced. Ends as the options say; the folder is a run like any other then,
-    and the same call goes on behind the last record that it holds.
-
-    Raises:
-        InputError: there is no such file.
-        ValueError: the threshold is outside the range of the metric's scores.
-        RunFolderError: the folder holds another run, or another process works in it.
-        BackendError: a key is needed and not set; OpenTelemetry is asked for and not configured.
+    file was cut or replaced. The folder is a run like any other at the end, and the same call goes
+    on behind the last record that it holds.
     """
-    if is_standard_input(source):
-        raise InputError("standard input cannot be watched; expected a file that grows")
-    if not source.is_file():
-        raise InputError(f"{source}: no such file")
-    if metric.pool:
-        raise UsageError(f"{metric.name}: looks at all samples together, so it cannot be watched")
-    with source.open("rb") as file:
-        start = file.read(LONGEST)
-    packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
-    if found := packed or other_than_text(start):
-        raise InputError(f"{source}: {found}")
-    check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
-    return await _Watch(source, metric, backends, folder, options, tell).run()
 
-
-class _Watch:
     def __init__(
         self,
         source: Path,
@@ -273,6 +245,27 @@ class _Watch:
         options: WatchOptions,
         tell: Callable[[str], None],
     ) -> None:
+        """Check what is given.
+
+        Raises:
+            InputError: there is no such file.
+            ValueError: the threshold is outside the range of the metric's scores.
+            BackendError: a key is needed and not set; OpenTelemetry is asked for and not
+                configured.
+        """
+        if is_standard_input(source):
+            raise InputError("standard input cannot be watched; expected a file that grows")
+        if not source.is_file():
+            raise InputError(f"{source}: no such file")
+        if metric.pool:
+            why = "looks at all samples together, so it cannot be watched"
+            raise UsageError(f"{metric.name}: {why}")
+        with source.open("rb") as file:
+            start = file.read(LONGEST)
+        packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
+        if found := packed or other_than_text(start):
+            raise InputError(f"{source}: {found}")
+        check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
         self._source, self._backends, self._options, self._tell = source, backends, options, tell
         self._limit = read_score(metric, "--threshold", options.threshold)
         self._events = EvaluationEvents.of(options.opentelemetry)
@@ -296,7 +289,12 @@ class _Watch:
         return self._run.metrics[0]
 
     async def run(self) -> Watched:
-        """Watch until the end, and write the run's results, also where it is interrupted."""
+        """Watch until the options end it, and write the run's results, also where it is
+        interrupted.
+
+        Raises:
+            RunFolderError: the folder holds another run, or another process works in it.
+        """
         with self._run.opened() as waiting:
             self._go_on()
             if self._run.settled is None:
