@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trustassay.assessment import Weighted
+from trustassay.assessment import Direction, Weighted
 from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import ABOUT, RunFolder
@@ -25,7 +25,7 @@ from trustassay.statistics.comparison import (
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.workflows.json_form import JsonForm, fields_as_json
-from trustassay.workflows.two_runs import Direction, Pairing, Scored, better_of
+from trustassay.workflows.two_runs import Pairing, Scored, better_of
 
 LISTED = 500
 """Changed answers of a kind that are read and listed; all are counted."""

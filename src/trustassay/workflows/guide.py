@@ -44,11 +44,6 @@ class GuidePage:
         return match[1].replace("`", "") if match else self.name
 
     @cached_property
-    def named(self) -> frozenset[str]:
-        """The words of the title and of the page's name."""
-        return frozenset(words(f"{self.title} {self.name}"))
-
-    @cached_property
     def prose(self) -> str:
         """The text without code and comments."""
         return _COMMENT.sub("", _FENCE.sub("", self.text))
@@ -93,7 +88,8 @@ def search(query: str, among: Sequence[GuidePage]) -> list[GuidePage]:
         length = sum(one.counts.values()) / 800
         bound = _SATURATION * (0.5 + 0.5 * length)
         total = sum(rare * count / (count + bound) for rare, count in counts)
-        total += sum(IN_TITLE * rarity[word] for word in asked if word in one.named)
+        named = words(f"{one.title} {one.name}")
+        total += sum(IN_TITLE * rarity[word] for word in asked if word in named)
         return total * (BOOST if one.name.startswith(ERRANDS) else 1.0)
 
     scores = {one.name: score(one) for one in among}

@@ -282,12 +282,9 @@ def document_of(found: Ranking, sources: Sequence[Path]) -> document.Document:
     """Return the page of a ranking."""
     ranked = found.found
     first, *lines = statements(found)
-    means = [
-        (name, float(mean), interval)
-        for name, mean, interval in zip(found.models, ranked.means, ranked.intervals, strict=True)
-    ]
+    means = zip(found.models, ranked.means.tolist(), ranked.intervals, strict=True)
     note = Markup("Bar: 95 % interval over questions; {}mean.").format(document.MEAN)
-    bars = document.interval_bars(means, lambda mean: number(mean, 3))
+    bars = document.interval_bars(list(means), lambda mean: number(mean, 3))
     parts: list[document.Block] = [
         *map(document.Text, lines),
         document.Chart("Mean score of each model", note, [bars]),

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import Weighted, WeightedColumns
+from trustassay.assessment import Direction, Weighted, WeightedColumns
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import (
     Assessment,
@@ -260,9 +260,6 @@ def _moved(
 def outcomes_in_words(outcomes: Sequence[Outcome]) -> str:
     """Write the outcomes of both runs: ``scored 50 → 40, refused 0 → 10``."""
     return ", ".join(f"{one.name} {one.first:,} → {one.second:,}" for one in outcomes)
-
-
-Direction = Literal["higher", "lower", ""]
 
 
 def finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:

@@ -153,16 +153,14 @@ def _other(test: Test, name: str) -> str:
 
 def test_rows(one: LabelStudy) -> list[document.Row]:
     """Return the tests of a label."""
-    return [document.Row(f"{test.first} – {test.second}", _test_cells(test)) for test in one.tests]
-
-
-def _test_cells(test: Test) -> list[str]:
-    if test.difference is None:
-        return [ABSENT, "", "", ""]
-    value = f"{test.difference:+.3f}".replace("-", "−")
-    if test.p is None or test.corrected is None:
-        return [value, "", "", ""]
-    return [value, ends_text(test.interval, "+"), p_text(test.p), p_text(test.corrected)]
+    rows = []
+    for test in one.tests:
+        told = ["", "", ""]
+        if test.p is not None and test.corrected is not None:
+            told = [ends_text(test.interval, "+"), p_text(test.p), p_text(test.corrected)]
+        value = ABSENT if test.difference is None else f"{test.difference:+.3f}".replace("-", "−")
+        rows.append(document.Row(f"{test.first} – {test.second}", [value, *told]))
+    return rows
 
 
 def cost_row(cost: Cost) -> list[str]:
