@@ -445,13 +445,5 @@ class WeightedColumns:
 def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
     """Return the q-quantiles of values, shape (n,), that stand there as often as whole weights,
     shape (b, n), say, as ``numpy.quantile`` has them."""
-    order = np.argsort(values)
-    ordered, reached = values[order], np.cumsum(weights[:, order], axis=1)
-    result = np.full(len(weights), np.nan)
-    for row, upto in enumerate(reached):
-        if len(upto) and upto[-1] > 0:
-            place = (upto[-1] - 1) * q
-            ends = np.searchsorted(upto, (math.floor(place), math.ceil(place)), side="right")
-            low, high = ordered[ends]
-            result[row] = low + (high - low) * (place - math.floor(place))
-    return result
+    repeated = (np.repeat(values, times) for times in weights.astype(np.int64))
+    return np.array([np.quantile(one, q) if len(one) else np.nan for one in repeated])

@@ -335,8 +335,6 @@ def _at(record: Record, place: str) -> Any:
 
 def _gathered(record: Record) -> Record:
     """Return a record whose columns ``inputs.question`` are fields of an object ``inputs``."""
-    if not any("." in name for name in record):
-        return record
     found: dict[str, Any] = {}
     for name, value in record.items():
         root, dot, rest = name.partition(".")
@@ -349,8 +347,7 @@ def _gathered(record: Record) -> Record:
 
 def _opened(record: Record) -> Record:
     """Return a record whose objects are read where they are written as JSON in a text."""
-    opened = {name: _json_of(value) for name, value in record.items() if name in _JSON_NAMES}
-    return {**record, **opened} if opened else record
+    return {name: _json_of(one) if name in _JSON_NAMES else one for name, one in record.items()}
 
 
 _JSON_NAMES = frozenset(
