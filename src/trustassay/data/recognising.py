@@ -101,14 +101,9 @@ class Recognised:
         }
         more = [name for name in found if self._has_no(name)]
         fields = {name: found.get(name, "") for name in dict.fromkeys(asked + more)}
-        whole = all(found.get(name) or self._has(name) for name in _WHOLE)
+        blank = [name for name in _WHOLE if name != "documents" and self.record.get(name) is None]
+        whole = all(found.get(name) or not (name in blank or self._has_no(name)) for name in _WHOLE)
         return Untold(names, fields, len(asked) == len(missing) and all(fields.values()) and whole)
-
-    def _has(self, canonical: str) -> bool:
-        """Whether a name of the field is known, with a value; passages may be blank."""
-        return not self._has_no(canonical) and (
-            canonical == "documents" or self.record.get(canonical) is not None
-        )
 
     @property
     def _chat(self) -> str:
@@ -360,7 +355,7 @@ def _renamed_documents(documents: Any, names: Mapping[str, str]) -> Any:
 
 Record = Mapping[str, Any]
 
-_NO_STATEMENT = frozenset({"none of the above", "i don't know"})
+_NO_STATEMENT = frozenset({"", "none of the above", "i don't know"})
 
 
 class _Shape(NamedTuple):
@@ -436,31 +431,25 @@ def _answers(
 def _haltt4llm(record: Record) -> Sequence[Record]:
     """One question with its choices; it is answered by whom is assessed."""
     choices = record["answers"]
-    if not (
-        isinstance(choices, list)
-        and choices
-        and all(
-            isinstance(one, Mapping) and "text" in one and isinstance(one.get("correct"), bool)
-            for one in choices
-        )
-    ):
+    if not isinstance(choices, list) or not choices:
         return ()
-    shown = [(one["text"], one["correct"]) for one in choices if str(one["text"]).strip()]
-    right = [text for text, correct in shown if correct]
+    for one in choices:
+        if not isinstance(one, Mapping) or "text" not in one:
+            return ()
+        if not isinstance(one.get("correct"), bool):
+            return ()
+    texts = [one["text"] for one in choices]
     marked = [place for place, one in enumerate(choices) if one["correct"]]
-    return [
-        {
-            **_rest(record, "answers"),
-            "answers": [right] if right else [],
-            "incorrect_answers": [
-                text
-                for text, correct in shown
-                if not correct and str(text).strip().casefold() not in _NO_STATEMENT
-            ],
-            "choices": [one["text"] for one in choices],
-            **({"right_choice": marked[0]} if len(marked) == 1 else {}),
-        }
-    ]
+    right = [texts[place] for place in marked if str(texts[place]).strip()]
+    wrong = [one["text"] for one in choices if not one["correct"]]
+    flat = _rest(record, "answers") | {
+        "answers": [right] if right else [],
+        "incorrect_answers": [
+            text for text in wrong if str(text).strip().casefold() not in _NO_STATEMENT
+        ],
+        "choices": texts,
+    }
+    return [flat | {"right_choice": marked[0]} if len(marked) == 1 else flat]
 
 
 def _shape(row: Mapping[str, Any]) -> _Shape:

@@ -146,10 +146,8 @@ def _value_of(cell: str) -> Any:
 
     Nothing is run: Python's form is read as literals alone.
     """
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(cell)
-    except (ValueError, RecursionError):
-        pass
     try:
         found = json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):

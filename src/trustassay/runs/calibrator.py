@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trustassay.data.records import InputError
 from trustassay.files import write_whole
+from trustassay.statistics import Bools, Floats
 from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import Spread
 from trustassay.statistics.regression import Isotonic
 
-Floats = NDArray[np.float64]
 FORMAT = "trustassay calibrator"
 VERSION = 1
 
@@ -72,7 +72,7 @@ class Promise:
     without: str = ""
     needed: int | None = None
 
-    def accepts(self, ranks: ArrayLike) -> NDArray[np.bool_]:
+    def accepts(self, ranks: ArrayLike) -> Bools:
         """Return which answers are accepted, by their ranks; none of those that have no rank."""
         given = np.asarray(ranks, dtype=np.float64)
         if self.without:

@@ -26,6 +26,7 @@ from trustassay.sample import is_blank, question_key
 from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram
 from trustassay.show.first_card import Looked, problem_of
+from trustassay.statistics import Bools, Places
 from trustassay.texts import OTHER_LANGUAGE, TOO_LONG
 
 DOMAIN = "domain"
@@ -194,7 +195,6 @@ def domain_of(sample: Mapping[str, Any], name: str) -> Any:
     return None
 
 
-Units = NDArray[np.int64]
 QUESTION = "question"
 """The default: all answers to a question."""
 ANSWER = "answer"
@@ -203,7 +203,7 @@ UNIT = "unit"
 """The key of the unit in run.json, where it is not the default."""
 
 
-def read_units(folder: RunFolder, unit: str | None = None) -> Units | None:
+def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
     """Return the number of each sample's unit in input order, from 0 on, -1 for a sample that is
     one by itself; ``None`` if all are.
 
@@ -243,9 +243,7 @@ def _by_question(folder: RunFolder) -> NDArray[np.uint64]:
     return keys
 
 
-def _part_by_documents(
-    folder: RunFolder, keys: NDArray[np.uint64], repeated: NDArray[np.bool_]
-) -> None:
+def _part_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: Bools) -> None:
     """Give answers to one question other keys if they share no document; in place."""
     parents = list(range(len(keys)))
 
@@ -273,7 +271,7 @@ def _part_by_documents(
             keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
 
 
-def _numbers(keys: NDArray[np.uint64]) -> Units | None:
+def _numbers(keys: NDArray[np.uint64]) -> Places | None:
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
     if (counts <= 1).all():
         return None

@@ -48,10 +48,10 @@ from trustassay.runs.lines import (
     sample_id,
 )
 from trustassay.sample import Sample, SampleError
+from trustassay.statistics import Places
 from trustassay.tracebacks import TRACEBACKS
 
 T = TypeVar("T")
-Places = NDArray[np.int64]
 REPAIRS = {
     "summary": "run the command that made the run to write it again",
     "run": "restore it, or choose another --out",

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment
@@ -22,10 +21,10 @@ from trustassay.sample import question_key
 from trustassay.second_reader import ROLE as SECOND
 from trustassay.show.answers import AnswerChance, ChancesTold
 from trustassay.show.text import amount
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import unlikeness
 from trustassay.statistics.resampling import cluster_numbers, holm
 
-Floats = NDArray[np.float64]
 CALIBRATED = "calibrated"
 """The part of ``summary.json`` that says what a calibrator found."""
 CALIBRATOR = "calibrator.json"
@@ -46,7 +45,7 @@ class Calibrated:
 
     calibrator: Calibrator
     probabilities: Floats
-    accepted: Sequence[NDArray[np.bool_]]
+    accepted: Sequence[Bools]
     failed: int
     without: int
     unlike: Mapping[str, Mapping[str, float]]
@@ -169,7 +168,7 @@ def _value(by_metric: Mapping[str, Assessment], name: str) -> float:
 
 
 def _unlike(
-    calibrator: Calibrator, names: Sequence[str], table: Floats, questions: NDArray[np.int64]
+    calibrator: Calibrator, names: Sequence[str], table: Floats, questions: Places
 ) -> dict[str, dict[str, float]]:
     spreads = calibrator.spreads
     found = {
