@@ -118,12 +118,13 @@ class Perturbing(PerturbingOptions):
         found = Summary({}, len(assessments), scores.read(assessments))
         why = "no answer is stable" if scores.scores else "no sample was scored"
         for key in self.figures:
-            n, value, interval = scores.behind(key), None, None
+            value = interval = None
+            n, units = scores.behind(key)
             if n:
                 value = scores.value(key)
                 value = round(value * len(scores.scores)) if key in _TOTALS else value
                 interval = None if key in _COUNTED else scores.interval(key)
-            found.put(key, value, n, interval, units=scores.units_behind(key), why=why)
+            found.put(key, value, n, interval, units=units, why=why)
         return found.with_settings(self.settings())
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
@@ -371,21 +372,17 @@ class Scores:
         self.scores.extend(scores.tolist())
         self.units.extend([-1] * len(scores) if units is None else units.tolist())
 
-    def behind(self, key: str) -> int:
-        """Return the number of samples that a figure is made of."""
-        return int(self.sums.total[1]) if key == "stable_mean" else len(self.scores)
-
-    def units_behind(self, key: str) -> int:
-        """Return the number of units that a figure is made of."""
-        if key != "stable_mean":
-            return self.sums.units
-        return int(self.sums.alone[1]) + int((self.sums.several[:, 1] > 0).sum())
+    def behind(self, key: str) -> tuple[int, int]:
+        """Return the number of samples that a figure is made of, and that of their units."""
+        column, sums = int(key == "stable_mean"), self.sums
+        units = int(sums.alone[column]) + int((sums.several[:, column] > 0).sum())
+        return int(sums.total[column]), units
 
     def value(self, key: str) -> float:
         """Return a figure, of which there is at least one sample."""
         if key in _QUANTILES:
             return float(np.quantile(self.scores, _QUANTILES[key]))
-        return float(self.sums.total[2 + self.keys.index(key)]) / self.behind(key)
+        return float(self.sums.total[2 + self.keys.index(key)]) / self.behind(key)[0]
 
     def interval(self, key: str) -> Interval | str | None:
         """Return a figure's interval, or why it has none."""
@@ -396,6 +393,6 @@ class Scores:
         below = each[int(key == "stable_mean")]
         mean = self.sums.ratio(each[2 + self.keys.index(key)], below)
         fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
-        if reason := too_few_units(self.behind(key), self.units_behind(key), mean.units, fewest):
+        if reason := too_few_units(*self.behind(key), mean.units, fewest):
             return reason.replace("samples", "stable samples") if key == "stable_mean" else reason
         return bounded_interval(mean, (0.0, _LARGEST.get(key, 1.0)))
