@@ -17,7 +17,8 @@ import typer
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
-from trustassay.errors import UsageError
+from trustassay.errors import BackendError, FaultsError, UsageError
+from trustassay.files import is_full
 from trustassay.options import FLAGS, AnswerOptions, Flag, Records, row
 from trustassay.show.terminal import INTERNAL, complain, one_line, say
 from trustassay.tracebacks import keep_internal_error, place_of
@@ -59,8 +60,6 @@ def errors_for_people() -> Iterator[None]:
     """Turn the errors that a user can fix into a message and exit status 2, others into 70."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.records import UntoldError
-    from trustassay.errors import BackendError, FaultsError
-    from trustassay.files import is_full
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import BadInputError
 

@@ -189,11 +189,10 @@ def gate(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows import gate as gating
     from trustassay.workflows import rules
 
-    given = {"--figure": figure, "--margin": margin, "--allow-missing": allow_missing != "0"}
-    given["--allow-other-judge"] = allow_other_judge
-    if no_worse_than is None and any(given.values()):
-        name = next(name for name, value in given.items() if value)
-        raise UsageError(f"{name}: has an effect with --no-worse-than alone")
+    others = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
+    flags = given(figure=figure, margin=margin, **others)
+    if flags and no_worse_than is None:
+        raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
     bounds = [rules.parse_bound(one, at_least=True) for one in at_least]
     bounds += [rules.parse_bound(one, at_least=False) for one in at_most]
     earlier = None

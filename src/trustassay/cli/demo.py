@@ -90,25 +90,6 @@ def score_recorded(out: Path, entailer: str) -> list[Run]:
     ]
 
 
-def _show_recorded(runs: Sequence[Run], *, as_json: bool, open_report: bool) -> None:
-    failed = 0
-    for run in runs:
-        if open_report:
-            typer.launch(str(run.path / "report.html"))
-        failed += tell(run, as_json=False)
-    if as_json:
-        print_json({run.path.name: run.summary_file for run in runs})
-    none = runs[0].summaries["consistency"].values["none_chosen"]
-    say(
-        f"{MODEL} takes none of the options in {none:.0f} % of its choices, of right answers too: "
-        "so small a model says little by consistency, and that rule finds all answers"
-    )
-    say("this compares the methods with what is right:")
-    complain(f"  trustassay study {runs[0].path} --label label", fold=False)
-    if failed:
-        raise typer.Exit(1)
-
-
 EXAMPLE_FILES = {
     "questions.jsonl": "60 questions with passages and gold answers",
     "answers.jsonl": "the answers of a model, with labels and the answers of three others",
@@ -156,12 +137,26 @@ def demo(
         say(f"scoring 60 answers of {MODEL} from its recorded replies; references: {OTHER}")
         say("the replies are text of models under Apache-2.0; right or wrong was read by eye")
         folder = out or default_folder(FOLDER, metrics=["all"], entailer=entailer)
-        _show_recorded(score_recorded(folder, entailer), as_json=as_json, open_report=open_report)
+        runs = score_recorded(folder, entailer)
+        failed = 0
+        for run in runs:
+            if open_report:
+                typer.launch(str(run.path / "report.html"))
+            failed += tell(run, as_json=False)
+        if as_json:
+            print_json({run.path.name: run.summary_file for run in runs})
+        none = runs[0].summaries["consistency"].values["none_chosen"]
+        say(
+            f"{MODEL} takes none of the options in {none:.0f} % of its choices, of right answers "
+            "too: so small a model says little by consistency, and that rule finds all answers"
+        )
+        say("this compares the methods with what is right:")
+        complain(f"  trustassay study {runs[0].path} --label label", fold=False)
+        if failed:
+            raise typer.Exit(1)
         return
     with as_file(files("trustassay.data") / "demo.jsonl") as source:
         say(f"scoring the bundled answers with the entailer {entailer}")
         folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
         run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)
-    if open_report:
-        typer.launch(str(run.path / "report.html"))
-    show(run, as_json=as_json)
+    show(run, as_json=as_json, open_report=open_report)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,20 +62,6 @@ def label(  # noqa: PLR0913 - one argument an option
         beyond=beyond,
         seed=seed,
     )
-    _show(found, runs, ratings, _repeated(label, at_least, positive, compare, auroc, fields))
-    if as_json:
-        print_json(found.to_dict())
-
-
-def _repeated(
-    label: str,
-    at_least: float | None,
-    positive: list[str],
-    compare: tuple[str, str] | None,
-    auroc: str,
-    fields: Mapping[str, str],
-) -> list[str]:
-    """Return the options that the next call needs again."""
     given = [
         ("--label", [label] if label else []),
         ("--at-least", [] if at_least is None else [f"{at_least:g}"]),
@@ -84,8 +69,11 @@ def _repeated(
         ("--auroc", [auroc] if auroc else []),
         ("--field", [f"{name}={column}" for name, column in fields.items()]),
     ]
-    words = [word for name, values in given for value in values for word in (name, value)]
-    return words + (["--compare", *compare] if compare else [])
+    repeated = [word for name, values in given for value in values for word in (name, value)]
+    repeated += ["--compare", *compare] if compare else []
+    _show(found, runs, ratings, repeated)
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _show(found: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]) -> None:

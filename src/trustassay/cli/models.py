@@ -17,7 +17,6 @@ from trustassay.show.terminal import one_line, print_json, say, show_table
 from trustassay.show.text import with_interval
 
 if TYPE_CHECKING:
-    from trustassay.backends.inventory import Plugin
     from trustassay.workflows.entailers import Estimate, MeasuredEntailer, Passed
 
 
@@ -48,7 +47,16 @@ def models(
     from trustassay.backends import inventory
 
     if plugins:
-        _show_plugins(list(inventory.plugins()))
+        added = list(inventory.plugins())
+        if not added:
+            say("no installed package adds schemes, metrics or commands")
+            return
+        texts = ["name", "kind", "package", "used for"]
+        rows = [[one.name, one.kind, one.package, one_line(one.state)] for one in added]
+        show_table(texts, rows, texts)
+        if broken := sum(one.broken for one in added):
+            say(f"{broken} of these cannot be loaded")
+            raise typer.Exit(1)
         return
     timed = check or bool(uris)
     texts = ["backend", "used for", "available"]
@@ -62,18 +70,6 @@ def models(
     show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
     if broken:
         say(f"{broken} of these failed but should work here")
-        raise typer.Exit(1)
-
-
-def _show_plugins(found: Sequence[Plugin]) -> None:
-    if not found:
-        say("no installed package adds schemes, metrics or commands")
-        return
-    texts = ["name", "kind", "package", "used for"]
-    rows = [[one.name, one.kind, one.package, one_line(one.state)] for one in found]
-    show_table(texts, rows, texts)
-    if broken := sum(one.broken for one in found):
-        say(f"{broken} of these cannot be loaded")
         raise typer.Exit(1)
 
 

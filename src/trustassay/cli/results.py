@@ -65,8 +65,10 @@ def scored_run(
 # a run
 
 
-def show(run: Run, *, as_json: bool) -> None:
+def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
     """Print a finished run and exit with status 1 if samples failed."""
+    if open_report:
+        typer.launch(str(run.path / "report.html"))
     if tell(run, as_json=as_json):
         raise typer.Exit(1)
 

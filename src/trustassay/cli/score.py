@@ -175,9 +175,7 @@ def score(  # noqa: PLR0913 - one argument an option
         show_plan(api.plan(source, **options), as_json=as_json)
         return
     run = api.score(source, engine=engine, **options, **cluster)
-    if open_report:
-        typer.launch(str(run.path / "report.html"))
-    show(run, as_json=as_json)
+    show(run, as_json=as_json, open_report=open_report)
 
 
 @with_options

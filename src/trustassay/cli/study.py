@@ -13,7 +13,7 @@ from trustassay.show.terminal import one_line, print_json, say, show_rows, show_
 from trustassay.show.text import amount
 
 if TYPE_CHECKING:
-    from trustassay.workflows.study.command import LabelStudy, Study
+    from trustassay.workflows.study.command import LabelStudy
 
 CASES = 3
 PARTING = 8
@@ -54,20 +54,6 @@ def study(  # noqa: PLR0913 - one argument an option
         seed=seed,
         resamples=resamples,
     )
-    _show(found)
-    if page:
-        outputs.write_page(found, page)
-        say(f"page: {page}")
-    if table:
-        outputs.write_figures(found, table)
-        say(f"table: {table}")
-    if as_json:
-        print_json(found.to_dict())
-
-
-def _show(found: Study) -> None:
-    from trustassay.workflows.study.outputs import COST_COLUMNS, cost_row
-
     say(
         f"{amount(found.answers, 'answer')} to {amount(found.questions, 'question')}; intervals "
         f"from {found.resamples:,} resamples of questions, seed {found.seed}"
@@ -76,8 +62,16 @@ def _show(found: Study) -> None:
         say(one_line(note))
     for one in found.labels:
         _show_label(one)
-    rows = [(cost.metric, *cost_row(cost)) for cost in found.costs]
-    show_table(("a sample takes", *COST_COLUMNS), rows, ("requests",))
+    rows = [(cost.metric, *outputs.cost_row(cost)) for cost in found.costs]
+    show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
+    if page:
+        outputs.write_page(found, page)
+        say(f"page: {page}")
+    if table:
+        outputs.write_figures(found, table)
+        say(f"table: {table}")
+    if as_json:
+        print_json(found.to_dict())
 
 
 def _show_label(one: LabelStudy) -> None:

@@ -98,12 +98,18 @@ def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
     text = files("trustassay.service").joinpath("openapi.yaml").read_text("utf-8")
     document: dict[str, Any] = yaml.safe_load(text)
     kinds = document.pop("x-errors")
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    seconds = {"type": "integer", "minimum": 1}
+    words = "Seconds after which to send it again."
+    headers = {"Retry-After": {"description": words, "required": True, "schema": seconds}}
     document["info"]["version"] = version("trustassay")
     document["paths"] = {one: document["paths"][one] for one in paths if one in document["paths"]}
     for operations in document["paths"].values():
         for operation in operations.values():
             statuses = sorted({401, 421, 429, 500, *operation.pop("x-errors", ())})
-            errors = {str(one): _error_response(one, kinds[one]) for one in statuses}
+            errors = {str(one): {"description": kinds[one], "content": content} for one in statuses}
+            for one in {"429", "503"} & errors.keys():
+                errors[one]["headers"] = headers
             operation["responses"] = errors | operation["responses"]
     schemas = document["components"]["schemas"]
     used, unseen = set(), _references(document["paths"])
@@ -115,20 +121,6 @@ def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"token": []}]
     return document
-
-
-def _error_response(status: int, description: str) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-    response: dict[str, Any] = {"description": description, "content": content}
-    if status in (429, 503):
-        response["headers"] = {
-            "Retry-After": {
-                "description": "Seconds after which to send it again.",
-                "required": True,
-                "schema": {"type": "integer", "minimum": 1},
-            }
-        }
-    return response
 
 
 def _references(described: Any) -> set[str]:
@@ -177,7 +169,15 @@ def scoring(service: Service) -> Part:
 
     async def score(request: Request) -> Response:
         records, many = await read_records(request, service.settings.capacity)
-        samples, problems = await _checked(service, records)
+        samples: list[Sample] = []
+        problems: dict[int, Sequence[Problem]] = {}
+        for index, record in enumerate(records):
+            if index % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
+                await asyncio.sleep(0)
+            try:
+                samples.append(await service.checked(record))
+            except SampleError as error:
+                problems[index] = error.problems
         if problems and not many:
             raise SampleError(problems[0])
         if problems:
@@ -197,22 +197,6 @@ def scoring(service: Service) -> Part:
 
     route = Route("/v1/score", score, methods=["POST"])
     return Part([route])
-
-
-async def _checked(
-    service: Service, records: Sequence[Any]
-) -> tuple[list[Sample], dict[int, Sequence[Problem]]]:
-    """Return the samples, and what is wrong with each record that is none, by its index."""
-    samples: list[Sample] = []
-    problems: dict[int, Sequence[Problem]] = {}
-    for index, record in enumerate(records):
-        if index % CHECKED_AT_ONCE == CHECKED_AT_ONCE - 1:
-            await asyncio.sleep(0)
-        try:
-            samples.append(await service.checked(record))
-        except SampleError as error:
-            problems[index] = error.problems
-    return samples, problems
 
 
 class _Streamed(StreamingResponse):
@@ -278,8 +262,7 @@ class Meter:
         except ImportError:
             words = "the service needs prometheus_client, which is not installed"
             raise BackendError(f"{words}: {install('serve')}") from None
-        self._text = prometheus.generate_latest
-        self._type = prometheus.CONTENT_TYPE_LATEST
+        self._prometheus = prometheus
         self._registry = prometheus.CollectorRegistry()
 
         def made(kind: Any, name: str, words: str, labels: Sequence[str] = (), **more: Any) -> Any:
@@ -321,6 +304,7 @@ class Meter:
         self._capacity.set(service.settings.capacity)
 
         async def metrics(_request: Request) -> Response:
-            return Response(self._text(self._registry), media_type=self._type)
+            text = self._prometheus.generate_latest(self._registry)
+            return Response(text, media_type=self._prometheus.CONTENT_TYPE_LATEST)
 
         return Part([Route("/metrics", metrics)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -81,10 +81,8 @@ class _Proxy:
 
     async def models(self, request: Request) -> Response:
         response = await self._upstream.send(request, "/models", None)
-        try:
+        with closing(response):
             return await self._unchanged(response)
-        finally:
-            response.close()
 
     async def chat(self, request: Request) -> Response:
         self._service.refuse_if_closing()
@@ -109,7 +107,11 @@ class _Proxy:
                 return await self._whole(response, record)
             if self._judging.blocking:
                 return await self._held_back(response, record)
-            return _Streamed(self._as_it_comes(response, record), response, stack.pop_all())
+            headers = passed_back(response.headers) | {STATUS: IN_STREAM}
+            parts = self._as_it_comes(response, record)
+            streamed = _Streamed(parts, response.status, headers)
+            streamed.open = stack.pop_all()
+            return streamed
 
     async def _unchanged(self, response: aiohttp.ClientResponse) -> Response:
         body = self._upstream.redacted(await self._read(response))
@@ -251,18 +253,10 @@ class _Proxy:
 class _Streamed(StreamingResponse):
     """Passes a stream on; the upstream's connection is closed whatever becomes of the client."""
 
-    def __init__(
-        self,
-        parts: AsyncIterator[bytes],
-        response: aiohttp.ClientResponse,
-        stack: AsyncExitStack,
-    ) -> None:
-        headers = passed_back(response.headers) | {STATUS: IN_STREAM}
-        super().__init__(parts, response.status, headers)
-        self._stack = stack
+    open: AsyncExitStack
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._stack:
+        async with self.open:
             await super().__call__(scope, receive, send)
 
 

@@ -136,7 +136,6 @@ GENERIC = "evidence.html.jinja"
 """The template of evidence that no metric draws."""
 OF_METRICS = "metric:"
 """Before the path of a template that a metric brings."""
-UNJUDGED = Mark("none", "○", "")
 
 
 class Citing(NamedTuple):
@@ -187,10 +186,10 @@ class Result:
     assessment: Assessment
     view: View
     template: str
-    problem: str | None = None
-    mark: Mark = UNJUDGED
-    note: str = ""
-    shown_above: str = ""
+    problem: str | None
+    mark: Mark
+    note: str
+    shown_above: str
 
     @property
     def why(self) -> str:

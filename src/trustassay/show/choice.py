@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from itertools import islice
+from itertools import groupby, islice
 from typing import Generic, NamedTuple, TypeVar
 
 from trustassay.metric import Assessment, MetricInfo, badness_of
@@ -101,18 +101,17 @@ class KindCount(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """How many answers a page lists, and of which kinds; an answer has a kind for each metric."""
+    """How many answers a page lists, and of which kinds, the most important level first; an answer
+    has a kind for each metric.
+    """
 
     listed: int
     kinds: Sequence[KindCount]
 
     def by_level(self) -> dict[str, list[KindCount]]:
         """Return the kinds under the names of their levels, without empty ones."""
-        found = {
-            name: [count for count in self.kinds if count.kind.level == level]
-            for level, name in LEVEL_NAMES.items()
-        }
-        return {name: kinds for name, kinds in found.items() if kinds}
+        in_levels = groupby(self.kinds, key=lambda count: count.kind.level)
+        return {LEVEL_NAMES[level]: list(kinds) for level, kinds in in_levels}
 
 
 def finding_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -214,31 +214,24 @@ def _column(
     return Column(domain, rows, margin)
 
 
+@dataclass(eq=False)
 class Groups:
     """The scores of one metric by model and domain.
 
-    Args:
-        low, high: the metric's range; scores beyond it count at its ends.
-        lower_is_better: which end is the good one.
-        stable_below: scores below it count as stable, where the metric has such a bound.
-        domain_field: the name of the field that holds a sample's domain, to be told.
+    low, high: the metric's range; scores beyond it count at its ends. lower_is_better: which end is
+    the good one. stable_below: scores below it count as stable, where the metric has such a bound.
+    domain_field: the name of the field that holds a sample's domain, to be told. others: of groups
+    that came when there were too many.
     """
 
-    def __init__(
-        self,
-        low: float = 0.0,
-        high: float = 1.0,
-        *,
-        lower_is_better: bool = False,
-        stable_below: float | None = None,
-        domain_field: str = "domain",
-    ) -> None:
-        self.low, self.high = low, high
-        self.lower_is_better = lower_is_better
-        self.stable_below = stable_below
-        self.domain_field = domain_field
-        self.cells: dict[Name, Group] = {}
-        self.others = Group()
+    low: float = 0.0
+    high: float = 1.0
+    _: KW_ONLY
+    lower_is_better: bool = False
+    stable_below: float | None = None
+    domain_field: str = "domain"
+    cells: dict[Name, Group] = field(default_factory=dict)
+    others: Group = field(default_factory=Group)
 
     def add(self, model: str | None, domain: object, score: float, rating: float | None) -> None:
         """Count the score of one sample, and its rating if it has one."""
