@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics import Floats, Places
 from trustassay.statistics.calibration import BINS, places_in_bins
 
 Measure = Callable[[ArrayLike, ArrayLike], float | None]
@@ -180,7 +180,8 @@ def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
     order = np.lexsort((ranks, x))
     of_x, of_y = _Ties(x), _Ties(y)
     of_both = _Ties((codes * (len(y) + 1) + ranks).astype(np.float64))
-    levels = _inversion_levels(ranks[order])
+    digits = int(ranks.max(initial=0)).bit_length()
+    levels = [_inversions(ranks[order], digit) for digit in range(digits)]
 
     def figure(weights: Floats) -> Floats:
         n = weights.sum(axis=1)
@@ -304,23 +305,14 @@ class _Kept:
         return np.asarray(label.sum(axis=1) + _products(left, steps))
 
 
-def _inversion_levels(ranks: Places) -> list[Figure]:
-    """Return, for each binary digit of the ranks, what counts the inversions that it decides: of
-    those with the same higher digits, each with the digit 0 is inverted with any 1 before it."""
-    levels: list[Figure] = []
-    largest = int(ranks.max(initial=0))
-    for digit in range(largest.bit_length()):
-        order = np.argsort(ranks >> (digit + 1), kind="stable")
-        block = (ranks >> (digit + 1))[order]
-        one = ((ranks >> digit) & 1)[order].astype(bool)
-        first = np.searchsorted(block, block, side="left")
-        levels.append(_level(order, one, first))
-    return levels
-
-
-def _level(order: Places, one: Bools, first: Places) -> Figure:
+def _inversions(ranks: Places, digit: int) -> Figure:
+    """Return what counts the inversions that a binary digit of the ranks decides: of those with
+    the same higher digits, each with the digit 0 is inverted with any 1 before it."""
+    order = np.argsort(ranks >> (digit + 1), kind="stable")
+    block = (ranks >> (digit + 1))[order]
+    one = ((ranks >> digit) & 1)[order].astype(bool)
     zeros = np.flatnonzero(~one)
-    before_block = first[zeros]
+    before_block = np.searchsorted(block, block[zeros], side="left")
 
     def figure(weights: Floats) -> Floats:
         w = weights[:, order]

@@ -91,9 +91,9 @@ UNDEFINED = 0.1
 """Share of resamples without a figure from which it has no interval."""
 
 
-def cluster_numbers(names: Sequence[str]) -> Places:
+def cluster_numbers(names: Sequence[str | int]) -> Places:
     """Return the number of each sample's cluster, from 0, shape (n,); clusters have names."""
-    numbers: dict[str, int] = {}
+    numbers: dict[str | int, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
 

@@ -37,8 +37,9 @@ from trustassay.statistics.intervals import (
     bounded_interval,
     too_few_units,
 )
+from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
-from trustassay.workflows.judges import Variances, unit_numbers, variances
+from trustassay.workflows.judges import Variances, variances
 
 
 class Coefficient(NamedTuple):
@@ -140,7 +141,7 @@ def agreement(
     first = cube[:, :, 0]
     if len(raters) < 2 and cube.shape[2] < 2:
         raise UsageError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
-    own = unit_numbers([item for item, _ in items], units or {})
+    own = cluster_numbers([(units or {}).get(item, item) for item, _ in items])
 
     levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
     every = figures_of_all(ratings, levels)

@@ -26,6 +26,7 @@ from trustassay.statistics.intervals import (
     too_few_units,
     unit_mean,
 )
+from trustassay.statistics.resampling import cluster_numbers
 from trustassay.statistics.variance import (
     REPEAT,
     Cells,
@@ -193,7 +194,7 @@ def variances(
     places: dict[tuple[str, str], int] = {}
     for one in ratings:
         places.setdefault((one.item, one.model), len(places))
-    own_units = unit_numbers([item for item, _ in places], units or {})
+    own_units = cluster_numbers([(units or {}).get(item, item) for item, _ in places])
     by_group: dict[str, list[Rating]] = {}
     for one in ratings:
         group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
@@ -215,13 +216,6 @@ def variances(
         if REPEAT in table.names and not found[group].without:
             spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
     return _compared(found, spreads)
-
-
-def unit_numbers(items: Sequence[str], units: Mapping[str, int]) -> Places:
-    """Return the number of each item's unit: that in ``units``, else that of the item itself."""
-    known: dict[str | int, int] = {}
-    numbers = [known.setdefault(units.get(item, item), len(known)) for item in items]
-    return np.array(numbers, dtype=np.int64)
 
 
 def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cells:
