@@ -22,13 +22,13 @@ from trustassay.metrics.judge.votes import (
     Asking,
     GoldRow,
     VoteRow,
-    Votes,
     labels_of,
     parts_of,
     values_of,
+    votes_of,
 )
 from trustassay.sample import Problem, Sample, missing
-from trustassay.views import View
+from trustassay.views import Rows, View
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,12 @@ class Judge(JudgeOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the votes of each judge."""
-        return View(data=Votes.read(assessment.evidence))
+        rows = Rows(assessment.evidence, VoteRow, GoldRow)
+        by_judge: dict[str, list[VoteRow]] = {}
+        for vote in rows.of(VoteRow):
+            by_judge.setdefault(vote.judge, []).append(vote)
+        judges = [votes_of(name, own) for name, own in by_judge.items()]
+        return View(data={"judges": judges, "golds": rows.of(GoldRow), "rest": rows.rest})
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return scores, scatter, faults, and agreement with the expected levels."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
 from trustassay.prompts import Prompt, fence, shipped
 from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Rows
+from trustassay.views import EvidenceRow
 
 ALTERNATIVES = 20
 """Likeliest tokens that are asked for; no public endpoint gives more."""
@@ -330,56 +330,30 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
-class Reason(NamedTuple):
-    """A reason, the level that it was given for, and how often."""
-
-    level: str
-    text: str
-    times: int
-
-
 @dataclass(slots=True)
 class JudgeVotes:
     """The votes of one judge: how often each level, the reasons, and replies that were unreadable.
 
-    ``shares`` holds (level, votes, percentage of the largest); ``left_out`` counts reasons that are
-    not shown.
+    ``shares`` holds (level, votes, percentage of the largest), ``reasons`` (level, reason, how
+    often); ``left_out`` counts reasons that are not shown.
     """
 
     name: str
     own: bool = False
     shares: Sequence[tuple[str, int, float]] = ()
-    reasons: Sequence[Reason] = ()
+    reasons: Sequence[tuple[str, str, int]] = ()
     left_out: int = 0
     unreadable: Sequence[tuple[str, str]] = ()
     repaired: int = 0
 
 
-@dataclass(slots=True)
-class Votes:
-    """The votes of all judges; ``golds`` instead where an entailer judged."""
-
-    judges: Sequence[JudgeVotes]
-    golds: Sequence[GoldRow]
-    rest: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def read(cls, evidence: Iterable[Any]) -> Votes:
-        """Sort the evidence by judge."""
-        rows = Rows(evidence, VoteRow, GoldRow)
-        by_judge: dict[str, list[VoteRow]] = {}
-        for vote in rows.of(VoteRow):
-            by_judge.setdefault(vote.judge, []).append(vote)
-        judges = [_votes(name, own) for name, own in by_judge.items()]
-        return cls(judges, rows.of(GoldRow), rows.rest)
-
-
-def _votes(name: str, rows: Sequence[VoteRow]) -> JudgeVotes:
+def votes_of(name: str, rows: Sequence[VoteRow]) -> JudgeVotes:
+    """Return the votes of one judge, by its rows of evidence."""
     given = [(row.level, row.reason.strip()) for row in rows if row.level is not None]
     levels = Counter(level for level, _ in given)
     most = max(levels.values(), default=1)
     reasons = Counter((level, text) for level, text in given if text)
-    listed = [Reason(*key, times) for key, times in reasons.most_common()]
+    listed = [(*key, times) for key, times in reasons.most_common()]
     faulty = [row for row in rows if row.level is None and row.fault]
     return JudgeVotes(
         name,

@@ -87,15 +87,6 @@ def _unread(read: tuple[int | None, str]) -> Unread | None:
     return Unread(said, words, f"pairwise-{repair.name}")
 
 
-class Compared(NamedTuple):
-    """The other answer, who gave it, and the judge's replies."""
-
-    other: str
-    by: str
-    rows: Sequence[Verdict]
-    rest: Sequence[Mapping[str, Any]]
-
-
 CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
 """The answer that is read first, the second one, not sure, and a reply that names none of them."""
 OUTCOMES: tuple[Outcome, ...] = ("win", "loss", "unsure", "inconsistent", "unreadable")
@@ -378,4 +369,5 @@ class Pairwise(Metric):
         rows = Rows(assessment.evidence, Other, Verdict)
         other = next(iter(rows.of(Other)), Other("", ""))
         by = other.by if isinstance(other.by, str) else ""
-        return View(data=Compared(other.other, by, rows.of(Verdict), rows.rest))
+        found = {"other": other.other, "by": by, "rows": rows.of(Verdict), "rest": rows.rest}
+        return View(data=found)
