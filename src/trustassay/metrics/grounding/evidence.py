@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
+from trustassay.views import EvidenceRow, Mark, PassageNote, Tie
 
 SUPPORTED = Mark("good", "✓", "supported")
 PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
@@ -110,7 +110,7 @@ class Trace:
     documents: int
 
 
-def _judgement(assessment: Assessment, problem: str | None) -> Mark | None:
+def judgement_of(assessment: Assessment, problem: str | None) -> Mark | None:
     """Return the judgement of an answer that was not refused, which its verdict does not tell."""
     if assessment.error is not None or assessment.verdict != "answered":
         return None
@@ -123,34 +123,7 @@ def _judgement(assessment: Assessment, problem: str | None) -> Mark | None:
     return Mark("fair", "≈", "citations to check") if problem else SUPPORTED
 
 
-def view_of(sample: Sample, assessment: Assessment, problem: str | None) -> View:
-    """Return what the report needs to know of the evidence of one answer and its problem."""
-    documents = sample.documents or ()
-    rows = Rows(assessment.evidence, Sentence, Gold, Coverage, Refusal)
-    trace = Trace(
-        rows.of(Sentence),
-        rows.of(Gold),
-        {one.document: one for one in rows.of(Coverage)},
-        rows.of(Refusal),
-        rows.rest,
-        len(documents),
-    )
-    text = "".join(sentence.text for sentence in trace.sentences)
-    told = "".join(text.split()) == "".join((sample.response or "").split())
-    return View(
-        data=trace,
-        tells_response=bool(text) and told,
-        tells_golds=bool(trace.golds),
-        judged=[Judged(one.text, one.mark, one.why) for one in trace.sentences],
-        mark=_judgement(assessment, problem),
-        passages={
-            number: _note(number, document.supports, sample, trace)
-            for number, document in enumerate(documents, start=1)
-        },
-    )
-
-
-def _note(number: int, told: Sequence[int] | None, sample: Sample, trace: Trace) -> PassageNote:
+def note_on(number: int, told: Sequence[int] | None, sample: Sample, trace: Trace) -> PassageNote:
     """Return what is known of a passage: by coverage, else by the sample's own flags."""
     coverage = trace.coverage.get(number)
     flags = coverage.supports if coverage else told

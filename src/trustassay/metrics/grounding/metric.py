@@ -18,7 +18,9 @@ from trustassay.metrics.grounding.evidence import (
     Gold,
     Refusal,
     Sentence,
-    view_of,
+    Trace,
+    judgement_of,
+    note_on,
 )
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
@@ -37,7 +39,7 @@ from trustassay.metrics.grounding.text import (
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again, windows
 from trustassay.texts import TextWork, amount
-from trustassay.views import EvidenceRow, View
+from trustassay.views import EvidenceRow, Judged, Rows, View
 
 Flags = Sequence[Sequence[int]]
 
@@ -118,21 +120,14 @@ class Assessing:
         return f"Title: {document.title}\n{text}"
 
     def statements(self) -> list[Statement]:
-        """Return the statements of the response: sentences, or the elements of a list."""
-        if self.listed:
-            return self.list_statements()
-        if self.rules.lists:
+        """Return the statements of the response: sentences, or "question element" for each element
+        of a list.
+        """
+        if not self.listed and self.rules.lists:
             how = {"trailing": self.rules.trailing, "lines": self.rules.lines}
             return statements(self.response, self.metric.split, **how)
-        return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
-
-    def claims(self, statement: Statement) -> bool:
-        """Whether a statement is to be supported."""
-        counts = not self.rules.asides or statement.numbers or self.listed
-        return bool(counts) or not claims_nothing(statement.hypothesis)
-
-    def list_statements(self) -> list[Statement]:
-        """Return "question element" for each element of a list answer."""
+        if not self.listed:
+            return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
         elements = maths.listed(self.response, self.golds, self.rules)
         question = self.sample.question
         if not self.rules.lists:
@@ -141,6 +136,11 @@ class Assessing:
             Statement(f"{question} {s.text}", f"{question} {s.hypothesis}", s.numbers)
             for s in map(statement, elements)
         ]
+
+    def claims(self, statement: Statement) -> bool:
+        """Whether a statement is to be supported."""
+        counts = not self.rules.asides or statement.numbers or self.listed
+        return bool(counts) or not claims_nothing(statement.hypothesis)
 
     # asking
 
@@ -449,7 +449,29 @@ class Grounding(GroundingOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences with their citations, the gold answers, and notes on passages."""
-        return view_of(sample, assessment, self.problem(assessment))
+        documents = sample.documents or ()
+        rows = Rows(assessment.evidence, Sentence, Gold, Coverage, Refusal)
+        trace = Trace(
+            rows.of(Sentence),
+            rows.of(Gold),
+            {one.document: one for one in rows.of(Coverage)},
+            rows.of(Refusal),
+            rows.rest,
+            len(documents),
+        )
+        text = "".join(sentence.text for sentence in trace.sentences)
+        told = "".join(text.split()) == "".join((sample.response or "").split())
+        return View(
+            data=trace,
+            tells_response=bool(text) and told,
+            tells_golds=bool(trace.golds),
+            judged=[Judged(one.text, one.mark, one.why) for one in trace.sentences],
+            mark=judgement_of(assessment, self.problem(assessment)),
+            passages={
+                number: note_on(number, document.supports, sample, trace)
+                for number, document in enumerate(documents, start=1)
+            },
+        )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""

@@ -45,8 +45,6 @@ OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
 KEPT = 4000
 """Characters of a reply that are kept as evidence; the whole one is among the calls."""
-NAMES_NONE = "Your reply names no letter, or more than one."
-EMPTY = "Your reply was empty."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,8 @@ def _unread(read: tuple[int | None, str]) -> Unread | None:
     if index is not None:
         return None
     repair = shipped(__package__, "repair")
-    words = repair.filled(problem=NAMES_NONE if said.strip() else EMPTY)
+    wrong = "names no letter, or more than one" if said.strip() else "was empty"
+    words = repair.filled(problem=f"Your reply {wrong}.")
     return Unread(said, words, f"pairwise-{repair.name}")
 
 
