@@ -220,8 +220,8 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
-        named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in named.items() if v or k not in ("error", "details", "units")}
+        own = vars(self).items()
+        return {k: v for k, v in own if v or k not in ("error", "details", "units")}
 
 
 @dataclass(frozen=True, slots=True)

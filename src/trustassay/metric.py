@@ -433,8 +433,8 @@ class MetricInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {**fields, "figures": {k: figure.to_dict() for k, figure in self.figures.items()}}
+        figures = {key: figure.to_dict() for key, figure in self.figures.items()}
+        return vars(self) | {"figures": figures}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:

@@ -84,8 +84,11 @@ def score_on_cluster(
                 ):
                     raise RunFolderError(f"{store.url}: the run of {path.name} is not there")
                 step()
-        if plan.pool:
-            _fetch_prepared(plan, plan.pool, runs[0], store)
+        if plan.pool:  # nothing is there where preparing failed, as all samples say
+            key = (RunFolder(runs[0]).read_run() or {}).get(PREPARATION, "")
+            preparation, name = Preparation(plan.pool, key), plan.job.prepared_name(key)
+            preparation.path.mkdir(parents=True, exist_ok=True)
+            fetch_prepared(store, name, preparation, plan.metrics, calls=True)
         merged = merge_runs(
             runs,
             out,
@@ -261,14 +264,6 @@ async def _divided(asked: _Asked, before: Mapping[str, Any] | None) -> dict[str,
         "whole": found.intake.sha256 if found.whole else "",
         "before": [one for one in dict.fromkeys(earlier) if one != identifier],
     }
-
-
-def _fetch_prepared(plan: _Plan, pool: Path, run: Path, store: Store) -> None:
-    """Fetch what was prepared for all shards; nothing where that failed, as all samples say."""
-    key = (RunFolder(run).read_run() or {}).get(PREPARATION, "")
-    preparation = Preparation(pool, key)
-    preparation.path.mkdir(parents=True, exist_ok=True)
-    fetch_prepared(store, plan.job.prepared_name(key), preparation, plan.metrics, calls=True)
 
 
 def _for_workers(options: RunOptions) -> RunOptions:
