@@ -38,7 +38,7 @@ from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
 from trustassay.workflows.study.figures import Resampling, estimates
-from trustassay.workflows.study.labels import Label, LabelOptions, label_options, labelled
+from trustassay.workflows.study.labels import Label, LabelOptions, labelled
 
 AT_MOST = (0.05, 0.1, 0.2)
 CONFIDENCE = 0.95
@@ -123,7 +123,8 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     _check(risks, confidence, method, resamples)
     paths = [Path(one) for one in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
-    options = label_options(ratings, fields, machines, positive)
+    file = Path(ratings) if ratings is not None else None
+    options = LabelOptions(file, dict(fields or {}), machines, as_list(positive))
     result = _label(labelled(answers, [label] if label else [], options)[0])
     columns = _columns(answers, as_list(metrics))
     inputs = [_input(column, as_list(lower)) for column in columns]

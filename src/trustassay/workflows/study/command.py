@@ -35,7 +35,7 @@ from trustassay.workflows.study.figures import (
     paired_tests,
     source_column,
 )
-from trustassay.workflows.study.labels import Label, label_options, labelled
+from trustassay.workflows.study.labels import Label, LabelOptions, labelled
 
 EXAMPLES = 5
 
@@ -232,7 +232,8 @@ def study(  # noqa: PLR0913 - one argument an option
     names, groups = as_list(labels), as_list(by)
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
-    options = label_options(ratings, fields, machines, positive, levels)
+    file = Path(ratings) if ratings is not None else None
+    options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), levels)
     found, judges = labelled(answers, names, options)
     for name in groups:
         if not any(group_values(answers, name)):

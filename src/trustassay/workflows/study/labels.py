@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,7 @@ from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_r
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics import Floats
-from trustassay.workflows.study.answers import Answers, Column, as_list
+from trustassay.workflows.study.answers import Answers, Column
 
 RATING = "rating"
 """The name of the label that the ratings of people make up."""
@@ -41,18 +40,6 @@ class LabelOptions:
     positive: Sequence[str] = ()
     levels: Sequence[str] = ()
     weighted: bool = False
-
-
-def label_options(
-    ratings: str | os.PathLike[str] | None,
-    fields: Mapping[str, str] | None,
-    machines: Collection[str],
-    positive: str | Sequence[str],
-    levels: Sequence[str] = (),
-) -> LabelOptions:
-    """Return the options of ``study`` and ``calibrate`` as they are given in Python."""
-    path = Path(ratings) if ratings is not None else None
-    return LabelOptions(path, dict(fields or {}), list(machines), as_list(positive), list(levels))
 
 
 @dataclass(frozen=True)
