@@ -220,7 +220,7 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
         pairing=pairing,
         figures=figures,
         not_compared=absent,
-        outcomes=outcome_changes((scored[0].outcomes, scored[1].outcomes), pairing),
+        outcomes=outcome_changes(*scored, pairing),
         answers=answer_changes(*scored, pairing),
         warnings=differing_settings(*runs, [name])
         + [

@@ -187,7 +187,7 @@ def _line(bound: Bound, one: Mapping[str, Any]) -> float:
 class ComparedRuns:
     """The metrics that two runs share, paired."""
 
-    paths: tuple[Path, Path]
+    path: Path
     runs: tuple[Mapping[str, Any], Mapping[str, Any]]
     pairing: Pairing
     scored: Mapping[str, tuple[Scored, Scored]]
@@ -223,15 +223,14 @@ class ComparedRuns:
                 f"{earlier.path} and {path} have no question in common; expected runs of the same "
                 "questions, whose texts may differ in case and white space alone"
             )
-        return cls((earlier.path, path), (before, run), pairing, scored, earlier)
+        return cls(path, (before, run), pairing, scored, earlier)
 
     @cached_property
     def outcomes(self) -> dict[str, list[Outcome]]:
         """What became of the answers of both runs, by metric."""
         margin = self.earlier.margin / 100
         return {
-            name: outcome_changes((one.outcomes, other.outcomes), self.pairing, margin)
-            for name, (one, other) in self.scored.items()
+            name: outcome_changes(*both, self.pairing, margin) for name, both in self.scored.items()
         }
 
     def checks(self, seed: int) -> list[Check]:
@@ -328,8 +327,8 @@ class ComparedRuns:
             far = -interval[0] if change.better == "higher" else interval[1]
             margin = math.ceil(1000 * far / width) / 10
             found.append(
-                f"with a margin of {margin:g} it would pass: trustassay gate {self.paths[1]} "
-                f"--no-worse-than {self.paths[0]} --margin {margin:g}"
+                f"with a margin of {margin:g} it would pass: trustassay gate {self.path} "
+                f"--no-worse-than {self.earlier.path} --margin {margin:g}"
             )
         return "; ".join(found)
 

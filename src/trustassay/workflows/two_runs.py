@@ -218,23 +218,23 @@ class Outcome:
 
 
 def outcome_changes(
-    outcomes: tuple[Sequence[str], Sequence[str]], pairing: Pairing, margin: float = 0.0
+    first: Scored, second: Scored, pairing: Pairing, margin: float = 0.0
 ) -> list[Outcome]:
     """Return the outcomes of two runs, scored ones first, failed and missing ones last.
 
     Args:
-        outcomes: of all samples of each run. margin: by how much a share may rise, from 0 to 1.
+        margin: by how much a share may rise, from 0 to 1.
 
     An answer of one run that has no partner counts as missing in the other.
     """
-    counts = [Counter(one) for one in outcomes]
-    totals = (len(outcomes[0]), len(outcomes[1]))
+    counts = [Counter(first.outcomes), Counter(second.outcomes)]
+    totals = (len(first.outcomes), len(second.outcomes))
     between = sorted({*counts[0], *counts[1]} - {SCORED, FAILED, NOT_ASSESSABLE})
     found, tested = [Outcome(SCORED, counts[0][SCORED], counts[1][SCORED], *totals)], []
     for name in (*between, NOT_ASSESSABLE, FAILED):
         one, other = counts[0][name], counts[1][name]
         if one or other or name == FAILED:
-            risen, fallen, questions = _moved(name, outcomes, pairing)
+            risen, fallen, questions = _moved(name, first, second, pairing)
             changed = risen + fallen > 0  # what did not change can raise no alarm (Tarone 1990)
             p = share_rise_p(risen, fallen, questions, margin) if changed else None
             tested.append(Outcome(name, one, other, *totals, risen, fallen, questions, p))
@@ -243,13 +243,11 @@ def outcome_changes(
     return [*found, Outcome(MISSING, pairing.only_second, pairing.only_first, *totals)]
 
 
-def _moved(
-    name: str, outcomes: tuple[Sequence[str], Sequence[str]], pairing: Pairing
-) -> tuple[int, int, int]:
+def _moved(name: str, first: Scored, second: Scored, pairing: Pairing) -> tuple[int, int, int]:
     """Return in how many questions there are more and fewer of an outcome, and all questions."""
     before, after = (
-        np.array([run[place] == name for place in own.tolist()], dtype=np.float64)
-        for run, own in zip(outcomes, (pairing.first, pairing.second), strict=True)
+        np.array([run.outcomes[place] == name for place in own.tolist()], dtype=np.float64)
+        for run, own in ((first, pairing.first), (second, pairing.second))
     )
     if not len(before):
         return 0, 0, 0
