@@ -13,7 +13,7 @@ import inspect
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, wraps
+from functools import wraps
 from importlib.resources import files
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -23,6 +23,9 @@ from trustassay.cli.common import errors_for_people
 from trustassay.options import UNSET, Flag, declared, flag_of, pairs, row
 from trustassay.progress import quieted
 from trustassay.show.terminal import only_last_line
+
+HELP = tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
+"""What ``--help`` of each command says below its docstring: text, and examples."""
 
 
 class Only:
@@ -56,16 +59,11 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         with errors_for_people():
             return _filled(command, values)
 
-    more = _read_help().get(command.__name__, {})
+    more = HELP.get(command.__name__, {})
     examples = f"\b\n{more['examples']}" if more else ""
     texts = (inspect.getdoc(command), more.get("text"), examples)
     with_groups.__doc__ = "\n\n".join(filter(None, texts))
     return _as_typer_reads(with_groups, [one.parameter() for one in _options(command)])
-
-
-@cache
-def _read_help() -> dict[str, dict[str, str]]:
-    return tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
 
 
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -54,7 +54,7 @@ from trustassay.show.page import (
     ReportRun,
     ReportSample,
     write_page,
-    write_pooled_page,
+    write_template,
 )
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
@@ -313,7 +313,8 @@ def write_pooled(
         questions=pool.asked(),
         apart=pool.apart(),
     )
-    write_pooled_page(page, out)
+    # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
+    write_template("pooled.html.jinja", out, page=page, run={"ratings": None})
     return f"{page.headline} {page.models}".strip()
 
 

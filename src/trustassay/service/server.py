@@ -95,7 +95,11 @@ async def _until_signalled(
     signals = (signal.SIGTERM, signal.SIGINT)
     for one in signals:
         loop.add_signal_handler(one, signalled)
-    tell(_listening(at, service.scorer.in_progress))
+    host, port = at.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    waiting = service.scorer.in_progress
+    message = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
+    tell(f"listening at http://{shown}:{port}{message}; Ctrl-C ends")
     ending, given_up = asyncio.create_task(end()), asyncio.create_task(second.wait())
     serving = asyncio.create_task(server.serve(sockets=[at]))
     try:
@@ -112,13 +116,6 @@ async def _until_signalled(
         given_up.cancel()
         for one in signals:
             loop.remove_signal_handler(one)
-
-
-def _listening(at: socket.socket, waiting: int) -> str:
-    host, port = at.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    message = f"; scores {amount(waiting, 'sample')} accepted before" if waiting else ""
-    return f"listening at http://{shown}:{port}{message}; Ctrl-C ends"
 
 
 class _Server(uvicorn.Server):

@@ -319,9 +319,3 @@ class PooledPage:
             f"{best or 'the first'} does not differ significantly from "
             f"{amount(len(tied), 'other model')}, so none is the best."
         )
-
-
-def write_pooled_page(page: PooledPage, path: Path) -> None:
-    """Write the page of several runs, whole or not at all."""
-    # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
-    write_template("pooled.html.jinja", path, page=page, run={"ratings": None})

@@ -194,7 +194,6 @@ GAP = 2
 LEAST_TEXT = 16
 """Least width of a column of text, which is also that of its longest word; if there is less room,
 each row is written as a list."""
-NAMELESS = "–"
 OF_LOGS = 160
 """Width of wide tables if the output is not a terminal."""
 
@@ -275,7 +274,7 @@ def _listed(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) 
     """Return lines: the first cell of each row, below it its other cells, folded at spaces."""
     lines = []
     for name, *cells in rows:
-        lines.append(name or NAMELESS)
+        lines.append(name or "–")
         for heading, cell in zip(headings[1:], cells, strict=True):
             if cell:
                 label = " ".join(heading.split())
