@@ -56,7 +56,11 @@ def trust_scorer(
     def scored(
         inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None
     ) -> list[Feedback]:
-        found = resident.score(_record(inputs, outputs, expectations, trace))
+        expected = dict(expectations) if isinstance(expectations, Mapping) else {}
+        facts = expected.get("expected_facts")
+        gold = None if facts else expected.get("expected_response", expected or None)
+        record = traced(inputs, outputs, gold, claims=facts, context=_retrieved(trace))
+        found = resident.score(record)
         return [_feedback(one, name if only else one.metric) for one in found]
 
     def passes(value: Any) -> bool:
@@ -70,13 +74,6 @@ def trust_scorer(
         description="; ".join(one.title for one in resident.metrics),
         pass_if=None if threshold is None else passes,
     )
-
-
-def _record(inputs: Any, outputs: Any, expectations: Any, trace: Trace | None) -> dict[str, Any]:
-    expected = dict(expectations) if isinstance(expectations, Mapping) else {}
-    facts = expected.get("expected_facts")
-    gold = None if facts else expected.get("expected_response", expected or None)
-    return traced(inputs, outputs, gold, claims=facts, context=_retrieved(trace))
 
 
 def _retrieved(trace: Trace | None) -> list[Any] | None:

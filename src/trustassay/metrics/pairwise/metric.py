@@ -253,12 +253,10 @@ class Pairwise(Metric):
     def problems(self, sample: Sample) -> list[Problem]:
         """Both answers have to be there."""
         other = sample.metadata.get(OTHER_RESPONSE)
+        compared = isinstance(other, str) and other.strip()
         wanted = {
             "response": (sample.answered, "an answer"),
-            OTHER_RESPONSE: (
-                isinstance(other, str) and other.strip(),
-                "the answer to compare with",
-            ),
+            OTHER_RESPONSE: (compared, "the answer to compare with"),
         }
         return [
             Problem(field, f"is missing or blank (expected {what})")
