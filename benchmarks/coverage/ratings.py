@@ -18,11 +18,12 @@ from trustassay.assessment import Mean, interval_of
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.statistics.variance import cells, shares
 from trustassay.workflows.agree import (
+    OF_ALL,
+    OF_TWO,
     Figure,
     Ratio,
     estimated,
-    figures_of_all,
-    figures_of_two,
+    figures,
 )
 from trustassay.workflows.judges import RATERS, variances
 
@@ -116,7 +117,7 @@ def agreement(name: str) -> Study:
     made = AGREEING[name]
     table, levels = made.ratings(), tuple(map(float, range(len(made.cuts) + 1)))
     ratings = Ratings([], scale=levels)
-    two, every = figures_of_two(ratings, levels), figures_of_all(ratings, levels)
+    two, every = (figures(ratings, levels, of) for of in (OF_TWO, OF_ALL))
     keys = [key for key in PAIR if made.raters == 2 or key in every]
     keys += ALL[1:] if made.raters == 2 else ALL
     if len(levels) == 2:  # where the weights change nothing

@@ -144,8 +144,7 @@ def agreement(
     own = cluster_numbers([(units or {}).get(item, item) for item, _ in items])
 
     levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
-    every = figures_of_all(ratings, levels)
-    two, again = figures_of_two(ratings, levels), _of_repeats(ratings, levels)
+    two, every, again = (figures(ratings, levels, of) for of in (OF_TWO, OF_ALL, OF_REPEATS))
     with_people = _with_people(ratings, levels)
     models = sorted({model for _, model in items if model})
     models = models if len(models) > 1 and len(raters) > 1 else []
@@ -259,39 +258,41 @@ def _distance(ratings: Ratings) -> Ratio:
     return Ratio(_distances_of_pairs, None if width is None else (0.0, width))
 
 
-def figures_of_two(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
-    """Return the figures of two raters."""
-    result: dict[str, Figure] = {"percent": PERCENT, "kappa": _kappas("none", levels)}
-    if ratings.ordered:
-        result |= {
-            "kappa_linear": _kappas("linear", levels),
-            "kappa_quadratic": _kappas("quadratic", levels),
-        }
-    result["ac1"] = _ac("none", levels)
-    if ratings.ordered:
-        result |= {"ac2": _ac("quadratic", levels), "mean_absolute_difference": _distance(ratings)}
-    return result
+DISTANCE = "mean_absolute_difference"
+NOMINAL = ("percent", "mean_kappa", "fleiss_kappa", "ac1", "alpha_nominal")
+OF_TWO = ("percent", "kappa", "kappa_linear", "kappa_quadratic", "ac1", "ac2", DISTANCE)
+OF_ALL = (*NOMINAL, "ac2", "alpha_ordinal", "alpha_interval", "icc_single", "icc_mean", DISTANCE)
+OF_REPEATS = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval", DISTANCE, "sd")
+"""The figures of two raters, of all raters, and of one rater's repeats, each taken for a rater."""
 
 
-def figures_of_all(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
-    """Return the figures of all raters."""
+def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> dict[str, Figure]:
+    """Return the figures of these names; of categories without an order, those that need none."""
+    kappa, distance = _kappas("none", levels), _distance(ratings)
     result: dict[str, Figure] = {
         "percent": PERCENT,
-        "mean_kappa": _kappas("none", levels),
+        "kappa": kappa,
+        "mean_kappa": kappa,
         "fleiss_kappa": FLEISS,
         "ac1": _ac("none", levels),
         "alpha_nominal": _alpha("nominal"),
     }
     if ratings.ordered:
+        bounds = distance.bounds and (0.0, distance.bounds[1] / math.sqrt(2))
         result |= {
+            "kappa_linear": _kappas("linear", levels),
+            "kappa_quadratic": _kappas("quadratic", levels),
             "ac2": _ac("quadratic", levels),
             "alpha_ordinal": _alpha("ordinal"),
             "alpha_interval": _alpha("interval"),
             "icc_single": _icc(0),
             "icc_mean": _icc(1),
-            "mean_absolute_difference": _distance(ratings),
+            DISTANCE: distance,
+            "sd": Ratio(  # the deviation of the repeats of each item, and 1
+                lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), bounds
+            ),
         }
-    return result
+    return {name: result[name] for name in names if name in result}
 
 
 def _with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
@@ -300,21 +301,6 @@ def _with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]
     if ratings.ordered:
         result["mean_kappa_quadratic"] = _kappas("quadratic", levels, of_first=True)
     return result | {"fleiss_kappa": FLEISS}
-
-
-def _of_repeats(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
-    """Return the figures of one rater's repeats, each taken for a rater."""
-    names = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval")
-    every = figures_of_all(ratings, levels)
-    result = {name: every[name] for name in names if name in every}
-    if ratings.ordered:
-        distance = _distance(ratings)
-        result["mean_absolute_difference"] = distance
-        bounds = distance.bounds and (0.0, distance.bounds[1] / math.sqrt(2))
-        result["sd"] = Ratio(  # the deviation of the repeats of each item, and 1
-            lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), bounds
-        )
-    return result
 
 
 def _distances_of_pairs(table: Floats) -> tuple[Floats, Floats]:
