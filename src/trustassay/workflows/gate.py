@@ -22,6 +22,7 @@ from trustassay.workflows.changes import (
     other_judges,
     why_not_resampled,
 )
+from trustassay.workflows.json_form import flattened
 from trustassay.workflows.rules import (
     SIDES,
     Bound,
@@ -103,16 +104,10 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
             }
         for key in ("n", "failed"):
             found.setdefault(f"{metric}.{key}", {"value": one.get(key), "whole": one.get("n")})
-    _flatten({k: v for k, v in summary.items() if k != "metrics"}, "", found)
+    for name, value in flattened({k: v for k, v in summary.items() if k != "metrics"}):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found.setdefault(name, {"value": value})
     return found
-
-
-def _flatten(content: Mapping[str, Any], before: str, found: dict[str, dict[str, Any]]) -> None:
-    for key, value in content.items():
-        if isinstance(value, Mapping):
-            _flatten(value, f"{before}{key}.", found)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.setdefault(f"{before}{key}", {"value": value})
 
 
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:

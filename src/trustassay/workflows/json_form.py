@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,15 @@ def fields_as_json(value: Any, *names: str) -> dict[str, Any]:
     """Return these attributes of a dataclass, by default its fields, as :func:`as_json` does."""
     chosen = names or [one.name for one in dataclasses.fields(value)]
     return {name: as_json(getattr(value, name)) for name in chosen}
+
+
+def flattened(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what nested objects hold, by dotted names."""
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
 
 
 def as_json(value: Any) -> Any:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.sample import question_key
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.workflows.json_form import JsonForm
+from trustassay.workflows.json_form import JsonForm, flattened
 from trustassay.workflows.two_runs import FAILED, finished_run
 
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
@@ -195,7 +195,10 @@ class _Reading:
                 if value is not ABSENT and value is not None:
                     kept.setdefault(wanted, value)
             own[record["id"]] = place
-            known.update(dict.fromkeys(_label_fields(record)))
+            for field_name, value in flattened(record):
+                short = isinstance(value, str) and len(value) <= LONGEST_LABEL
+                if isinstance(value, bool | int | float) or (short and field_name not in TEXTS):
+                    known[field_name] = None
         if len(own) > SHOWN:  # the report lists a selection, under numbers of its own
             for place in own.values():
                 if self.rows[place].link.startswith(f"{folder.report_path}#"):
@@ -320,15 +323,3 @@ def _cost(
     usd = None if None in prices else sum(prices) / samples
     each = {name: count / samples for name, count in sorted(requests.items())}
     return Cost(run, metric, n, each, calls / samples, tokens / samples, usd)
-
-
-def _label_fields(record: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """Yield the dotted names of fields that hold a number, a boolean or a short text."""
-    for key, value in record.items():
-        name = f"{before}{key}"
-        if isinstance(value, Mapping):
-            yield from _label_fields(value, f"{name}.")
-            continue
-        short = isinstance(value, str) and len(value) <= LONGEST_LABEL and name not in TEXTS
-        if short or isinstance(value, bool | int | float):
-            yield name
