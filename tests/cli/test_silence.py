@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from tests.cli.conftest import Cli
 from tests.cli.serving import LEXICAL, one_server, question, questions, server, uri
 from tests.llm_server import LlmServer
 from tests.support import jsonl, lines, record
-from trustassay.backends import openai
+from trustassay.backends import http
 from trustassay.cli.common import FAILURES_SHOWN
 
 __all__ = ["one_server", "server"]
@@ -284,8 +283,7 @@ def test_what_asks_nobody_needs_no_key(
     assert cli("score", "r.jsonl", *hosted, "--out", "answered").status == 0
     assert cli("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "local").status == 0
     # A run of the service's own address, whose replies are stored, is scored again without a key.
-    own = partial(openai.openai_address, base=server.base_url)
-    monkeypatch.setattr(openai, "openai_address", own)
+    monkeypatch.setitem(http.SERVICES, "openai", (server.base_url, ("OPENAI_API_KEY",)))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
     assert cli("score", "q.jsonl", "--model", "openai:m", *LEXICAL, "--out", "run").status == 0
     monkeypatch.delenv("OPENAI_API_KEY")

@@ -8,19 +8,15 @@ no seed, no log-probabilities and one reply per request, and it requires a maxim
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
-from trustassay.backends.http import Address, HttpEndpoint, service_address
+from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 1024
 HOTTEST = 1.0
-anthropic_address = partial(
-    service_address, "anthropic", base="https://api.anthropic.com", keys=("ANTHROPIC_API_KEY",)
-)
 _FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",

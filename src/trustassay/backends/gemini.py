@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
-from trustassay.backends.http import Address, HttpEndpoint, service_address
+from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
-gemini_address = partial(
-    service_address,
-    "gemini",
-    base="https://generativelanguage.googleapis.com",
-    keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-)
 COLLECTIONS = ("models", "tunedModels")
 _FINISH = {"STOP": "stop", "MAX_TOKENS": "length"}
 _BLOCKED = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"}

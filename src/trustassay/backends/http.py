@@ -11,8 +11,8 @@ import os
 import re
 import urllib.request
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -179,11 +179,8 @@ class Address:
             UnknownNameError: no such option.
         """
         rest, _, options = rest.partition("?")
-        model, own = rest, ""
-        for mark in ("@http://", "@https://"):
-            if mark in rest:
-                model, own = rest.split(mark, 1)
-                own = mark[1:] + own
+        model, *more = re.split("@(?=https?://)", rest, maxsplit=1)
+        own = "".join(more)
         if not model:
             raise BackendError(f"{scheme}: needs a model, as in {scheme}:MODEL[@BASE_URL]")
         if not own and _HOST_AT_END.search(model):
@@ -240,9 +237,22 @@ def checked_base(base: str) -> str:
     return base.rstrip("/")
 
 
-def service_address(scheme: str, rest: str, base: str, keys: Sequence[str]) -> Address:
-    """Return the address of a service, ``base`` unless the environment names another, with the
-    first of the variables of keys that is set; raises as :meth:`Address.parse`."""
+SERVICES = {
+    "openai": ("https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "anthropic": ("https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
+    "gemini": ("https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+    "ollama": ("http://127.0.0.1:11434/v1", ()),
+    "llamafile": ("http://127.0.0.1:8080/v1", ()),
+}
+"""The addresses of services and the variables of their keys; without any it is on this machine."""
+
+
+def service_address(scheme: str, rest: str) -> Address:
+    """Return the address of a service, its own unless the URI or the environment names another,
+    with the first of the variables of keys that is set; raises as :meth:`Address.parse`."""
+    base, keys = SERVICES[scheme]
+    if not keys:
+        return Address.parse(scheme, rest, base=base, key="")
     own = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
     key = next((name for name in keys if os.environ.get(name)), keys[0])
     return Address.parse(scheme, rest, base=own, key=key, public=base)
@@ -256,10 +266,9 @@ def _number(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> A
 
 
 def _value(text: str) -> Any:
-    try:
+    with suppress(ValueError):
         return json.loads(text)
-    except ValueError:
-        return text
+    return text
 
 
 class RefusalError(CallError):
@@ -449,7 +458,7 @@ class HttpBackend:
 
 def worded(text: str) -> str:
     """Return what an endpoint says in an error's body, cut to a readable length."""
-    try:
+    with suppress(ValueError):
         found = json.loads(text)
         while isinstance(found, dict | list) and found:
             if isinstance(found, list):
@@ -458,8 +467,6 @@ def worded(text: str) -> str:
                 known = (name for name in ("error", "message", "detail", "msg") if name in found)
                 found = found.get(next(known, None))
         text = found if isinstance(found, str) else text
-    except ValueError:
-        pass
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
@@ -473,8 +480,6 @@ def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
         if "Retry-After-Ms" in headers:
             return max(0.0, float(headers["Retry-After-Ms"]) / 1000)
         text = headers.get("Retry-After", "")
-        if not text:
-            return None
         try:
             return max(0.0, float(text))
         except ValueError:

@@ -13,29 +13,18 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, counted, in_time, then_closed
-from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, service_address
+from trustassay.backends.http import Address, HttpBackend, HttpEndpoint
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
 
 VECTOR_BYTES = 256_000
 """What the vector of one text may take in a reply, whatever the limit for replies is."""
-openai_address = partial(
-    service_address, "openai", base="https://api.openai.com/v1", keys=("OPENAI_API_KEY",)
-)
-
-
-ollama_address, llamafile_address = (
-    partial(Address.parse, name, base=f"http://127.0.0.1:{port}/v1", key="")
-    for name, port in (("ollama", 11434), ("llamafile", 8080))
-)
-"""Servers on one's own machine, unless the URI says otherwise."""
 
 
 def _endpoint(address: Address) -> HttpEndpoint:

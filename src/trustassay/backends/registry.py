@@ -422,7 +422,7 @@ for _name, _kind, _path, _price, _models in (
         _name,
         kind=_kind,
         form=f"{_name}:MODEL",
-        address=_lazy(f"backends.{_path.partition(':')[0]}:{_name}_address"),
+        address=partial(_lazy("backends.http:service_address"), _name),
         price=_price,
         models=_models,
     )(_lazy(f"backends.{_path}"))

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rapidfuzz.distance import Prefix
 
 from trustassay.backends.embedded import card, encoder
 from trustassay.capabilities import BatchLimits, SubstitutesRequest, Vectors
@@ -395,7 +396,9 @@ class NearWords(_ListedWords):
         if vector is None or not len(places):
             return places[:0]
         table = self._table
-        likeness = _rows(table.vectors, places) @ vector
+        whole = places[-1] - places[0] + 1 == len(places)  # then a view of the table serves
+        rows = table.vectors[places[0] : places[-1] + 1] if whole else table.vectors[places]
+        likeness = rows @ vector
         many = min(NEAREST, len(likeness))
         order = np.argpartition(-likeness, many - 1)[:many]
         order = order[np.lexsort((order, -likeness[order]))]
@@ -421,13 +424,6 @@ class DrawnWords(_ListedWords):
 
     def _ranked(self, words: str, places: Indices) -> Indices:
         return self._balanced(words, _rng(words, "pos").permutation(places))
-
-
-def _rows(vectors: Vectors, places: Indices) -> Vectors:
-    """Return some rows, as a view where they stand in one piece."""
-    if len(places) and places[-1] - places[0] + 1 == len(places):
-        return vectors[places[0] : places[-1] + 1]
-    return vectors[places]
 
 
 def _rng(words: str, purpose: str) -> np.random.Generator:
@@ -462,6 +458,4 @@ def _joined(words: str, parts: Sequence[Part], found: Sequence[str]) -> str:
 def _akin(one: str, other: str) -> bool:
     """Whether two words look like forms of one word: they begin alike for most of their length."""
     one, other = one.lower(), other.lower()
-    common = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-    shorter = min(len(one), len(other))
-    return (shorter if common is None else common) >= max(4, 0.7 * shorter)
+    return Prefix.similarity(one, other) >= max(4, 0.7 * min(len(one), len(other)))

@@ -6,6 +6,7 @@ If the backend is an endpoint, the batches (of one, for text) run concurrently i
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import time
 from collections import OrderedDict
@@ -448,13 +449,11 @@ def batches(
 ) -> Iterator[Sequence[_Waiting[Item, Reply]]]:
     """Cut a pile, in its order, into batches within the limits; a batch holds at least one."""
     start, longest = 0, 0
+    most = math.inf if limits.tokens is None else limits.tokens
     for index, waiting in enumerate(pile):
         longest = max(longest, waiting.length)
         size = index - start + 1
-        padded = longest * size
-        if size > 1 and (
-            size > limits.items or (limits.tokens is not None and padded > limits.tokens)
-        ):
+        if size > 1 and (size > limits.items or longest * size > most):
             yield pile[start:index]
             start, longest = index, waiting.length
     if pile:

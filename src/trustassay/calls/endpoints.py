@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from trustassay.calls.budget import BudgetLedger, Counted, RequestCounter
 from trustassay.calls.leases import Leases
 from trustassay.calls.prices import Tokens, estimated_tokens
-from trustassay.calls.replies import Keep, allowed, empty_reply
+from trustassay.calls.replies import allowed, empty_reply, keep_empty
 from trustassay.calls.retry import Endpoint
+from trustassay.calls.store import Calls
 from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, limits_of
 from trustassay.errors import BackendError, CallError
 
@@ -202,18 +203,18 @@ class Caller:
 
 
 class ChatCaller(Caller):
-    """Asks a chat model; ``keep`` stores what it replied without a word."""
+    """Asks a chat model; what it replied without a word is also among its ``calls``."""
 
     def __init__(
         self,
         model: ChatModel,
         endpoint: Endpoint,
         ledger: BudgetLedger,
-        keep: Keep,
+        calls: Calls,
         counter: RequestCounter | None = None,
     ) -> None:
         super().__init__(model.name, endpoint, ledger)
-        self._model, self._keep, self._counter = model, keep, counter
+        self._model, self._calls, self._counter = model, calls, counter
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
         """Answer the one request."""
@@ -227,7 +228,7 @@ class ChatCaller(Caller):
             error = empty_reply(self._name, request, reply)
             if error is None:
                 return [allowed(request, reply)], seconds
-            self._keep(request, reply, seconds)
+            keep_empty(self._name, self._calls, request, reply, seconds)
             self._endpoint.failures[error.kind] += 1
             tries += 1
             again = tries < EMPTY_TRIES and reply.finish != "length"

@@ -32,7 +32,7 @@ from trustassay.backends.registry import load, package_of
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Codec
 from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
 from trustassay.calls.endpoints import BatchCaller, ChatCaller
-from trustassay.calls.replies import CHAT_CODEC, checked_replies, cleaned, keeper
+from trustassay.calls.replies import CHAT_CODEC, checked_replies, cleaned
 from trustassay.capabilities import (
     ChatRequest,
     Embedder,
@@ -134,8 +134,7 @@ def _chat_endpoint(model: Any, shared: Shared) -> Remote | None:
     if isinstance(model, LocalChatModel):
         return None
     endpoint = shared.endpoints.of(model, limits_of(model))
-    keep = keeper(model.name, shared.calls_of(model))
-    return ChatCaller(model, endpoint, shared.ledger, keep, shared.counter)
+    return ChatCaller(model, endpoint, shared.ledger, shared.calls_of(model), shared.counter)
 
 
 CHAT: Capability[ChatRequest, Reply] = Capability(
@@ -148,7 +147,7 @@ CHAT: Capability[ChatRequest, Reply] = Capability(
     stand_in=lambda request: Reply(STAND_IN_REPLY, others=(STAND_IN_REPLY,) * (request.n - 1)),
     load=resolve.chat,
     option="--model",
-    local=lambda model, shared: checked_replies(model, keeper(model.name, shared.calls_of(model))),
+    local=lambda model, shared: checked_replies(model, shared.calls_of(model)),
     remote=_chat_endpoint,
     remote_items=1,
 )

@@ -16,15 +16,12 @@ from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Any
 
-from trustassay.backends.chat_text import as_read, says_nothing
+from trustassay.backends.chat_text import as_read
 from trustassay.calls.batching import Codec
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLogprob
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import clean, is_blank
-
-Keep = Callable[[ChatRequest, Reply, float], None]
-"""Stores an empty reply to a request, and the seconds that it took."""
 
 _UNLESS_SET = ("reasoning", "may_be_empty")
 """Fields that are written only where they say something, as in stores made before they were."""
@@ -123,10 +120,10 @@ CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
 
 def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | None:
     """Return the error if a reply is empty and should not be."""
-    if request.may_be_empty or not says_nothing(reply):
-        return None
     read = as_read(reply)
     texts = (read.text, *read.others)
+    if request.may_be_empty or not any(map(is_blank, texts)):
+        return None
     message = "the reply is empty"
     if len(texts) > 1:
         message = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
@@ -139,16 +136,12 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
     return CallError(f"{name}: {message}", "empty")
 
 
-def keeper(name: str, calls: Calls) -> Keep:
-    """Return what stores the empty replies of a model."""
-
-    def keep(request: ChatRequest, reply: Reply, seconds: float) -> None:
-        key = secrets.token_bytes(KEY_BYTES)
-        asked = json.dumps(list(chat_parts(request)), ensure_ascii=False)
-        tokens = (reply.prompt_tokens, reply.reply_tokens)
-        calls.add([StoredCall(key, "chat", name, asked, reply_to_json(reply), seconds, *tokens)])
-
-    return keep
+def keep_empty(name: str, calls: Calls, request: ChatRequest, reply: Reply, seconds: float) -> None:
+    """Store an empty reply of a model, and the seconds that it took."""
+    key = secrets.token_bytes(KEY_BYTES)
+    asked = json.dumps(list(chat_parts(request)), ensure_ascii=False)
+    tokens = (reply.prompt_tokens, reply.reply_tokens)
+    calls.add([StoredCall(key, "chat", name, asked, reply_to_json(reply), seconds, *tokens)])
 
 
 def allowed(request: ChatRequest, reply: Reply) -> Reply:
@@ -157,7 +150,7 @@ def allowed(request: ChatRequest, reply: Reply) -> Reply:
 
 
 def checked_replies(
-    model: LocalChatModel, keep: Keep
+    model: LocalChatModel, calls: Calls
 ) -> Callable[[list[ChatRequest]], Sequence[Reply | BackendError]]:
     """Return the model's function of a batch, which returns an error instead of an empty reply.
 
@@ -177,7 +170,7 @@ def checked_replies(
                 continue
             error = empty_reply(model.name, request, reply)
             if error:
-                keep(request, reply, seconds)
+                keep_empty(model.name, calls, request, reply, seconds)
             found.append(error or allowed(request, reply))
         return found
 
