@@ -85,6 +85,11 @@ CASES: Sequence[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]] = (
         [trustscore.sample(i) for i in range(2)],
         {k: v for k, v in trustscore.who().items() if k != "cache"},
     ),
+    (
+        "uncertainty:samples=3",
+        PLAIN,
+        {"model": ScriptedChat(lambda one: f"In house {one.repeat}."), **ENTAILER},
+    ),
 )
 REPLIES_DECIDE = {
     "faithfulness",
@@ -93,6 +98,7 @@ REPLIES_DECIDE = {
     "grounding:correctness=cm,invalid=imprecise",
     "harmonicity",
     "semantic_harmonicity",
+    "uncertainty:samples=3",
 }
 """What these ask depends on earlier replies, or equal replies spare them calls."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trustassay.metrics.judge import Judge
     from trustassay.metrics.reference import Reference
     from trustassay.metrics.trustscore import TrustScore
+    from trustassay.metrics.uncertainty import Uncertainty
 
 __all__ = [
     "Consistency",
@@ -27,6 +28,7 @@ __all__ = [
     "Reference",
     "SemanticHarmonicity",
     "TrustScore",
+    "Uncertainty",
 ]
 
 

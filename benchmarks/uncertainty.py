@@ -1,0 +1,135 @@
+"""``uncertainty`` on passages about people, of which labels of people say which sentences are true.
+
+    python -m benchmarks.uncertainty --out FOLDER            # some 20 minutes; goes on
+    python -m benchmarks.uncertainty --out FOLDER --entailer hf:MODEL
+
+119 passages of GPT-3 with ten other replies each and a label for each sentence (Manakul et al.
+2023; ``selfcheck-wikibio`` of the shared data). Of each part: the correlation with the labels of
+passages (0 accurate, 1/2 minor, 1 major, mean over sentences), and the area under the
+precision-recall curve by sentence: non-factual (minor and major), non-factual* (major), factual.
+Beside them the scores of SelfCheckGPT's own methods that stand in the file. Intervals resample
+passages. Writes ``results/uncertainty-wikibio.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.results import write_result
+from benchmarks.which_metric.sets import lines
+from trustassay import score
+from trustassay.metrics.uncertainty import Uncertainty
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics.correlation import WEIGHTED_MEASURES
+from trustassay.statistics.resampling import cluster_weights, generator, interval_of
+
+Floats = NDArray[np.float64]
+LABELS = {"accurate": 0.0, "minor_inaccurate": 0.5, "major_inaccurate": 1.0}
+PARTS = "sentences+selfcheck_ngram"
+BY_SENTENCE = ("disagreement", "selfcheck_nli")
+
+
+def record(row: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """Return a passage as a sample; each sentence is a line, so that it stays one."""
+    return {
+        "id": f"passage-{place}",
+        "question": "Who is this passage about?",
+        "response": "\n".join(one.strip() for one in row["main_sentences"]),
+        "resamples": row["sample_passages"],
+    }
+
+
+def by_sentence(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Floats]]:
+    """Return the parts of each passage's sentences; those of SelfCheckGPT begin with "stored"."""
+    found: dict[str, list[Floats]] = {}
+    scored = {one.id: one for one in RunFolder(folder).assessments()}
+    for place, row in enumerate(rows):
+        evidence = [one for one in scored[f"passage-{place}"].evidence if one["kind"] == "sentence"]
+        if len(evidence) != len(row["annotation"]):
+            raise SystemExit(
+                f"passage {place}: {len(evidence)} sentences, expected {len(row['annotation'])}"
+            )
+        for name in BY_SENTENCE:
+            values = [one.get(name) for one in evidence]
+            own = np.array([np.nan if v is None else v for v in values], dtype=float)
+            own[np.isnan(own)] = np.nanmean(own)
+            found.setdefault(name, []).append(own)
+        for name, scores in row["scores"].items():
+            found.setdefault(f"stored {name}", []).append(np.array(scores, dtype=float))
+    return found
+
+
+def figure(measure: str, scores: Floats, labels: Floats, of: NDArray[np.int64]) -> dict[str, Any]:
+    """Return a measure with its interval; ``of``: the passage of each row, which is resampled."""
+    weighted = WEIGHTED_MEASURES[measure](scores, labels)
+    weights = cluster_weights(of, generator(0, "wikibio", measure), 2000)
+    drawn = np.concatenate([weighted(some) for some in weights])
+    interval = interval_of(drawn, int(of.max()) + 1)
+    value = float(weighted(np.ones((1, len(of))))[0])
+    told = interval if isinstance(interval, str) else [round(float(x), 4) for x in interval]
+    return {"value": round(value, 4), "interval": told}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--entailer", default="embedded")
+    parser.add_argument("--passages", type=int, default=119)
+    options = parser.parse_args()
+    rows = list(lines("selfcheck-wikibio/passages"))[: options.passages]
+    folder = options.out / f"{options.entailer.replace('/', '-').replace(':', '-')}-{len(rows)}"
+    began = time.monotonic()
+    score(
+        [record(row, place) for place, row in enumerate(rows)],
+        metrics=[Uncertainty(parts=PARTS)],
+        entailer=options.entailer,
+        out=folder,
+        cache=options.out / "cache",
+        report=False,
+        progress=True,
+    )
+    seconds = time.monotonic() - began
+    labels = [np.array([LABELS[one] for one in row["annotation"]]) for row in rows]
+    of = np.repeat(np.arange(len(rows)), [len(one) for one in labels])
+    each = np.concatenate(labels)
+    sentences = by_sentence(folder, rows)
+    figures: dict[str, Any] = {"passages": len(rows), "sentences": len(each), "by sentence": {}}
+    targets = {"non-factual": each > 0, "non-factual*": each == 1, "factual": each == 0}
+    for name, values in sentences.items():
+        flat = np.concatenate(values)
+        figures["by sentence"][name] = {
+            target: figure("auprc", -flat if target == "factual" else flat, own.astype(float), of)
+            for target, own in targets.items()
+        }
+    means = np.array([one.mean() for one in labels])
+    scored = {one.id: one for one in RunFolder(folder).assessments()}
+    columns = {name: np.array([one.mean() for one in v]) for name, v in sentences.items()}
+    for part in ("weakest_sentence", "selfcheck_ngram"):
+        columns[part] = np.array([scored[f"passage-{i}"].parts[part] for i in range(len(rows))])
+    alone = np.arange(len(rows))
+    figures["by passage"] = {
+        name: {
+            measure: figure(measure, values, means, alone) for measure in ("pearson", "spearman")
+        }
+        for name, values in columns.items()
+    }
+    figures["seconds"] = round(seconds)
+    command = f"python -m benchmarks.uncertainty --out FOLDER --entailer {options.entailer}"
+    data = (
+        "119 passages about people by GPT-3, ten other replies each, labels of sentences by people"
+    )
+    if len(rows) == 119:
+        write_result("uncertainty-wikibio", command, data, figures)
+    print(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

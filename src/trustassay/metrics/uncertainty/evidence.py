@@ -1,0 +1,99 @@
+"""Evidence of uncertainty, and its view: the sentences, the other replies, doubtful tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trustassay.metric import Assessment
+from trustassay.sample import Sample
+from trustassay.views import EvidenceRow, Judged, Mark, Rows, View
+
+LEAST_SURE = 0.5
+"""Tokens below this probability are kept as evidence."""
+KEPT_TOKENS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence(EvidenceRow):
+    """A sentence of the answer.
+
+    disagreement: ``None`` for one that claims nothing. unlike: the reply, from 1, that entails it
+    least.
+    """
+
+    row_kind = "sentence"
+    told_by = ("text",)
+
+    text: str
+    disagreement: float | None = None
+    selfcheck_nli: float | None = None
+    unlike: int | None = None
+    doubtful: bool = False
+
+    @property
+    def mark(self) -> Mark:
+        """What the other replies say of it."""
+        if self.disagreement is None:
+            return Mark("none", "○", "claims nothing")
+        if self.doubtful:
+            return Mark("bad", "✕", "other replies do not say it")
+        return Mark("good", "✓", "other replies say it")
+
+
+@dataclass(frozen=True, slots=True)
+class OtherReply(EvidenceRow):
+    """Another reply to the question; equal ones are one row, given ``times`` times.
+
+    meaning: the number of its meaning, from 1; the answer's own is 0, where it has the same.
+    """
+
+    row_kind = "reply"
+    told_by = ("text",)
+
+    text: str
+    times: int = 1
+    meaning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token(EvidenceRow):
+    """A token of the answer of which the model was not sure; ``place`` counts from 0."""
+
+    row_kind = "token"
+    told_by = ("text", "probability")
+
+    text: str
+    probability: float
+    place: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All evidence of one assessment; ``rest`` is evidence of any other kind."""
+
+    sentences: Sequence[Sentence]
+    replies: Sequence[OtherReply]
+    tokens: Sequence[Token]
+    rest: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def read(cls, evidence: Iterable[Any]) -> Trace:
+        """Sort the evidence."""
+        rows = Rows(evidence, Sentence, OtherReply, Token)
+        return cls(rows.of(Sentence), rows.of(OtherReply), rows.of(Token), rows.rest)
+
+
+def view_of(sample: Sample, assessment: Assessment) -> View:
+    """Return what the report needs to show the evidence of one answer."""
+    trace = Trace.read(assessment.evidence)
+    judged = []
+    for one in trace.sentences:
+        place = (one.unlike or 0) - 1
+        other = trace.replies[place].text.strip() if 0 <= place < len(trace.replies) else ""
+        why = f"Asked again, it said: “{other}”" if one.doubtful and other else ""
+        judged.append(Judged(one.text, one.mark, why))
+    told = "".join("".join(one.text for one in trace.sentences).split())
+    whole = "".join((sample.response or "").split())
+    return View(data=trace, tells_response=bool(told) and told == whole, judged=judged)

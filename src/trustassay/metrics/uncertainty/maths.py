@@ -1,0 +1,256 @@
+"""Doubt in an answer from replies to the same question, and from the probabilities of its tokens.
+
+All functions are pure, and more doubt is a larger number. Notation: k replies to one question; E,
+C of shape (k, k) hold the probabilities that reply i entails, and contradicts, reply j.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+SPECTRUM = 0.9
+"""Eigenvalues of the Laplacian below it count for the eccentricity (the authors' program)."""
+HEAT = 0.3
+"""t of the heat kernel (Nikitin et al. 2024, section 5)."""
+
+
+class Matrices(NamedTuple):
+    """Probabilities of entailment and of contradiction between k texts, shape (k, k) each.
+
+    Row i is the premise. The diagonal of ``entailment`` is 1, that of ``contradiction`` 0, as
+    of texts that are the same.
+    """
+
+    entailment: Floats
+    contradiction: Floats
+
+    def without(self, place: int) -> Matrices:
+        """Return those of the other texts."""
+        keep = np.arange(len(self.entailment)) != place
+        return Matrices(*(one[np.ix_(keep, keep)] for one in self))
+
+
+# --------------------------------------------------------------------------- meanings of replies
+
+
+def semantic_sets(replies: Matrices) -> int:
+    """Return the number of sets of replies, 1 to k, that say the same (Lin et al. 2024, section 4).
+
+    Two replies are in one set if each entails the other more than it contradicts it, or a chain
+    of such replies joins them. 0 replies have 0 sets.
+    """
+    entails = replies.entailment > replies.contradiction
+    joined = entails & entails.T
+    left, sets = set(range(len(joined))), 0
+    while left:
+        sets += 1
+        todo = [left.pop()]
+        while todo:
+            near = {int(j) for j in np.flatnonzero(joined[todo.pop()])} & left
+            left -= near
+            todo += near
+    return sets
+
+
+def clusters(replies: Matrices) -> NDArray[np.int64]:
+    """Return the meaning of each reply as a number from 0, shape (k,) (Kuhn et al. 2023, Alg. 1).
+
+    A reply has the meaning of the first cluster whose first reply it entails, and is entailed by:
+    entailment is the likeliest of the three outcomes both ways.
+    """
+    e, c = replies
+    entails = (e > c) & (e > 1 - e - c)
+    both = entails & entails.T
+    firsts: list[int] = []
+    found = np.empty(len(e), dtype=np.int64)
+    for i in range(len(e)):
+        same = next((n for n, first in enumerate(firsts) if both[first, i]), len(firsts))
+        if same == len(firsts):
+            firsts.append(i)
+        found[i] = same
+    return found
+
+
+def semantic_entropy(meanings: ArrayLike, log_likelihoods: ArrayLike | None = None) -> float:
+    """Return the entropy over meanings, in nats (Kuhn et al. 2023, eq. 4; Farquhar et al. 2024).
+
+    Args:
+        meanings: of each reply, shape (k,), k of 1 or more, as :func:`clusters` gives them.
+        log_likelihoods: natural, of each reply, shape (k,); a meaning then has the sum of the
+            likelihoods of its replies, and the entropy is the mean over replies of minus its
+            logarithm. Without them it has its share of the replies: 0 to log k.
+    """
+    of = np.asarray(meanings)
+    own: Floats
+    if log_likelihoods is None:
+        own = np.log(np.bincount(of) / len(of))
+    else:
+        logs = np.asarray(log_likelihoods, dtype=np.float64)
+        own = np.array([np.logaddexp.reduce(logs[of == n]) for n in range(of.max() + 1)])
+    return float(-np.mean(own[of])) + 0.0
+
+
+def similarities(replies: Matrices) -> Floats:
+    """Return W, the mean of entailment both ways, shape (k, k) (Lin et al. 2024, section 4.1)."""
+    return (replies.entailment + replies.entailment.T) / 2
+
+
+def _spectrum(weights: Floats) -> tuple[Floats, Floats]:
+    """Return eigenvalues and eigenvectors of the symmetric normalised Laplacian (Lin, eq. 4)."""
+    root = 1 / np.sqrt(weights.sum(axis=1))
+    values, vectors = np.linalg.eigh(np.eye(len(weights)) - root[:, None] * weights * root)
+    return values, vectors
+
+
+def eigenvalue_sum(weights: Floats) -> float:
+    """Return the sum of max(0, 1 - eigenvalue) of the Laplacian, 1 to k (Lin et al. 2024, eq. 5).
+
+    It is the number of semantic sets where all similarities are 0 or 1. weights: shape (k, k),
+    with positive sums of rows.
+    """
+    return float(np.maximum(0, 1 - _spectrum(weights)[0]).sum())
+
+
+def degree(weights: Floats) -> float:
+    """Return 1 minus the mean similarity of all pairs, each with itself, too: 0 to 1 - 1/k (Lin et
+    al. 2024, eq. 7).
+    """
+    return float(1 - weights.mean())
+
+
+def eccentricity(weights: Floats) -> float:
+    """Return how far replies lie from their centre, 0 or more (Lin et al. 2024, eq. 6).
+
+    The length of the eigenvectors with small eigenvalues, each less its mean.
+    """
+    values, vectors = _spectrum(weights)
+    small = vectors[:, values < SPECTRUM]
+    return float(np.linalg.norm(small - small.mean(axis=0)))
+
+
+def kernel_entropy(replies: Matrices, t: float = HEAT) -> float:
+    """Return the von Neumann entropy of the heat kernel, 0 to 1 (Nikitin et al. 2024, eq. 4).
+
+    A pair weighs 1 for entailment and 1/2 for neither, summed both ways; divided by log k. A
+    single reply has no entropy: 0.
+    """
+    k = len(replies.entailment)
+    if k < 2:
+        return 0.0
+    weights = replies.entailment + 0.5 * (1 - replies.entailment - replies.contradiction)
+    weights = weights + weights.T
+    values, vectors = np.linalg.eigh(np.diag(weights.sum(axis=0)) - weights)
+    kernel = (vectors * np.exp(-t * values)) @ vectors.T
+    root = np.sqrt(np.diag(kernel))
+    shares = np.linalg.eigvalsh(kernel / np.outer(root, root) / k)
+    shares = shares[shares > 1e-8]
+    return float(-(shares * np.log(shares)).sum() / np.log(k))
+
+
+def agreement(replies: Matrices) -> Floats:
+    """Return E / (E + C), shape (k, k): entailment where nothing is neutral (Zhang et al. 2024)."""
+    return ratio(replies.entailment, replies.contradiction)
+
+
+def ratio(entailment: ArrayLike, contradiction: ArrayLike) -> Floats:
+    """Return E / (E + C) of each pair, 0 to 1, and 1/2 where both are 0; any equal shapes."""
+    e, c = np.asarray(entailment, dtype=np.float64), np.asarray(contradiction, dtype=np.float64)
+    whole = e + c
+    return np.divide(e, whole, out=np.full_like(whole, 0.5), where=whole > 0)
+
+
+def luq(agreements: Floats) -> float:
+    """Return 1 minus the mean agreement of pairs of different replies, 0 to 1 (LUQ, Zhang et al.
+    2024, eq. 2). agreements: shape (k, k), k of 2 or more.
+    """
+    k = len(agreements)
+    return float(1 - (agreements.sum() - np.trace(agreements)) / (k * (k - 1)))
+
+
+# -------------------------------------------------------------- sentences of an answer, and words
+
+
+def selfcheck_ngram(
+    sentences: Sequence[Sequence[str]], texts: Sequence[Sequence[Sequence[str]]], n: int = 1
+) -> tuple[Floats, Floats]:
+    """Return each sentence's mean and largest -log p of its n-grams (Manakul et al. 2023, 5.3).
+
+    p is an n-gram's share of those of all texts: the answer and its replies.
+
+    Args:
+        sentences: the tokens of the answer's sentences, one or more in each.
+        texts: the sentences of each text, the answer among them, as tokens.
+        n: tokens of an n-gram; a sentence begins with n - 1 of nothing.
+    """
+    counts = Counter(gram for text in texts for sentence in text for gram in _grams(sentence, n))
+    total = counts.total()
+    logs = [[-np.log(counts[gram] / total) for gram in _grams(one, n)] for one in sentences]
+    return np.array([np.mean(one) for one in logs]), np.array([max(one) for one in logs])
+
+
+def _grams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    padded = [""] * (n - 1) + [token.lower() for token in tokens]
+    return [tuple(padded[i : i + n]) for i in range(len(tokens))]
+
+
+# ----------------------------------------------------------------------- probabilities of tokens
+
+
+def sequence_nll(logprobs: ArrayLike) -> float:
+    """Return minus the log-probability of an answer, 0 or more, in nats; shape (t,)."""
+    return float(-np.sum(np.asarray(logprobs, dtype=np.float64))) + 0.0
+
+
+def mean_nll(logprobs: ArrayLike) -> float:
+    """Return the logarithm of the perplexity, 0 or more: the mean of -log p; shape (t,), t >= 1."""
+    return float(-np.mean(np.asarray(logprobs, dtype=np.float64))) + 0.0
+
+
+def entropy(alternatives: ArrayLike) -> float:
+    """Return the entropy of one token in nats, from the log-probabilities of alternatives.
+
+    What they leave of the probability counts as one more alternative, so that a few give a lower
+    bound, and the whole vocabulary the entropy itself.
+    """
+    p = np.exp(np.asarray(alternatives, dtype=np.float64))
+    rest = 1 - p.sum()
+    p = np.append(p, rest) if rest > 1e-9 else p
+    p = p[p > 0]
+    return float(-(p * np.log(p)).sum()) + 0.0
+
+
+def self_certainty(alternatives: Sequence[ArrayLike]) -> float:
+    """Return minus the mean over tokens of KL(uniform || p) (Kang et al. 2025, eq. 8), 0 or less.
+
+    Over the alternatives that are known, which should be as many for each token.
+    """
+    each = []
+    for one in alternatives:
+        logs = np.asarray(one, dtype=np.float64)
+        logs = logs[np.isfinite(logs)]
+        each.append(-logs.mean() - np.log(len(logs)))
+    return float(-np.mean(each)) + 0.0
+
+
+def claim_conditioned(alternatives: Sequence[Sequence[tuple[float, str]]]) -> float:
+    """Return 1 minus the claim-conditioned probability, 0 to 1 (Fadeeva et al. 2024, eq. 6).
+
+    Args:
+        alternatives: of each token, its own log-probability first: each with its relation to the
+            token, ``entail``, ``contra`` or ``neutral``. A token of no alternative counts as
+            certain. Those that contradict it make it less so, neutral ones do not.
+    """
+    found = 0.0
+    for token in alternatives:
+        same = [log for place, (log, how) in enumerate(token) if place == 0 or how == "entail"]
+        other = [log for place, (log, how) in enumerate(token) if place and how == "contra"]
+        if same:
+            found += np.logaddexp.reduce(same) - np.logaddexp.reduce([*same, *other])
+    return float(1 - np.exp(found))

@@ -1,0 +1,503 @@
+"""The metric ``uncertainty``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob
+from trustassay.errors import (
+    AssessmentError,
+    BackendError,
+    CallError,
+    UnknownNameError,
+    UsageError,
+    check_least,
+    did_you_mean,
+)
+from trustassay.event_loop import all_of
+from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Share, directions
+from trustassay.metrics.faithfulness.claims import Claim, sentences
+from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.metrics.uncertainty import maths, words
+from trustassay.metrics.uncertainty.evidence import (
+    KEPT_TOKENS,
+    LEAST_SURE,
+    OtherReply,
+    Sentence,
+    Token,
+    view_of,
+)
+from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS, Part, missing, selected
+from trustassay.metrics.uncertainty.tokens import read_tokens, relations, tokens_problems
+from trustassay.prompts import Prompt, shipped
+from trustassay.sample import Problem, Sample, is_blank
+from trustassay.texts import TextWork
+from trustassay.views import View
+
+Floats = NDArray[np.float64]
+FEWEST = 2
+"""Replies; one alone has no spread."""
+NO_TOKENS = "not assessable: needs token log-probabilities of the answer"
+
+
+class Texts(NamedTuple):
+    """The answer and the other replies: ``of`` gives each reply's place among the ``unlike`` ones.
+
+    claims: the answer's sentences. unlike: texts that differ, the answer's first, each as a
+    statement. of: shape (k,).
+    """
+
+    claims: Sequence[Claim]
+    unlike: Sequence[str]
+    of: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Uncertainty(Metric):
+    """How much do other replies to the question, and its own tokens, leave an answer in doubt?
+
+    Every statistic is a part, and larger where there is more doubt; one is the score. Replies are
+    the ``resamples`` of a sample or, without them, those of the model, asked ``samples`` times.
+    A short reply is compared as the statement that it makes with its question.
+
+    Args:
+        parts: which, by name, joined by ``+``: parts (``degree``) and groups: ``sentences``,
+            ``meanings``, ``tokens``, ``both``; ``pairs``, ``words``, ``claims``, ``asked``, which
+            take more calls or libraries. ``auto`` is the first four, ``all`` all.
+        score: the part that is the score, as a number from 0 to 1; by default ``disagreement``, or
+            else the first one.
+        samples: replies to ask for, 2 or more.
+        temperature, max_tokens: of these calls. prompt: file of a template with the ``question``;
+            without it the prompt is the question.
+        alternatives: of each token, to ask for where the answer's tokens are asked for; 0 to ask
+            for none, and -1 not to ask for tokens at all.
+        doubtful_from: the score from which an answer needs a look, and the disagreement from which
+            a sentence does.
+        splitter: sentence splitter by name, as of ``grounding``.
+
+    Probabilities of tokens are the sample's ``token_logprobs`` or, without them, those of the
+    model's answer at temperature 0, if that is the response. Parts that need them are left out
+    where they are not known; if the score does, the answer has none. An empty reply is left out; a
+    sample with more empty replies than others fails.
+    """
+
+    name: ClassVar[str] = "uncertainty"
+    title: ClassVar[str] = "Uncertainty of the model that answered"
+    lower_is_better: ClassVar[bool] = True
+    verdicts: ClassVar[Sequence[str]] = ("sure", "doubtful")
+    evidence_template: ClassVar[str] = "evidence.html.jinja"
+    part_directions = directions(lower=" ".join(PARTS), neither="replies empty different tokens")
+
+    parts: str = "auto"
+    score: str | None = None
+    samples: int = 5
+    temperature: float = 1.0
+    max_tokens: int = 512
+    prompt: str | None = None
+    alternatives: int = 5
+    doubtful_from: float = 0.5
+    splitter: str = "sentencex"
+
+    def __post_init__(self) -> None:
+        check_least(self, samples=FEWEST, max_tokens=1, temperature=0, alternatives=-1)
+        if self.score is not None and self.score not in PARTS:
+            raise UnknownNameError(did_you_mean("part of uncertainty", self.score, PARTS))
+        if not 0 < self.doubtful_from <= 1:
+            raise UsageError("doubtful_from: expected a number above 0 and up to 1")
+        if not self.chosen:
+            raise UsageError("parts: none is left")
+        _ = self.split, self.template  # may be unknown, or faulty
+
+    @cached_property
+    def chosen(self) -> tuple[str, ...]:
+        """The parts that are computed; the score's is one of them."""
+        names = {*selected(self.parts), *filter(None, [self.score])}
+        return tuple(name for name in PARTS if name in names)
+
+    @property
+    def scored(self) -> Part:
+        """The part that is the score."""
+        first = "disagreement" if "disagreement" in self.chosen else self.chosen[0]
+        return PARTS[self.score or first]
+
+    @cached_property
+    def split(self) -> Splitter:
+        """The splitter of sentences."""
+        return splitter(self.splitter)
+
+    @cached_property
+    def template(self) -> Prompt | None:
+        """The template around the question."""
+        return None if self.prompt is None else Prompt.read(self.prompt)
+
+    @cached_property
+    def families(self) -> frozenset[str]:
+        """The families of the chosen parts."""
+        return frozenset(PARTS[name].family for name in self.chosen)
+
+    @property
+    def _entails(self) -> bool:
+        return bool(self.families & {"sentences", "pairs", "meanings", "both", "claims"})
+
+    @property
+    def _reads_replies(self) -> bool:
+        return bool(self.families - {"tokens", "claims"}) and self.chosen != ("p_true",)
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """The score's mean, the share of answers in doubt, and the mean of every part."""
+        lead = f"mean score, from {self.scored.name}; 0 is no doubt"
+        doubtful = Share("doubtful")
+        made = {
+            "mean": Figure("mean", lead, "", headline=True, statistic=Mean()),
+            "doubtful": Figure(
+                "doubtful", f"answers with {self._bound}", "%", headline=True, statistic=doubtful
+            ),
+        }
+        for name in self.chosen:
+            part = PARTS[name]
+            mean = Mean(name, part.bounds)
+            made[name] = Figure(name, part.explanation, "", group="parts", statistic=mean)
+        return made
+
+    @property
+    def _bound(self) -> str:
+        return f"a score of {self.doubtful_from:g} or more (doubtful_from)"
+
+    @property
+    def line(self) -> str:
+        """The rule of :meth:`problem`."""
+        return f"its {self.scored.name} gives {self._bound}"
+
+    def needs(self) -> Sequence[Need]:
+        """An entailer, and a model where samples bring no replies, or parts ask it.
+
+        Raises:
+            BackendError: a part needs a package that is not installed.
+        """
+        for name in self.chosen:
+            if reason := missing(name):
+                raise BackendError(f"{self.name}: {reason}")
+        found = [Need("entail")] if self._entails else []
+        if "p_true" in self.chosen:
+            found.append(Need("choose", "model"))
+        return [*found, Need("chat", "model", optional="asked" not in self.families)]
+
+    def problems(self, sample: Sample) -> list[Problem]:
+        """A sample needs a response; its replies and tokens have to be those of an answer."""
+        found = tokens_problems(sample)
+        if not sample.answered and sample.resamples:
+            found.append(Problem("response", "is missing (expected the answer to assess)"))
+        if self._reads_replies and len(sample.resamples) == 1:
+            message = f"has 1 reply (expected {FEWEST} or more other replies to the question)"
+            found.append(Problem("resamples", message))
+        return found
+
+    def problems_without_model(self, sample: Sample) -> list[Problem]:
+        """Without a model a sample needs other replies, for the parts that read them."""
+        if sample.resamples or not self._reads_replies:
+            return []
+        message = "is missing (expected other replies to the question, or a --model to ask)"
+        return [Problem("resamples", message)]
+
+    async def assess(self, context: Context) -> Assessment:
+        """Compare the replies; sentences, replies and doubtful tokens stand in the evidence."""
+        sample, response = context.sample, context.response()
+        replies, empty = await self._replies(context) if self._reads_replies else ([], 0)
+        tokens = await self._tokens(context) if OF_TOKENS & self.families else ()
+        texts = await TextWork.on(sample)(self._texts, sample.question, response, replies)
+        context.limits.count("statements", len(texts.claims))
+        parts: dict[str, float] = {"replies": len(replies), "empty": empty, "tokens": len(tokens)}
+        parts["different"] = len(set(texts.of.tolist()))
+        rows: list[Sentence] = []
+        meanings: Sequence[int] = ()
+        if self.families & {"sentences", "both", "pairs"}:
+            rows = await self._sentences(context.models, texts, parts)
+        if "meanings" in self.families:
+            meanings = await self._meanings(context.models, texts, sample, parts)
+        if "words" in self.families:
+            of_words = words.parts(self.chosen, texts.claims, [response, *replies], self.split)
+            parts |= of_words
+        if tokens:
+            await self._of_tokens(context.models, tokens, parts)
+        if "asked" in self.families:
+            await self._asked(context, texts, replies, parts)
+        wanted = ("replies", "empty", "different", "tokens", *self.chosen)
+        parts = {name: float(parts[name]) for name in wanted if name in parts}
+        return self._assessment(sample, parts, rows, _others(texts, replies, meanings), tokens)
+
+    def _assessment(
+        self,
+        sample: Sample,
+        parts: dict[str, float],
+        rows: Sequence[Sentence],
+        others: Sequence[OtherReply],
+        tokens: Sequence[TokenLogprob],
+    ) -> Assessment:
+        part, score, verdict = self.scored, None, None
+        if part.name in parts:
+            score = part.score(parts[part.name], int(parts["replies"]))
+            verdict = "doubtful" if score >= self.doubtful_from else "sure"
+            reason = f"{part.name} {parts[part.name]:.2f}"
+            reason += _reason(rows, others, int(parts["replies"]))
+        elif part.family in OF_TOKENS and not tokens:
+            reason = NO_TOKENS
+        else:
+            reason = "not assessable: no sentence claims anything"
+        unsure = [
+            Token(one.token, round(math.exp(one.logprob), 4), place)
+            for place, one in enumerate(tokens)
+            if math.exp(one.logprob) < LEAST_SURE
+        ]
+        evidence = [row.to_json() for row in (*rows, *others, *unsure[:KEPT_TOKENS])]
+        return Assessment(
+            sample.id, self.name, score, verdict, reason=reason, parts=parts, evidence=evidence
+        )
+
+    def problem(self, assessment: Assessment) -> str | None:
+        """Say where an answer is in doubt."""
+        if assessment.verdict != "doubtful":
+            return None
+        if self.scored.family in OF_TOKENS | {"asked"}:
+            return f"the model is not sure of it ({self.scored.name})"
+        return f"asked again, the model says something else ({self.scored.name})"
+
+    def view(self, sample: Sample, assessment: Assessment) -> View:
+        """Return the sentences, the other replies and doubtful tokens."""
+        return view_of(sample, assessment)
+
+    # ------------------------------------------------------------------- what is read and asked
+
+    def _prompt(self, question: str) -> tuple[str, str]:
+        if self.template is None:
+            return question, ""
+        return self.template.filled(question=question), self.template.name
+
+    async def _replies(self, context: Context) -> tuple[list[str], int]:
+        """Return the replies that say something, and how many do not."""
+        sample = context.sample
+        given: Sequence[str] = sample.resamples
+        if not given:
+            text, name = self._prompt(sample.question)
+            options: dict[str, Any] = {
+                "temperature": self.temperature,
+                "max_tokens": self.max_tokens,
+            }
+            asked = [
+                _or_empty(context.models.chat(text, prompt=name, repeat=number, **options))
+                for number in range(self.samples)
+            ]
+            given = await all_of(asked)
+        found = [text for text in given if not is_blank(text)]
+        empty = len(given) - len(found)
+        if empty > len(found) or len(found) < FEWEST:
+            raise AssessmentError(f"{empty} of {len(given)} replies are blank", "empty")
+        return found, empty
+
+    async def _tokens(self, context: Context) -> Sequence[TokenLogprob]:
+        """Return the answer's tokens; none where they are not known."""
+        sample, models = context.sample, context.models
+        if found := read_tokens(sample):
+            return found
+        if self.alternatives < 0 or not models.names("model"):
+            return ()
+        text, name = self._prompt(sample.question)
+        options: dict[str, Any] = {"max_tokens": self.max_tokens, "logprobs": self.alternatives}
+        try:
+            reply: Reply = await models.chat(text, prompt=name, **options)
+        except CallError as error:
+            if error.kind != "empty":
+                raise
+            return ()
+        same = reply.text.strip() == (sample.response or "").strip()
+        return reply.logprobs or () if same else ()
+
+    def _texts(self, question: str, response: str, replies: Sequence[str]) -> Texts:
+        claims = sentences(question, response, self.split)
+        places: dict[str, int] = {}
+        unlike: list[str] = []
+        of = []
+        for text in (response, *replies):
+            key = words.normal(text)
+            if key not in places:
+                places[key] = len(unlike)
+                own = claims if not unlike else sentences(question, text, self.split)
+                said = [one.hypothesis or one.text for one in own]
+                unlike.append(" ".join(said) if len(said) == 1 else text.strip())
+            of.append(places[key])
+        return Texts(claims, unlike, np.array(of[1:], dtype=np.int64))
+
+    # ----------------------------------------------------------------------------- the statistics
+
+    async def _sentences(
+        self, models: Models, texts: Texts, parts: dict[str, float]
+    ) -> list[Sentence]:
+        """Compare each sentence with each reply; add the parts and return the sentences."""
+        claiming = [one for one in texts.claims if one.hypothesis is not None]
+        if not claiming:
+            return [Sentence(one.text) for one in texts.claims]
+        others = sorted(set(texts.of.tolist()))
+        place = {other: n for n, other in enumerate(others)}
+        counts = np.bincount([place[one] for one in texts.of.tolist()])
+        weights = counts / counts.sum()
+        pairs = [(texts.unlike[one], str(c.hypothesis)) for c in claiming for one in others]
+        read = await all_of(_entail(models, *pair) for pair in pairs)
+        table = np.array(read, dtype=np.float64).reshape(len(claiming), len(others), 3)
+        entailed = table[..., 0]
+        disagreement = 1 - entailed @ weights
+        check = 1 - maths.ratio(entailed, table[..., 2]) @ weights
+        parts["disagreement"] = float(disagreement.mean())
+        parts["weakest_sentence"] = float(disagreement.max())
+        parts["selfcheck_nli"] = float(check.mean())
+        if "pairs" in self.families:
+            parts["luq_pair"] = await self._pairs(
+                models, claiming, [texts.unlike[o] for o in others], weights
+            )
+        shown = {one: n for n, one in enumerate(dict.fromkeys(texts.of.tolist()), 1)}
+        found, number = [], 0
+        for one in texts.claims:
+            if one.hypothesis is None:
+                found.append(Sentence(one.text))
+                continue
+            least = others[int(entailed[number].argmin())]
+            value = round(float(disagreement[number]), 6)
+            doubtful = value >= self.doubtful_from
+            row = Sentence(one.text, value, round(float(check[number]), 6), shown[least], doubtful)
+            found.append(row)
+            number += 1
+        return found
+
+    async def _pairs(
+        self, models: Models, claiming: Sequence[Claim], others: Sequence[str], weights: Floats
+    ) -> float:
+        """Return LUQ-pair: of each reply the sentence that agrees best counts."""
+        own = [[one.hypothesis or one.text for one in sentences("", t, self.split)] for t in others]
+        pairs = [(said, str(claim.hypothesis)) for claim in claiming for one in own for said in one]
+        read = iter(await all_of(_entail(models, *pair) for pair in pairs))
+        total = 0.0
+        for _ in claiming:
+            for weight, one in zip(weights, own, strict=True):
+                outcomes = [next(read) for _ in one]
+                agreed = [maths.ratio(found.entailment, found.contradiction) for found in outcomes]
+                total += weight * float(max(agreed, default=0.0))
+        return 1 - total / len(claiming)
+
+    async def _meanings(
+        self, models: Models, texts: Texts, sample: Sample, parts: dict[str, float]
+    ) -> Sequence[int]:
+        """Compare the replies with each other; return the meaning of each, from 0, the answer's
+        own first.
+        """
+        n = len(texts.unlike)
+        places = [(i, j) for i in range(n) for j in range(n) if i != j]
+        read = await all_of(_entail(models, texts.unlike[i], texts.unlike[j]) for i, j in places)
+        entailment, contradiction = np.eye(n), np.zeros((n, n))
+        for (i, j), outcome in zip(places, read, strict=True):
+            entailment[i, j], contradiction[i, j] = outcome.entailment, outcome.contradiction
+        unlike = maths.Matrices(entailment, contradiction)
+        replies = maths.Matrices(*(one[np.ix_(texts.of, texts.of)] for one in unlike))
+        weights, meanings = maths.similarities(replies), maths.clusters(replies)
+        parts["semantic_sets"] = maths.semantic_sets(replies)
+        parts["semantic_entropy"] = maths.semantic_entropy(meanings)
+        parts["eigenvalue_sum"] = maths.eigenvalue_sum(weights)
+        parts["degree"] = maths.degree(weights)
+        parts["eccentricity"] = maths.eccentricity(weights)
+        parts["kernel_entropy"] = maths.kernel_entropy(replies)
+        parts["luq"] = maths.luq(maths.agreement(replies))
+        likelihoods = sample.metadata.get("resample_logprobs")
+        if likelihoods and len(likelihoods) == len(meanings):
+            parts["semantic_entropy_weighted"] = maths.semantic_entropy(meanings, likelihoods)
+        every = np.concatenate([[0], texts.of])
+        both = maths.Matrices(*(one[np.ix_(every, every)] for one in unlike))
+        return [int(one) for one in maths.clusters(both)[1:]]
+
+    async def _of_tokens(
+        self, models: Models, tokens: Sequence[TokenLogprob], parts: dict[str, float]
+    ) -> None:
+        own = [one.logprob for one in tokens]
+        parts["nll"], parts["mean_nll"] = maths.sequence_nll(own), maths.mean_nll(own)
+        parts["weakest_token"] = 1 - math.exp(min(own))
+        known = [[p for _, p in one.alternatives] for one in tokens]
+        if all(known):
+            entropies = [maths.entropy(one) for one in known]
+            parts["mean_entropy"], parts["max_entropy"] = float(np.mean(entropies)), max(entropies)
+            parts["self_certainty"] = maths.self_certainty(known)
+        if "disagreement" in parts:
+            for name, value in (("cocoa_nll", "nll"), ("cocoa_mean_nll", "mean_nll")):
+                parts[name] = parts[value] * parts["disagreement"]
+            if "mean_entropy" in parts:
+                parts["cocoa_entropy"] = parts["mean_entropy"] * parts["disagreement"]
+        if "claims" in self.families and all(known):
+            parts["ccp"] = maths.claim_conditioned(await relations(models, tokens))
+
+    async def _asked(
+        self, context: Context, texts: Texts, replies: Sequence[str], parts: dict[str, float]
+    ) -> None:
+        """Ask the model whether the answer is true, and whether replies support its sentences."""
+        sample, models = context.sample, context.models
+        if "p_true" in self.chosen:
+            prompt = shipped(__package__, "p-true")
+            text = prompt.filled(
+                question=sample.question, answer=sample.response, replies=list(replies)
+            )
+            choice = await models.choose(text, ["true", "false"], prompt=prompt.name, max_tokens=8)
+            if choice.probabilities:
+                parts["p_true"] = 1 - choice.probabilities[0]
+            elif choice.index is not None:
+                parts["p_true"] = float(choice.index)
+        claiming = [str(one.hypothesis) for one in texts.claims if one.hypothesis is not None]
+        if "selfcheck_prompt" in self.chosen and claiming:
+            prompt = shipped(__package__, "selfcheck")
+            asked = [
+                models.chat(
+                    prompt.filled(context=reply, sentence=one), prompt=prompt.name, max_tokens=8
+                )
+                for one in claiming
+                for reply in replies
+            ]
+            said = [words.unsupported(reply.text) for reply in await all_of(asked)]
+            parts["selfcheck_prompt"] = float(np.mean(said))
+
+
+async def _entail(models: Models, premise: str, hypothesis: str) -> Entailment:
+    """Return what an entailer says; a text entails itself."""
+    if premise.strip() == hypothesis.strip():
+        return Entailment(1.0, 0.0, 0.0)
+    return await models.entail(premise, hypothesis)
+
+
+async def _or_empty(asked: Any) -> str:
+    """Return the text of a reply; an empty one where that is what failed."""
+    try:
+        reply: Reply = await asked
+    except CallError as error:
+        if error.kind != "empty":
+            raise
+        return ""
+    return reply.text
+
+
+def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> list[OtherReply]:
+    """Return the replies that differ, in the order in which they came first."""
+    found: dict[int, OtherReply] = {}
+    for number, (place, text) in enumerate(zip(texts.of.tolist(), replies, strict=True)):
+        times = found[place].times + 1 if place in found else 1
+        first = found[place].text if place in found else text
+        found[place] = OtherReply(first, times, meanings[number] if meanings else None)
+    return list(found.values())
+
+
+def _reason(rows: Sequence[Sentence], others: Sequence[OtherReply], replies: int) -> str:
+    doubtful = sum(row.doubtful for row in rows)
+    told = f"; {doubtful} of {len(rows)} sentences in doubt" if len(rows) > 1 and doubtful else ""
+    same = [one.times for one in others if one.meaning == 0]
+    if others and others[0].meaning is not None:
+        told += f"; {sum(same)} of {replies} other replies mean the same"
+    return told

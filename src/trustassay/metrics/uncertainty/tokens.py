@@ -1,0 +1,130 @@
+"""The tokens of an answer: read from a sample, checked, and compared with their alternatives."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trustassay.capabilities import Models, TokenLogprob
+from trustassay.event_loop import all_of
+from trustassay.sample import Problem, Sample
+
+FIELD = "token_logprobs"
+"""The field of a sample with the tokens of its response: a list of [token, log-probability], each
+maybe with a list of alternatives in the same form, or of objects as OpenAI's endpoints return."""
+OF_REPLIES = "resample_logprobs"
+"""The field with the log-probability of each of the ``resamples``."""
+_EDGES = string.punctuation + string.whitespace
+
+
+def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
+    """Return the tokens of a sample that :func:`tokens_problems` has nothing to say of."""
+    value = sample.metadata.get(FIELD)
+    return tuple(token for one in value or () if (token := _token(one)) is not None)
+
+
+def tokens_problems(sample: Sample) -> list[Problem]:
+    """Return what is wrong with the log-probabilities that came with a sample."""
+    found: list[Problem] = []
+    value = sample.metadata.get(FIELD)
+    if value is not None:
+        if not isinstance(value, list):
+            found.append(Problem(FIELD, "expected a list of [token, log-probability]"))
+        else:
+            found += [
+                Problem(f"{FIELD}[{place}]", "expected [token, log-probability of 0 or less]")
+                for place, one in enumerate(value)
+                if _token(one) is None
+            ][:3]
+    if value and not found:
+        said = "".join(one.token for one in read_tokens(sample))
+        if "".join(said.split()) != "".join((sample.response or "").split()):
+            found.append(Problem(FIELD, "are of another text than the response"))
+    replies = sample.metadata.get(OF_REPLIES)
+    if replies is not None:
+        listed = replies if isinstance(replies, list) else []
+        numbers = [one for one in listed if _is_logprob(one)]
+        if not isinstance(replies, list) or len(numbers) != len(listed):
+            found.append(Problem(OF_REPLIES, "expected a list of log-probabilities, 0 or less"))
+        elif len(numbers) != len(sample.resamples):
+            message = f"has {len(numbers)} numbers for {len(sample.resamples)} resamples"
+            found.append(Problem(OF_REPLIES, message))
+    return found
+
+
+def _is_logprob(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value <= 1e-6
+
+
+def _token(value: Any) -> TokenLogprob | None:
+    """Read one token in either form."""
+    token: Any
+    logprob: Any
+    others: Any = ()
+    if isinstance(value, Mapping):
+        token, logprob = value.get("token"), value.get("logprob")
+        others = value.get("top_logprobs") or ()
+        others = [[o.get("token"), o.get("logprob")] for o in others if isinstance(o, Mapping)]
+    elif isinstance(value, list | tuple) and len(value) in (2, 3):
+        token, logprob = value[:2]
+        others = value[2] if len(value) == 3 else ()
+    else:
+        return None
+    if (
+        not isinstance(token, str)
+        or not _is_logprob(logprob)
+        or not isinstance(others, list | tuple)
+    ):
+        return None
+    kept = [
+        (one[0], float(one[1]))
+        for one in others
+        if isinstance(one, list | tuple)
+        and len(one) == 2
+        and isinstance(one[0], str)
+        and _is_logprob(one[1])
+    ]
+    return TokenLogprob(token, float(logprob), tuple(kept))
+
+
+async def relations(
+    models: Models, tokens: Sequence[TokenLogprob]
+) -> list[list[tuple[float, str]]]:
+    """Return, of each token, itself and its alternatives: log-probabilities, and whether each
+    entails, or contradicts, the token, or is neutral (Fadeeva et al. 2024, section 4).
+
+    Words are compared without punctuation around them, both ways; of two outcomes that differ the
+    one that is not neutral counts, and entailment with contradiction is neutral.
+    """
+    pairs: dict[tuple[str, str], str] = {}
+    for one in tokens:
+        own = one.token.strip(_EDGES)
+        for other, _ in one.alternatives:
+            word = other.strip(_EDGES)
+            if word != own:
+                pairs |= {(own, word): "", (word, own): ""}
+    asked = [pair for pair in pairs if all(pair)]
+    read = await all_of(models.entail(*pair) for pair in asked)
+    names = ("entail", "neutral", "contra")
+    for pair, outcome in zip(asked, read, strict=True):
+        pairs[pair] = names[max(range(3), key=lambda i: outcome[i])]
+    found = []
+    for one in tokens:
+        own = one.token.strip(_EDGES)
+        rows = [(one.logprob, "entail")]
+        for other, logprob in one.alternatives:
+            word = other.strip(_EDGES)
+            if other != one.token:
+                both = {pairs.get((own, word)), pairs.get((word, own))}
+                rows.append((logprob, _combined(both) if word != own else "entail"))
+        found.append(rows)
+    return found
+
+
+def _combined(outcomes: set[str | None]) -> str:
+    if {"entail", "contra"} <= outcomes:
+        return "neutral"
+    return next((one for one in ("entail", "contra") if one in outcomes), "neutral")

@@ -1,0 +1,66 @@
+"""Words of replies: which texts are the same, how like they are, and what a short reply says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from trustassay.metrics.faithfulness.claims import Claim
+from trustassay.metrics.grounding.sentences import Splitter
+from trustassay.metrics.uncertainty import maths
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_YES = re.compile(r"\W*yes\b", re.IGNORECASE)
+_NO = re.compile(r"\W*no\b", re.IGNORECASE)
+
+
+def normal(text: str) -> str:
+    """Return what is the same for texts that differ in case, white space and their last point."""
+    return " ".join(text.casefold().split()).rstrip(".! ")
+
+
+def unsupported(reply: str) -> float:
+    """Return 0 for a reply that begins with yes, 1 for no, and 1/2 for any other (Manakul et al.
+    2023, section 5.5).
+    """
+    return 0.0 if _YES.match(reply) else 1.0 if _NO.match(reply) else 0.5
+
+
+def parts(
+    names: Sequence[str], claims: Sequence[Claim], texts: Sequence[str], split: Splitter
+) -> dict[str, float]:
+    """Return the parts of ``words``; the first of the texts is the answer, in its ``claims``."""
+    found: dict[str, float] = {}
+    pairs = list(combinations(texts[1:], 2))
+    if "rouge_l" in names:
+        found["rouge_l"] = 1 - float(np.mean([_rouge(*pair) for pair in pairs]))
+    if "bleu" in names:
+        found["bleu"] = 1 - float(np.mean([_bleu(*pair) for pair in pairs]))
+    said = [tokens for one in claims if (tokens := _TOKEN.findall(one.text))]
+    if "selfcheck_ngram" in names and said:
+        others = [[_TOKEN.findall(one) for one in split(text)] for text in texts[1:]]
+        found["selfcheck_ngram"] = float(maths.selfcheck_ngram(said, [said, *others])[1].mean())
+    return found
+
+
+def _rouge(one: str, other: str) -> float:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    found: Any = RougeScorer(["rougeL"], use_stemmer=True).score(one, other)["rougeL"]
+    return float(found.fmeasure)
+
+
+def _bleu(one: str, other: str) -> float:
+    """Return BLEU of up to as many words as the shorter text has (the program of LM-Polygraph)."""
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+
+    first, second = one.split(), other.split()
+    order = min(4, len(first), len(second))
+    if not order:
+        return 0.0
+    smoothing = SmoothingFunction().method0
+    return float(sentence_bleu([first], second, (1 / order,) * order, smoothing))

@@ -1,0 +1,219 @@
+"""The metric through the public door: recorded replies, asked ones, and tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trustassay import Assessment, score
+from trustassay.api import plan
+from trustassay.capabilities import ChatRequest, Reply, TokenLogprob
+from trustassay.errors import CallError, UsageError
+from trustassay.metrics.uncertainty import Uncertainty
+from trustassay.metrics.uncertainty.parts import PARTS, selected
+from trustassay.runs.intake import BadInputError
+from trustassay.testing import ScriptedChat, ScriptedEntailer
+
+QUESTION = "What is the capital of Australia?"
+
+
+def judge(premise: str, hypothesis: str) -> tuple[float, float, float]:
+    """Say that a text entails one that names the same city, and contradicts any other."""
+    cities = [{word for word in ("Canberra", "Sydney") if word in t} for t in (premise, hypothesis)]
+    if not all(cities):
+        return (0.0, 1.0, 0.0)
+    return (0.9, 0.1, 0.0) if cities[0] == cities[1] else (0.0, 0.1, 0.9)
+
+
+def only(sample: Mapping[str, Any], *, metric: Any = None, **options: Any) -> Assessment:
+    options = {"entailer": ScriptedEntailer(judge), "cache": None} | options
+    if options["entailer"] is None:
+        del options["entailer"]
+    run = score([dict(sample)], metrics=[metric or Uncertainty()], **options)
+    return run.assessments[0]
+
+
+def recorded(**fields: Any) -> dict[str, Any]:
+    replies = ["Canberra", "It is Sydney.", "Canberra is the capital.", "Sydney"]
+    sample = {"id": "q", "question": QUESTION, "response": "Canberra.", "resamples": replies}
+    return sample | fields
+
+
+def test_sentences_and_meanings_by_hand() -> None:
+    found = only(recorded())
+    assert found.error is None
+    # of four replies one is the same, one entails it by .9, and two not at all
+    assert found.parts["disagreement"] == pytest.approx(1 - 1.9 / 4)
+    # E / (E + C) of the first two is 1, of the others 0
+    assert found.parts["selfcheck_nli"] == pytest.approx(0.5)
+    assert found.parts["semantic_sets"] == 2
+    assert found.parts["semantic_entropy"] == pytest.approx(math.log(2))
+    assert found.score == pytest.approx(0.525)
+    assert found.verdict == "doubtful"
+    assert found.reason == "disagreement 0.53; 2 of 4 other replies mean the same"
+    meanings = [row["meaning"] for row in found.evidence if row["kind"] == "reply"]
+    assert meanings == [0, 1, 0, 1]
+
+
+def test_equal_replies_are_read_once_and_count_as_often_as_they_came() -> None:
+    entailer = ScriptedEntailer(judge)
+    replies = ["canberra", "Canberra!", " CANBERRA. ", "Sydney"]
+    found = only(recorded(resamples=replies), entailer=entailer)
+    assert len(entailer.pairs) == 2
+    assert found.parts["different"] == 2
+    assert found.parts["disagreement"] == pytest.approx(0.25)
+    times = [row.get("times", 1) for row in found.evidence if row["kind"] == "reply"]
+    assert times == [3, 1]
+
+
+def test_the_sentence_in_doubt_is_marked_with_what_was_said_instead(tmp_path: Path) -> None:
+    sample = recorded(
+        response="Canberra is the capital. It was once Sydney.", resamples=["Canberra"] * 3
+    )
+    metric = Uncertainty()
+    found = only(sample, metric=metric, out=tmp_path / "run")
+    rows = [row for row in found.evidence if row["kind"] == "sentence"]
+    assert [row.get("doubtful", False) for row in rows] == [False, True]
+    assert found.parts["weakest_sentence"] == 1
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "other replies do not say it" in page
+    assert "Asked again, it said: “Canberra”" in page
+
+
+def tokens(*logprobs: float) -> list[Any]:
+    texts = ["Can", "berra", "."]
+    return [
+        [text, log, [[text, log], ["Syd", math.log(0.25)]]]
+        for text, log in zip(texts, logprobs, strict=True)
+    ]
+
+
+def test_tokens_that_came_with_the_answer() -> None:
+    logs = [math.log(0.5), math.log(0.75), 0.0]
+    found = only(recorded(token_logprobs=tokens(*logs)), metric=Uncertainty(score="weakest_token"))
+    assert found.parts["nll"] == pytest.approx(-sum(logs))
+    assert found.parts["mean_nll"] == pytest.approx(-sum(logs) / 3)
+    assert found.score == pytest.approx(0.5)
+    assert found.parts["cocoa_nll"] == pytest.approx(-sum(logs) * 0.525)
+
+
+def test_tokens_in_the_form_of_an_endpoint() -> None:
+    told = [
+        {
+            "token": "Canberra.",
+            "logprob": -0.7,
+            "top_logprobs": [{"token": "Canberra.", "logprob": -0.7}],
+        }
+    ]
+    found = only(recorded(token_logprobs=told))
+    assert found.parts["nll"] == pytest.approx(0.7)
+    assert found.parts["tokens"] == 1
+
+
+def test_likelihoods_of_recorded_replies_weigh_their_meanings() -> None:
+    found = only(recorded(resample_logprobs=[-1.0, -2.0, -3.0, -4.0]))
+    assert found.parts["semantic_entropy_weighted"] > 0
+    assert "semantic_entropy_weighted" not in only(recorded()).parts
+
+
+def test_a_part_without_tokens_is_not_assessable_and_never_0() -> None:
+    found = only(recorded(), metric=Uncertainty(score="nll"))
+    assert found.error is None
+    assert found.score is None
+    assert found.reason == "not assessable: needs token log-probabilities of the answer"
+    assert "nll" not in found.parts
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"token_logprobs": [["Sydney", -0.1]]}, "token_logprobs: are of another text than the"),
+        ({"token_logprobs": [["Canberra."]]}, "token_logprobs[0]: expected [token, log-prob"),
+        ({"token_logprobs": [["Canberra.", 0.5]]}, "token_logprobs[0]: expected [token, log-prob"),
+        ({"token_logprobs": "Canberra."}, "token_logprobs: expected a list of"),
+        ({"resample_logprobs": [-1.0]}, "resample_logprobs: has 1 numbers for 4 resamples"),
+        ({"resample_logprobs": [1.0, 0, 0, 0]}, "resample_logprobs: expected a list of"),
+        ({"resamples": ["Sydney"]}, "resamples: has 1 reply (expected 2 or more"),
+        ({"resamples": []}, "resamples: is missing (expected other replies"),
+    ],
+)
+def test_bad_input_names_the_field(fields: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(BadInputError) as error:
+        only(recorded(**fields))
+    assert message in str(error.value)
+
+
+def test_blank_replies_are_left_out_and_too_many_fail() -> None:
+    found = only(recorded(resamples=["Canberra", " ", "Sydney"]))
+    assert (found.parts["replies"], found.parts["empty"]) == (2, 1)
+    lost = only(recorded(resamples=["Canberra", " ", "", "Sydney", "\n"]))
+    assert lost.error is not None
+    assert "3 of 5 replies are blank" in lost.error
+
+
+def said(request: ChatRequest) -> Reply:
+    """Answer by turns at a temperature, and always the same without one."""
+    if request.temperature == 0 and request.logprobs is not None:
+        return Reply("Canberra.", "stop", 9, 2, logprobs=(TokenLogprob("Canberra.", -0.2),))
+    if "Does the context" in request.messages[-1].content:
+        return Reply("No." if "Sydney" in request.messages[-1].content else "Yes, it does.", "stop")
+    if request.repeat == 4:
+        raise CallError("the reply is empty", "empty")
+    return Reply(["Canberra", "Sydney"][request.repeat % 2], "stop", 9, 2)
+
+
+def test_a_model_is_asked_for_replies_and_tokens() -> None:
+    model = ScriptedChat(said)
+    found = only({"id": "q", "question": QUESTION, "response": "Canberra."}, model=model)
+    drawn = [one for one in model.requests if one.temperature == 1.0]
+    assert [one.repeat for one in drawn] == [0, 1, 2, 3, 4]
+    assert (found.parts["replies"], found.parts["empty"]) == (4, 1)
+    assert found.parts["nll"] == pytest.approx(0.2)
+
+
+def test_tokens_of_another_answer_are_not_taken() -> None:
+    found = only({"id": "q", "question": QUESTION, "response": "Sydney"}, model=ScriptedChat(said))
+    assert found.parts["tokens"] == 0
+    assert "nll" not in found.parts
+
+
+def test_the_model_says_whether_replies_support_the_answer() -> None:
+    metric = Uncertainty(parts="selfcheck_prompt", alternatives=-1)
+    found = only(recorded(), metric=metric, model=ScriptedChat(said), entailer=None)
+    assert found.parts["selfcheck_prompt"] == pytest.approx(0.5)
+    assert found.score == pytest.approx(0.5)
+
+
+def test_the_plan_counts_the_calls() -> None:
+    sample = {"id": "q", "question": QUESTION, "response": "Canberra."}
+    counted = plan(
+        [sample],
+        metrics=[Uncertainty(samples=7)],
+        model=ScriptedChat(said),
+        entailer=ScriptedEntailer(judge),
+    )
+    assert sum(one.calls for one in counted.parts if one.capability == "chat") == 8
+
+
+def test_parts_by_name_and_family() -> None:
+    assert selected("degree+tokens")[0] == "degree"
+    assert set(selected("all")) == set(PARTS)
+    assert "ccp" not in selected("auto")
+    with pytest.raises(UsageError, match="did you mean degree"):
+        Uncertainty(parts="degre")
+    with pytest.raises(UsageError, match="samples"):
+        Uncertainty(samples=1)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_becomes_a_score_from_0_to_1_in_its_own_order(name: str) -> None:
+    part = PARTS[name]
+    least, most = part.bounds or ((-9.0, 0.0) if name == "self_certainty" else (1.0, 5.0))
+    values = [part.score(least + (most - least) * i / 7, 5) for i in range(8)]
+    assert values == sorted(values)
+    assert all(0 <= value <= 1 for value in values)
+    assert values[0] < values[-1]
