@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -53,18 +52,22 @@ def by_sentence(folder: Path, rows: Sequence[Mapping[str, Any]]) -> dict[str, li
     scored = {one.id: one for one in RunFolder(folder).assessments()}
     for place, row in enumerate(rows):
         evidence = [one for one in scored[f"passage-{place}"].evidence if one["kind"] == "sentence"]
-        if len(evidence) != len(row["annotation"]):
-            raise SystemExit(
-                f"passage {place}: {len(evidence)} sentences, expected {len(row['annotation'])}"
-            )
         for name in BY_SENTENCE:
-            values = [one.get(name) for one in evidence]
-            own = np.array([np.nan if v is None else v for v in values], dtype=float)
-            own[np.isnan(own)] = np.nanmean(own)
+            own = np.array([_of(sentence, evidence, name) for sentence in row["main_sentences"]])
+            own[np.isnan(own)] = np.nanmean(own)  # one that claims nothing
             found.setdefault(name, []).append(own)
         for name, scores in row["scores"].items():
             found.setdefault(f"stored {name}", []).append(np.array(scores, dtype=float))
     return found
+
+
+def _of(sentence: str, evidence: Sequence[Mapping[str, Any]], name: str) -> float:
+    """Return the mean of what was judged of a sentence: parts of it, or what it is a part of."""
+    whole = "".join(sentence.split())
+    texts = ["".join(one["text"].split()) for one in evidence]
+    places = [i for i, text in enumerate(texts) if text in whole or whole in text]
+    values = [evidence[i][name] for i in places if evidence[i].get(name) is not None]
+    return float(np.mean(values)) if values else np.nan
 
 
 def figure(measure: str, scores: Floats, labels: Floats, of: NDArray[np.int64]) -> dict[str, Any]:
@@ -86,7 +89,6 @@ def main() -> None:
     options = parser.parse_args()
     rows = list(lines("selfcheck-wikibio/passages"))[: options.passages]
     folder = options.out / f"{options.entailer.replace('/', '-').replace(':', '-')}-{len(rows)}"
-    began = time.monotonic()
     score(
         [record(row, place) for place, row in enumerate(rows)],
         metrics=[Uncertainty(parts=PARTS)],
@@ -96,7 +98,6 @@ def main() -> None:
         report=False,
         progress=True,
     )
-    seconds = time.monotonic() - began
     labels = [np.array([LABELS[one] for one in row["annotation"]]) for row in rows]
     of = np.repeat(np.arange(len(rows)), [len(one) for one in labels])
     each = np.concatenate(labels)
@@ -121,7 +122,6 @@ def main() -> None:
         }
         for name, values in columns.items()
     }
-    figures["seconds"] = round(seconds)
     command = f"python -m benchmarks.uncertainty --out FOLDER --entailer {options.entailer}"
     data = (
         "119 passages about people by GPT-3, ten other replies each, labels of sentences by people"

@@ -8,6 +8,7 @@ import re
 from html import escape
 from pathlib import Path
 
+from all_figures import page as all_figures
 from figures import NoFigureError, old_pictures, with_figures
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -31,7 +32,7 @@ _LINK = re.compile(r"(\]\()([^)\s:#]+)(?=[)#\s])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside of ``docs/``."""
+    """Add the pages from outside of ``docs/``, and that of all figures."""
     if old := old_pictures(f"embedded:{SHIPPED}"):
         raise PluginError(f"not taken from today's program: {', '.join(old)}; run make pictures")
     root = Path(config.docs_dir).parent
@@ -39,6 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(_generated(config, page, root / name, root))
     for path in sorted((root / RESULTS).glob("*.md")):
         files.append(_generated(config, f"results/{path.name}", path, root))
+    files.append(File.generated(config, "api/figures.md", content=all_figures()))
     return files
 
 

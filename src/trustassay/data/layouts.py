@@ -118,12 +118,19 @@ def _any_of(value: Any) -> Any:
     return None if _unless_blank(value) is None else [value]
 
 
+def _several_texts(value: Any) -> Any:
+    """Return a list of texts; a number of samples, and anything else, is not what was replied."""
+    listed = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    return value if listed else None
+
+
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     known: tuple(names) for known, names in NAMES["spellings"].items()
 }
 """Names of fields that need no other key beside them, after those of the record's layout."""
 CONVERTERS: Mapping[str, Converter] = {
     **dict.fromkeys(SPELLINGS["claims"], _unless_blank),
+    **dict.fromkeys(SPELLINGS["resamples"], _several_texts),
     "ideal": _any_of,
 }
 """What turns the values of these names into canonical ones."""

@@ -217,3 +217,15 @@ def test_every_part_becomes_a_score_from_0_to_1_in_its_own_order(name: str) -> N
     assert values == sorted(values)
     assert all(0 <= value <= 1 for value in values)
     assert values[0] < values[-1]
+
+
+@pytest.mark.parametrize("field", ["samples", "sampled_responses"])
+def test_replies_by_the_names_of_other_tools(field: str) -> None:
+    sample = recorded()
+    found = only({**sample, field: sample.pop("resamples")})
+    assert found.parts["replies"] == 4
+
+
+def test_a_number_of_samples_is_no_reply() -> None:
+    with pytest.raises(BadInputError, match="is missing .expected other replies"):
+        only({"id": "q", "question": QUESTION, "response": "Canberra.", "samples": 5})

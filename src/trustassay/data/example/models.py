@@ -1,7 +1,8 @@
 """Scripted models for trying trustassay offline: ``python:models:small``, ``large``, ``judge``.
 
 They look a question up in ``replies.jsonl``, which lies beside this file. What such a model does
-not know it answers wrongly, and in other words after another prompt. No real model is behind them.
+not know it answers wrongly, and in other words after another prompt or when it is asked again. No
+real model is behind them.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ LINES = (Path(__file__).parent / "replies.jsonl").read_text(encoding="utf-8").sp
 REPLIES: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 
 
-def small(prompt: str) -> str:
+def small(request: Any) -> str:
     """Answer as a model that knows two questions in three."""
-    return _answer(prompt, "small")
+    return _answer(request, "small")
 
 
-def large(prompt: str) -> str:
+def large(request: Any) -> str:
     """Answer as a model that knows five questions in six."""
-    return _answer(prompt, "large")
+    return _answer(request, "large")
 
 
 def judge(request: Any) -> str:
@@ -39,18 +40,20 @@ def judge(request: Any) -> str:
     return f"Score: {level}\nReason: it {'names' if right else 'does not name'} the gold answer."
 
 
-def _answer(prompt: str, name: str) -> str:
+def _answer(request: Any, name: str) -> str:
+    prompt, again = request.messages[-1].content, request.repeat
     reply = _asked(prompt)
     known = reply[name]
     after = prompt.rpartition(reply["question"])[2]
     options = re.findall(r"^([A-E])\) (.*)$", after, re.MULTILINE)
-    chance = zlib.crc32(prompt.encode())
+    chance = zlib.crc32(f"{prompt}{again or ''}".encode())
     if options:
         right = [letter for letter, text in options if reply["gold"].lower() in text.lower()]
         return (right or ["E"])[0] if known else "ABCD"[chance % 4]
     if "Document [1]" in prompt and reply["refusal"] and known:
         return str(reply["refusal"])
     changed = "Document [1]" not in after and after.strip(" \n") not in ("", "Answer:")
+    changed = changed or again > 0
     if known:
         text = reply["gold"] + "." if changed and chance % 9 == 0 else reply["right"]
     else:

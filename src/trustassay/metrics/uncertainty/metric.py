@@ -256,10 +256,8 @@ class Uncertainty(Metric):
             for place, one in enumerate(tokens)
             if math.exp(one.logprob) < LEAST_SURE
         ]
-        evidence = [row.to_json() for row in (*rows, *others, *unsure[:KEPT_TOKENS])]
-        return Assessment(
-            sample.id, self.name, score, verdict, reason=reason, parts=parts, evidence=evidence
-        )
+        shown = (*rows, *others, *unsure[:KEPT_TOKENS])
+        return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where an answer is in doubt."""

@@ -1,17 +1,12 @@
-"""The page of all figures of the built-in metrics, made from their declarations.
-
-python -m tests.docs.figures        # write docs/api/figures.md
-"""
+"""The page of all figures of the built-in metrics, made from their declarations by the build."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.docs.pages import DOCS
 from trustassay.metrics.grounding.summary import FIGURES as OF_GROUNDING
 from trustassay.registry import metric_from_text
 
-PAGE = DOCS / "api" / "figures.md"
 METRICS = (
     "faithfulness",
     "harmonicity",
@@ -24,13 +19,14 @@ METRICS = (
     "judge:by=entailer",
     "pairwise",
     "reference",
+    "uncertainty:parts=all",
 )
 """Every built-in metric but ``grounding``, whose figures depend on the kind of correctness."""
 _HEAD = """\
 # Figures
 
-All figures of `summary.json`, by metric, made from the program (`python -m tests.docs.figures`). A
-figure that cannot be computed is `null`; `not_applicable` gives the reason.
+All figures of `summary.json`, by metric. A figure that cannot be computed is `null`;
+`not_applicable` gives the reason.
 """
 
 
@@ -54,6 +50,3 @@ def _table(rows: Iterator[tuple[str, str, str]]) -> Iterator[str]:
         yield f"| `{key}` | {unit} | {meaning} |"
     yield ""
 
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
