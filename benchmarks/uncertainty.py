@@ -7,8 +7,9 @@
 2023; ``selfcheck-wikibio`` of the shared data). Of each part: the correlation with the labels of
 passages (0 accurate, 1/2 minor, 1 major, mean over sentences), and the area under the
 precision-recall curve by sentence: non-factual (minor and major), non-factual* (major), factual.
-Beside them the scores of SelfCheckGPT's own methods that stand in the file. Intervals resample
-passages. Writes ``results/uncertainty-wikibio.json``.
+Beside them the scores of SelfCheckGPT's own methods that stand in the file. The same with the first
+5, 3 and 2 of the ten replies. Intervals resample passages. Writes
+``results/uncertainty-wikibio.json``.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ from trustassay.statistics.resampling import cluster_weights, generator, interva
 
 Floats = NDArray[np.float64]
 LABELS = {"accurate": 0.0, "minor_inaccurate": 0.5, "major_inaccurate": 1.0}
+REPLIES = (10, 5, 3, 2)
 PARTS = "sentences+selfcheck_ngram"
 BY_SENTENCE = ("disagreement", "selfcheck_nli")
 
 
-def record(row: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """Return a passage as a sample; each sentence is a line, so that it stays one."""
+def record(row: Mapping[str, Any], place: int, k: int) -> dict[str, Any]:
+    """Return a passage as a sample with ``k`` replies; each sentence is a line of its own."""
     return {
         "id": f"passage-{place}",
         "question": "Who is this passage about?",
         "response": "\n".join(one.strip() for one in row["main_sentences"]),
-        "resamples": row["sample_passages"],
+        "resamples": row["sample_passages"][:k],
     }
 
 
@@ -88,16 +90,19 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=119)
     options = parser.parse_args()
     rows = list(lines("selfcheck-wikibio/passages"))[: options.passages]
-    folder = options.out / f"{options.entailer.replace('/', '-').replace(':', '-')}-{len(rows)}"
-    score(
-        [record(row, place) for place, row in enumerate(rows)],
-        metrics=[Uncertainty(parts=PARTS)],
-        entailer=options.entailer,
-        out=folder,
-        cache=options.out / "cache",
-        report=False,
-        progress=True,
-    )
+    name = f"{options.entailer.replace('/', '-').replace(':', '-')}-{len(rows)}"
+    folders = {k: options.out / f"{name}-{k}" for k in REPLIES}
+    for k, folder in folders.items():  # the fewer replies are some of the ten: all is stored
+        score(
+            [record(row, place, k) for place, row in enumerate(rows)],
+            metrics=[Uncertainty(parts=PARTS)],
+            entailer=options.entailer,
+            out=folder,
+            cache=options.out / "cache",
+            report=False,
+            progress=True,
+        )
+    folder = folders[max(REPLIES)]
     labels = [np.array([LABELS[one] for one in row["annotation"]]) for row in rows]
     of = np.repeat(np.arange(len(rows)), [len(one) for one in labels])
     each = np.concatenate(labels)
@@ -121,6 +126,14 @@ def main() -> None:
             measure: figure(measure, values, means, alone) for measure in ("pearson", "spearman")
         }
         for name, values in columns.items()
+    }
+    figures["pearson by replies"] = {
+        str(k): {
+            part: figure("pearson", column, means, alone)
+            for part in BY_SENTENCE
+            if (column := np.array([one.mean() for one in by_sentence(few, rows)[part]])).size
+        }
+        for k, few in folders.items()
     }
     command = f"python -m benchmarks.uncertainty --out FOLDER --entailer {options.entailer}"
     data = (

@@ -49,4 +49,3 @@ def _table(rows: Iterator[tuple[str, str, str]]) -> Iterator[str]:
     for key, unit, meaning in rows:
         yield f"| `{key}` | {unit} | {meaning} |"
     yield ""
-
