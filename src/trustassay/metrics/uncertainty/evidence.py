@@ -16,15 +16,12 @@ KEPT_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence(EvidenceRow):
+class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
     """A sentence of the answer.
 
     disagreement: ``None`` for one that claims nothing. unlike: the reply, from 1, that entails it
     least.
     """
-
-    row_kind = "sentence"
-    told_by = ("text",)
 
     text: str
     disagreement: float | None = None
@@ -43,14 +40,11 @@ class Sentence(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherReply(EvidenceRow):
+class OtherReply(EvidenceRow, row_kind="reply", told_by=("text",)):
     """Another reply to the question; equal ones are one row, given ``times`` times.
 
     meaning: the number of its meaning, from 1; the answer's own is 0, where it has the same.
     """
-
-    row_kind = "reply"
-    told_by = ("text",)
 
     text: str
     times: int = 1
@@ -58,11 +52,8 @@ class OtherReply(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Token(EvidenceRow):
+class Token(EvidenceRow, row_kind="token", told_by=("text", "probability")):
     """A token of the answer of which the model was not sure; ``place`` counts from 0."""
-
-    row_kind = "token"
-    told_by = ("text", "probability")
 
     text: str
     probability: float

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from trustassay.statistics import Floats, Places
 
 SPECTRUM = 0.9
 """Eigenvalues of the Laplacian below it count for the eccentricity (the authors' program)."""
@@ -59,7 +59,7 @@ def semantic_sets(replies: Matrices) -> int:
     return sets
 
 
-def clusters(replies: Matrices) -> NDArray[np.int64]:
+def clusters(replies: Matrices) -> Places:
     """Return the meaning of each reply as a number from 0, shape (k,) (Kuhn et al. 2023, Alg. 1).
 
     A reply has the meaning of the first cluster whose first reply it entails, and is entailed by:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob
 from trustassay.errors import (
@@ -22,7 +21,17 @@ from trustassay.errors import (
     did_you_mean,
 )
 from trustassay.event_loop import all_of
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Share, directions
+from trustassay.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Mean,
+    Metric,
+    Need,
+    Share,
+    Summary,
+    directions,
+)
 from trustassay.metrics.faithfulness.claims import Claim, sentences
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.metrics.uncertainty import maths, words
@@ -38,13 +47,13 @@ from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS, Part, missing
 from trustassay.metrics.uncertainty.tokens import read_tokens, relations, tokens_problems
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Problem, Sample, is_blank
+from trustassay.statistics import Floats, Places
 from trustassay.texts import TextWork
 from trustassay.views import View
 
-Floats = NDArray[np.float64]
 FEWEST = 2
 """Replies; one alone has no spread."""
-NO_TOKENS = "not assessable: needs token log-probabilities of the answer"
+NO_TOKENS = "needs token log-probabilities of the answer"
 
 
 class Texts(NamedTuple):
@@ -56,7 +65,7 @@ class Texts(NamedTuple):
 
     claims: Sequence[Claim]
     unlike: Sequence[str]
-    of: NDArray[np.int64]
+    of: Places
 
 
 @dataclass(frozen=True)
@@ -248,7 +257,7 @@ class Uncertainty(Metric):
             reason = f"{part.name} {parts[part.name]:.2f}"
             reason += _reason(rows, others, int(parts["replies"]))
         elif part.family in OF_TOKENS and not tokens:
-            reason = NO_TOKENS
+            reason = f"not assessable: {NO_TOKENS}"
         else:
             reason = "not assessable: no sentence claims anything"
         unsure = [
@@ -258,6 +267,13 @@ class Uncertainty(Metric):
         ]
         shown = (*rows, *others, *unsure[:KEPT_TOKENS])
         return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
+
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+        """Return the mean of every part, and what a part needs that no sample has."""
+        found = super().summarise(assessments, seed=seed)
+        names = [name for name in found.not_applicable if name in PARTS]
+        reasons = dict.fromkeys((n for n in names if PARTS[n].family in OF_TOKENS), NO_TOKENS)
+        return replace(found, not_applicable={**found.not_applicable, **reasons})
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where an answer is in doubt."""
