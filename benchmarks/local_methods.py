@@ -64,6 +64,7 @@ WAYS: Mapping[str, Way] = {
     "consistency": Way(["consistency:checks=5,stop=no"], ["model"]),
     "harmonicity": Way([f"harmonicity:{ASKED}", f"semantic_harmonicity:{ASKED}"], ["model"]),
     "samples": Way(["semantic_harmonicity"], repeats=True),
+    "uncertainty": Way(["uncertainty:parts=sentences+pairs+meanings+words"], repeats=True),
     "fewl": Way(["fewl:form=agreement"]),
     "judge": Way(["judge"], ["judge"]),
     "trustscore": Way(["trustscore:checks=5,stop=no"], ["model"], needs=["documents"]),
