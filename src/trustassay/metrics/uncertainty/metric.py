@@ -365,8 +365,8 @@ class Uncertainty(Metric):
         read = await all_of(_entail(models, *pair) for pair in pairs)
         table = np.array(read, dtype=np.float64).reshape(len(claiming), len(others), 3)
         entailed = table[..., 0]
-        disagreement = 1 - entailed @ weights
-        check = 1 - maths.ratio(entailed, table[..., 2]) @ weights
+        disagreement = np.clip(1 - entailed @ weights, 0, 1)  # rounding
+        check = np.clip(1 - maths.ratio(entailed, table[..., 2]) @ weights, 0, 1)
         parts["disagreement"] = float(disagreement.mean())
         parts["weakest_sentence"] = float(disagreement.max())
         parts["selfcheck_nli"] = float(check.mean())
