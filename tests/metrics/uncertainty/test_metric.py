@@ -227,5 +227,5 @@ def test_replies_by_the_names_of_other_tools(field: str) -> None:
 
 
 def test_a_number_of_samples_is_no_reply() -> None:
-    with pytest.raises(BadInputError, match="is missing .expected other replies"):
+    with pytest.raises(BadInputError, match=r"is missing .expected other replies"):
         only({"id": "q", "question": QUESTION, "response": "Canberra.", "samples": 5})

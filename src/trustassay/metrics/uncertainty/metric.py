@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,27 +12,16 @@ import numpy as np
 from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob
 from trustassay.errors import (
     AssessmentError,
-    BackendError,
     CallError,
-    UnknownNameError,
-    UsageError,
-    check_least,
-    did_you_mean,
 )
 from trustassay.event_loop import all_of
 from trustassay.metric import (
     Assessment,
     Context,
-    Figure,
-    Mean,
-    Metric,
-    Need,
-    Share,
     Summary,
     directions,
 )
 from trustassay.metrics.faithfulness.claims import Claim, sentences
-from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.evidence import (
     KEPT_TOKENS,
@@ -43,16 +31,15 @@ from trustassay.metrics.uncertainty.evidence import (
     Token,
     view_of,
 )
-from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS, Part, missing, selected
-from trustassay.metrics.uncertainty.tokens import read_tokens, relations, tokens_problems
-from trustassay.prompts import Prompt, shipped
-from trustassay.sample import Problem, Sample, is_blank
+from trustassay.metrics.uncertainty.options import FEWEST, UncertaintyOptions
+from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS
+from trustassay.metrics.uncertainty.tokens import read_tokens, relations
+from trustassay.prompts import shipped
+from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
 from trustassay.texts import TextWork
 from trustassay.views import View
 
-FEWEST = 2
-"""Replies; one alone has no spread."""
 NO_TOKENS = "needs token log-probabilities of the answer"
 
 
@@ -69,7 +56,7 @@ class Texts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Uncertainty(Metric):
+class Uncertainty(UncertaintyOptions):
     """How much do other replies to the question, and its own tokens, leave an answer in doubt?
 
     Every statistic is a part, and larger where there is more doubt; one is the score. Replies are
@@ -104,122 +91,10 @@ class Uncertainty(Metric):
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     part_directions = directions(lower=" ".join(PARTS), neither="replies empty different tokens")
 
-    parts: str = "auto"
-    score: str | None = None
-    samples: int = 5
-    temperature: float = 1.0
-    max_tokens: int = 512
-    prompt: str | None = None
-    alternatives: int = 5
-    doubtful_from: float = 0.5
-    splitter: str = "sentencex"
-
-    def __post_init__(self) -> None:
-        check_least(self, samples=FEWEST, max_tokens=1, temperature=0, alternatives=-1)
-        if self.score is not None and self.score not in PARTS:
-            raise UnknownNameError(did_you_mean("part of uncertainty", self.score, PARTS))
-        if not 0 < self.doubtful_from <= 1:
-            raise UsageError("doubtful_from: expected a number above 0 and up to 1")
-        if not self.chosen:
-            raise UsageError("parts: none is left")
-        _ = self.split, self.template  # may be unknown, or faulty
-
-    @cached_property
-    def chosen(self) -> tuple[str, ...]:
-        """The parts that are computed; the score's is one of them."""
-        names = {*selected(self.parts), *filter(None, [self.score])}
-        return tuple(name for name in PARTS if name in names)
-
-    @property
-    def scored(self) -> Part:
-        """The part that is the score."""
-        first = "disagreement" if "disagreement" in self.chosen else self.chosen[0]
-        return PARTS[self.score or first]
-
-    @cached_property
-    def split(self) -> Splitter:
-        """The splitter of sentences."""
-        return splitter(self.splitter)
-
-    @cached_property
-    def template(self) -> Prompt | None:
-        """The template around the question."""
-        return None if self.prompt is None else Prompt.read(self.prompt)
-
-    @cached_property
-    def families(self) -> frozenset[str]:
-        """The families of the chosen parts."""
-        return frozenset(PARTS[name].family for name in self.chosen)
-
-    @property
-    def _entails(self) -> bool:
-        return bool(self.families & {"sentences", "pairs", "meanings", "both", "claims"})
-
-    @property
-    def _reads_replies(self) -> bool:
-        return bool(self.families - {"tokens", "claims"}) and self.chosen != ("p_true",)
-
-    @property
-    def figures(self) -> Mapping[str, Figure]:
-        """The score's mean, the share of answers in doubt, and the mean of every part."""
-        lead = f"mean score, from {self.scored.name}; 0 is no doubt"
-        doubtful = Share("doubtful")
-        made = {
-            "mean": Figure("mean", lead, "", headline=True, statistic=Mean()),
-            "doubtful": Figure(
-                "doubtful", f"answers with {self._bound}", "%", headline=True, statistic=doubtful
-            ),
-        }
-        for name in self.chosen:
-            part = PARTS[name]
-            mean = Mean(name, part.bounds)
-            made[name] = Figure(name, part.explanation, "", group="parts", statistic=mean)
-        return made
-
-    @property
-    def _bound(self) -> str:
-        return f"a score of {self.doubtful_from:g} or more (doubtful_from)"
-
-    @property
-    def line(self) -> str:
-        """The rule of :meth:`problem`."""
-        return f"its {self.scored.name} gives {self._bound}"
-
-    def needs(self) -> Sequence[Need]:
-        """An entailer, and a model where samples bring no replies, or parts ask it.
-
-        Raises:
-            BackendError: a part needs a package that is not installed.
-        """
-        for name in self.chosen:
-            if reason := missing(name):
-                raise BackendError(f"{self.name}: {reason}")
-        found = [Need("entail")] if self._entails else []
-        if "p_true" in self.chosen:
-            found.append(Need("choose", "model"))
-        return [*found, Need("chat", "model", optional="asked" not in self.families)]
-
-    def problems(self, sample: Sample) -> list[Problem]:
-        """A sample needs a response; its replies and tokens have to be those of an answer."""
-        found = tokens_problems(sample)
-        if not sample.answered and sample.resamples:
-            found.append(Problem("response", "is missing (expected the answer to assess)"))
-        if self._reads_replies and len(sample.resamples) == 1:
-            message = f"has 1 reply (expected {FEWEST} or more other replies to the question)"
-            found.append(Problem("resamples", message))
-        return found
-
-    def problems_without_model(self, sample: Sample) -> list[Problem]:
-        """Without a model a sample needs other replies, for the parts that read them."""
-        if sample.resamples or not self._reads_replies:
-            return []
-        message = "is missing (expected other replies to the question, or a --model to ask)"
-        return [Problem("resamples", message)]
-
     async def assess(self, context: Context) -> Assessment:
         """Compare the replies; sentences, replies and doubtful tokens stand in the evidence."""
         sample, response = context.sample, context.response()
-        replies, empty = await self._replies(context) if self._reads_replies else ([], 0)
+        replies, empty = await self._replies(context) if self.reads_replies else ([], 0)
         tokens = await self._tokens(context) if OF_TOKENS & self.families else ()
         texts = await TextWork.on(sample)(self._texts, sample.question, response, replies)
         context.limits.count("statements", len(texts.claims))
@@ -289,17 +164,12 @@ class Uncertainty(Metric):
 
     # ------------------------------------------------------------------- what is read and asked
 
-    def _prompt(self, question: str) -> tuple[str, str]:
-        if self.template is None:
-            return question, ""
-        return self.template.filled(question=question), self.template.name
-
     async def _replies(self, context: Context) -> tuple[list[str], int]:
         """Return the replies that say something, and how many do not."""
         sample = context.sample
         given: Sequence[str] = sample.resamples
         if not given:
-            text, name = self._prompt(sample.question)
+            text, name = self.asks(sample.question)
             options: dict[str, Any] = {
                 "temperature": self.temperature,
                 "max_tokens": self.max_tokens,
@@ -322,7 +192,7 @@ class Uncertainty(Metric):
             return found
         if self.alternatives < 0 or not models.names("model"):
             return ()
-        text, name = self._prompt(sample.question)
+        text, name = self.asks(sample.question)
         options: dict[str, Any] = {"max_tokens": self.max_tokens, "logprobs": self.alternatives}
         try:
             reply: Reply = await models.chat(text, prompt=name, **options)
