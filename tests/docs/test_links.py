@@ -25,7 +25,7 @@ PAGES = sorted(
         *DOCS.rglob("*.md"),
     ]
 )
-FROM_OUTSIDE = {"contributing.md", "changelog.md"}
+FROM_OUTSIDE = {"contributing.md", "changelog.md", "api/figures.md"}
 """Pages that docs/_site/pages.py adds to the site."""
 _CODE = re.compile(r"^( *)```.*?^\1```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)[^)]*\)")
