@@ -258,10 +258,10 @@ def nodes(folder: Path, count: int, store: str | None) -> dict[str, Any]:
     The machines are two raylets here, each with one CPU and its own temporary folder. There is one
     shard for each, and the second is finished on the first machine.
     """
-    from trustassay.backends.telemetry import import_ray
     from trustassay.calls.store import CallStore
-    from trustassay.cluster.store import Store
     from trustassay.runs.folder import RunFolder
+    from trustassay_cluster.ray_cluster import import_ray
+    from trustassay_cluster.store import Store
 
     os.environ["RAY_TMPDIR"] = str(folder)  # else it writes into /tmp/ray
     (folder / "ray").mkdir()

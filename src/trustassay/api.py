@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from trustassay.data.reading import Files
-from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
+from trustassay.errors import (
+    BackendError,
+    RunFolderError,
+    UnknownNameError,
+    UsageError,
+    did_you_mean,
+)
 from trustassay.event_loop import run_anywhere, run_in_thread
 from trustassay.metric import Metric
 from trustassay.options import (
@@ -275,8 +281,9 @@ def score(
     default is used, if there is one: ``embedded``, and ``cosine``.
 
     ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the
-    fields of :class:`~trustassay.cluster.ray_cluster.ClusterOptions`: ``workers``, ``cpus``,
-    ``gpus``, ``store``, ``scratch``, ``shards``. It takes one file, backends by URI, and ``out``.
+    fields of :class:`~trustassay.options.Cluster`: ``workers``, ``cpus``, ``gpus``, ``store``,
+    ``scratch``, ``shards``. It takes one file, backends by URI, and ``out``, and needs the package
+    ``trustassay-cluster``.
 
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 
@@ -284,7 +291,7 @@ def score(
         InputError, BadInputError: the input has faults; nothing was started.
         UnknownNameError: no metric, keyword or backend of that name; the nearest is named.
         ValueError: a backend that a metric needs is not given, or one is given that none needs.
-        BackendError: a backend cannot be loaded.
+        BackendError: a backend cannot be loaded; ``engine``'s package is not installed.
         RunFolderError: ``out`` holds another run.
     """
     kind, _, address = engine.partition(":")
@@ -306,8 +313,13 @@ def _on_cluster(
     options: dict[str, Any],
 ) -> Run:
     """Score on a Ray cluster; a run that is merged already goes on here, as any other."""
-    from trustassay.cluster.engine import HOME, score_on_cluster
-    from trustassay.cluster.ray_cluster import ClusterOptions
+    try:
+        from trustassay_cluster.engine import HOME, score_on_cluster
+        from trustassay_cluster.ray_cluster import ClusterOptions
+    except ModuleNotFoundError:
+        raise BackendError(
+            "--engine ray needs trustassay-cluster: pip install ./cluster in a clone of trustassay"
+        ) from None
     from trustassay.runs.results import apply_calibrator
 
     cluster = ClusterOptions(

@@ -283,7 +283,7 @@ class Cluster(TypedDict, total=False):
 
 
 class EngineOptions(ScoreOptions, Cluster, total=False):
-    """Also those of a run on a cluster: :class:`~trustassay.cluster.ray_cluster.ClusterOptions`."""
+    """Also those of a run on a cluster, which is the package ``trustassay-cluster``."""
 
 
 class AnswerOptions(TypedDict, total=False):

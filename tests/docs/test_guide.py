@@ -27,7 +27,9 @@ from trustassay.workflows import guide
 
 SHIPPED = trustassay.entailer("embedded").name
 PLACES = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
-SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "papers/src").rglob("*.py")])
+SOURCES = sorted(
+    path for place in ("", "papers", "cluster") for path in (ROOT / place / "src").rglob("*.py")
+)
 
 
 @pytest.mark.parametrize("group", BUDGETS)
@@ -80,11 +82,15 @@ def test_the_entailer_that_ships_has_figures() -> None:
 
 
 def test_nothing_is_installed_by_a_name_that_the_index_does_not_have() -> None:
-    others = [*ROOT.glob("integrations/*/README.md"), ROOT / "papers/README.md"]
+    others = [
+        *ROOT.glob("integrations/*/README.md"),
+        ROOT / "papers/README.md",
+        ROOT / "cluster/README.md",
+    ]
     texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES, *others)}
     ours = "|".join(
         tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"]
-        for place in (".", "papers", "integrations/*")
+        for place in (".", "papers", "cluster", "integrations/*")
         for path in ROOT.glob(f"{place}/pyproject.toml")
     )
     by_name = re.compile(rf"pip install (?:[-.]\S+ )*['\"]?(?:{ours})(?![\w-])")

@@ -21,6 +21,7 @@ PAGES = sorted(
         ROOT / "CHANGELOG.md",
         ROOT / "DECISIONS.md",
         ROOT / "papers/README.md",
+        ROOT / "cluster/README.md",
         *(ROOT / "benchmarks/results").glob("*.md"),
         *DOCS.rglob("*.md"),
     ]

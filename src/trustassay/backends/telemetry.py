@@ -8,24 +8,16 @@ transformers and huggingface_hub ask the hub for more than the model that the us
 list of agent programs to put into the ``User-Agent``, and, where a model has pickled weights
 alone, for a conversion by another host. Both are off; the model itself is fetched as before.
 TRL tells the hub of every training, by the same function of huggingface_hub, which is off with it.
-Ray reports the use of a cluster that it starts.
+Ray is imported by trustassay-cluster alone, which does the same.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from typing import Any
 
-from trustassay.errors import BackendError, install
-
 ONNXRUNTIME = "ORT_DISABLE_TELEMETRY"
-RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-RAY_LOCAL = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1, not the address in the network
-    "RAY_AUTH_MODE": "token",
-}
 HUB = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_SAFETENSORS_CONVERSION")
 
 
@@ -42,25 +34,6 @@ def import_onnxruntime() -> Any:
     if is_loaded:
         onnxruntime.disable_telemetry_events()
     return onnxruntime
-
-
-def import_ray(*, local: bool) -> Any:
-    """Return the module ``ray``; a cluster that it starts uses 127.0.0.1 alone if ``local``.
-
-    Raises:
-        BackendError: it is missing.
-    """
-    os.environ |= RAY
-    if local:
-        os.environ |= RAY_LOCAL
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else one is left in ~/.ray
-    try:
-        import ray
-    except ImportError:
-        raise BackendError(f"--engine ray needs Ray: {install('ray')}") from None
-    # It writes messages of dead workers to standard output, which is the results' alone.
-    ray._private.worker._worker_logs_enabled = False
-    return ray
 
 
 def quiet_hub() -> None:

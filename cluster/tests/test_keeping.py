@@ -14,12 +14,17 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-
 from tests.llm_server import LlmServer
 from tests.support import jsonl, records
+
 from trustassay import api
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.cluster.store import (
+from trustassay.errors import BackendError
+from trustassay.metrics.fewl import Fewl
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import run_options
+from trustassay.runs.prepare import Preparation
+from trustassay_cluster.store import (
     Keeper,
     SharedReplies,
     Store,
@@ -28,12 +33,7 @@ from trustassay.cluster.store import (
     finished,
     keep_prepared,
 )
-from trustassay.cluster.worker import Job, Worker
-from trustassay.errors import BackendError
-from trustassay.metrics.fewl import Fewl
-from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import run_options
-from trustassay.runs.prepare import Preparation
+from trustassay_cluster.worker import Job, Worker
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
-from tests.cluster.slow_embedder import LOG
+from cluster.tests.slow_embedder import LOG
+from tests.cli.conftest import Cli
 from tests.llm_server import LlmServer
 from tests.support import jsonl, record, records
+
 from trustassay import api
-from trustassay.cluster import engine
-from trustassay.cluster.ray_cluster import ClusterOptions, connected
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.runs.intake import BadInputError
+from trustassay_cluster import engine
+from trustassay_cluster.ray_cluster import ClusterOptions, connected
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
@@ -34,7 +34,7 @@ FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.ht
 
 
 def test_without_ray_it_is_said_what_to_install(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -42,7 +42,7 @@ def test_without_ray_it_is_said_what_to_install(
     jsonl(tmp_path / "a.jsonl", records(2))
     said = cli("score", "a.jsonl", "--metric", "grounding", "--engine", "ray", "--out", "run")
     assert said.status == 2
-    assert "--engine ray needs Ray: pip install '.[ray]'" in said.err
+    assert "--engine ray needs Ray: pip install ./cluster" in said.err
     assert not (tmp_path / "run").exists()
 
 
@@ -56,7 +56,7 @@ def test_without_ray_it_is_said_what_to_install(
     ],
 )
 def test_options_that_make_no_sense_are_refused(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     tmp_path: Path,
     options: tuple[str, ...],
     words: str,
@@ -124,7 +124,7 @@ def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -
 
 @needs_ray
 def test_a_faulty_record_and_a_missing_key_are_refused_before_anything_starts(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -267,7 +267,7 @@ def test_a_metric_that_looks_beyond_its_sample_prepares_once(cluster: Any, tmp_p
     ]
     source, log = jsonl(tmp_path / "a.jsonl", rows), Path(os.environ[LOG])
     named: dict[str, Any] = {"metrics": "fewl:form=agreement,max_similarity=1,neighbours=3"}
-    named |= {"similarity": "lexical", "embedder": "python:tests.cluster.slow_embedder:embedder"}
+    named |= {"similarity": "lexical", "embedder": "python:cluster.tests.slow_embedder:embedder"}
     options: dict[str, Any] = {"engine": "ray", "workers": 2, "shards": 4}
     options["scratch"] = str(tmp_path / "disk")
 

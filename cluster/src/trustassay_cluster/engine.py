@@ -15,10 +15,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from trustassay.backends.telemetry import import_ray
-from trustassay.cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected
-from trustassay.cluster.store import Store, fetch, fetch_prepared, finished
-from trustassay.cluster.worker import Job, remove_left
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.files import write_whole
@@ -31,6 +27,9 @@ from trustassay.runs.lines import file_lines
 from trustassay.runs.needs import check_run_keys, resolved, settle
 from trustassay.runs.prepare import PREPARATION, Preparation
 from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
+from trustassay_cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected, import_ray
+from trustassay_cluster.store import Store, fetch, fetch_prepared, finished
+from trustassay_cluster.worker import Job, remove_left
 
 HOME = ".cluster"
 """The folder inside the run's, as long as the run is not merged."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,12 +18,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
-from trustassay.backends.telemetry import import_ray
 from trustassay.calls.leases import LeaseService
-from trustassay.cluster.worker import Job, Worker
 from trustassay.errors import BackendError
 from trustassay.options import check_bounds
+from trustassay_cluster.worker import Job, Worker
 
+RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+RAY_LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1, not the address in the network
+    "RAY_AUTH_MODE": "token",
+}
 OBJECT_STORE_BYTES = 80 * 2**20
 """Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
 START_TRIES = 4
@@ -55,6 +60,27 @@ class ClusterOptions:
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
+
+
+def import_ray(*, local: bool) -> Any:
+    """Return the module ``ray``; a cluster that it starts uses 127.0.0.1 alone if ``local``.
+
+    Raises:
+        BackendError: it is missing.
+    """
+    os.environ |= RAY
+    if local:
+        os.environ |= RAY_LOCAL
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else one is left in ~/.ray
+    try:
+        import ray
+    except ImportError:
+        raise BackendError(
+            "--engine ray needs Ray: pip install ./cluster in a clone of trustassay"
+        ) from None
+    # It writes messages of dead workers to standard output, which is the results' alone.
+    ray._private.worker._worker_logs_enabled = False
+    return ray
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from trustassay.calls.backends import Backends
 from trustassay.calls.leases import Ask, Grant, Leases
 from trustassay.capabilities import EndpointLimits
-from trustassay.cluster.store import Keeper, SharedReplies, Store, fetch_prepared, keep_prepared
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
 from trustassay.registry import MetricFile, recorded_class
@@ -31,6 +30,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import settle
 from trustassay.runs.prepare import Preparation, key_of, prepare_once
+from trustassay_cluster.store import Keeper, SharedReplies, Store, fetch_prepared, keep_prepared
 
 PREFIX = "trustassay-job-"
 

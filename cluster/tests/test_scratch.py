@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.cluster.worker import Scratch, remove_left
 from trustassay.errors import RunFolderError
+from trustassay_cluster.worker import Scratch, remove_left
 
 
 def test_workers_share_a_private_folder_and_the_last_removes_it(tmp_path: Path) -> None:
