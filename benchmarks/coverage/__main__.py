@@ -42,8 +42,8 @@ from benchmarks.coverage.summaries import grounding, harmonicity
 from benchmarks.coverage.units import POPULATIONS, WON, declared, ranked, won
 from benchmarks.populations import ANSWERS, CHANGES, SCORES
 from benchmarks.results import read_result, write_result
+from trustassay import assessment as declared_figures
 from trustassay.metrics.grounding import summary as grounding_intervals
-from trustassay.metrics.harmonicity import metric as harmonicity_summary
 from trustassay.statistics import comparison as comparison_of_runs
 
 SIZES = (10, 20, 40, 150)
@@ -99,7 +99,7 @@ GROUPS: Mapping[str, tuple[str, Callable[[], list[Study]]]] = {
 def fewest(number: int) -> Iterator[None]:
     """Give intervals from this number of samples on."""
     with ExitStack() as stack:
-        for module in (grounding_intervals, harmonicity_summary, comparison_of_runs):
+        for module in (grounding_intervals, declared_figures, comparison_of_runs):
             for name in ("FEWEST", "FEWEST_FOR_MEANS", "FEWEST_BEHIND"):
                 if hasattr(module, name):
                     stack.enter_context(patch.object(module, name, number))

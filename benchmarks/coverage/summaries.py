@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from benchmarks.populations import ANSWERS, SCORES
+from trustassay.assessment import WeightedColumns, interval_of
 from trustassay.metrics import Grounding, Harmonicity, SemanticHarmonicity
 from trustassay.metrics.grounding.maths import PARTS
 from trustassay.metrics.grounding.summary import FIGURES, Answers
-from trustassay.metrics.harmonicity.metric import Scores
 
 __all__ = ["grounding", "harmonicity"]
 
@@ -50,19 +50,21 @@ def harmonicity(name: str, *, semantic: bool = False) -> Study:
     metric = SemanticHarmonicity() if semantic else Harmonicity(stable_below=0.05)
     scores = SCORES[name](np.random.default_rng(1), POPULATION)
     stable = scores < metric.stability_bound
-    figures = [key for key, one in metric.figures.items() if one.headline or key == "p90"]
-    parts = {"angle_degrees": np.degrees(np.arcsin(scores))}
-
-    def of(places: Places | slice) -> Scores:
-        found = Scores(figures)
-        own = {key: values[places] for key, values in parts.items()}
-        found.add(scores[places], stable[places], own)
-        return found
+    named = [key for key, one in metric.figures.items() if one.headline or key == "p90"]
+    statistics = {key: metric.statistics[key] for key in named}
+    columns = {
+        "stable_share": stable.astype(np.float64),
+        "angle_degrees": np.degrees(np.arcsin(scores)),
+    }
+    figures = WeightedColumns(statistics, {key: columns.get(key, scores) for key in named})
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
-        found = of(places)
-        intervals = {key: found.interval(key) for key in figures}
-        return {key: None if isinstance(one, str) else one for key, one in intervals.items()}
+        alone = np.full(len(places), -1)
+        found = {
+            key: interval_of(one, figures.columns[key][places], alone, metric.score_range)
+            for key, one in statistics.items()
+        }
+        return {key: None if isinstance(one, str) else one for key, one in found.items()}
 
-    whole = of(slice(None))
-    return Study(name, {key: whole.value(key) for key in figures}, draw)
+    truth = figures.figures(np.ones((1, POPULATION)))
+    return Study(name, {key: float(values[0]) for key, values in truth.items()}, draw)

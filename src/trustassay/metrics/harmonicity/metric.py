@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import abstractmethod
-from array import array
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trustassay.assessment import chunks, interval_of, units_of
+from trustassay.assessment import Mean, Statistic, Total, summarised
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import (
@@ -21,7 +19,6 @@ from trustassay.metric import (
     Context,
     Figure,
     Need,
-    Quantile,
     Summary,
     directions,
     read_figures,
@@ -39,15 +36,6 @@ from trustassay.metrics.harmonicity.asking import (
     vectors_of,
 )
 from trustassay.sample import Problem, Sample, missing
-from trustassay.statistics import Floats
-from trustassay.statistics.intervals import (
-    FEWEST,
-    FEWEST_FOR_MEANS,
-    Interval,
-    RowSums,
-    bounded_interval,
-    too_few_units,
-)
 from trustassay.statistics.resampling import generator
 from trustassay.views import View
 
@@ -114,17 +102,17 @@ class Perturbing(PerturbingOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
-        scores = Scores(self.figures)
-        found = Summary({}, len(assessments), scores.read(assessments))
-        why = "no answer is stable" if scores.scores else "no sample was scored"
-        for key in self.figures:
-            value = interval = None
-            n, units = scores.behind(key)
-            if n:
-                value = scores.value(key)
-                value = round(value * len(scores.scores)) if key in _TOTALS else value
-                interval = None if key in _COUNTED else scores.interval(key)
-            found.put(key, value, n, interval, units=units, why=why)
+        statistics = {k: one.statistic or _STATISTICS[k] for k, one in self.figures.items()}
+        found = summarised(statistics, map(_with_stable_mean, assessments))
+        why = "no answer is stable" if found.support["mean"] else "no sample was scored"
+        found.not_applicable.update(dict.fromkeys(found.not_applicable, why))
+        for key in _TOTALS:
+            if (total := found.values[key]) is not None:
+                found.values[key] = round(total)
+        for reasons in (found.intervals, found.without_interval):  # it says what was done
+            reasons.pop("perturbations", None)
+        if reason := found.without_interval.get("stable_mean"):
+            found.without_interval["stable_mean"] = reason.replace("samples", "stable samples")
         return found.with_settings(self.settings())
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
@@ -320,79 +308,21 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
     return words
 
 
-_TOTALS = frozenset({"refused", "empty", "cut", "unseen"})
-"""Figures that are sums, and not means."""
-_COUNTED = _TOTALS | {"perturbations"}
-"""Figures that say what was done, and so have no interval."""
-_QUANTILES = {"median": 0.5, "p90": 0.9}
-_LARGEST = {
-    "stable_share": 100.0,
-    "angle_degrees": 180.0,
-    "gamma_length": 2.0,
-    "pairwise_distance": 2.0,
+_TOTALS = ("refused", "empty", "cut", "unseen")
+_STATISTICS: Mapping[str, Statistic] = {
+    "stable_mean": Mean("stable_mean", (0.0, 1.0)),
+    "gamma_length": Mean("gamma_length", (0.0, 2.0)),
+    "pairwise_distance": Mean("pairwise_distance", (0.0, 2.0)),
+    "entails_others": Mean("entails_others", (0.0, 1.0)),
+    "entailed_by_others": Mean("entailed_by_others", (0.0, 1.0)),
+    "perturbations": Mean("perturbations"),
+    **{part: Total(part) for part in _TOTALS},
 }
-"""The largest value of one sample, where that is not 1."""
+"""Those of figures that are declared without one: `compare` gives their changes no interval."""
 
 
-class Scores:
-    """What is kept of the scored samples: their scores, and sums of all that is averaged.
-
-    A row of the sums is 1, whether the sample is stable, and a number for each of ``keys``; the
-    number of ``stable_mean`` is 0 for a sample that is not stable.
-    """
-
-    def __init__(self, figures: Iterable[str]) -> None:
-        self.keys = [key for key in figures if key not in _QUANTILES]
-        self.sums = RowSums(2 + len(self.keys))
-        self.scores, self.units = array("d"), array("q")
-
-    def read(self, assessments: Iterable[Assessment]) -> int:
-        """Count in assessments, and return how many of them failed."""
-        failed = 0
-        for chunk in chunks(assessments):
-            failed += sum(one.error is not None for one in chunk)
-            if scored := [one for one in chunk if one.error is None and one.score is not None]:
-                scores = np.array([one.score for one in scored], dtype=np.float64)
-                stable = np.array([one.verdict == "stable" for one in scored])
-                parts = {k: np.array([one.parts.get(k, 0.0) for one in scored]) for k in self.keys}
-                self.add(scores, stable, parts, units_of(scored))
-        return failed
-
-    def add(
-        self,
-        scores: Floats,
-        stable: NDArray[np.bool_],
-        parts: Mapping[str, Floats],
-        units: NDArray[np.int64] | None = None,
-    ) -> None:
-        """Count in more samples; all shapes are (m,). units: as for :meth:`RowSums.add`."""
-        own = {"mean": scores, "stable_mean": scores * stable, "stable_share": 100.0 * stable}
-        columns = [np.ones(len(scores)), stable, *({**parts, **own}[key] for key in self.keys)]
-        self.sums.add(np.stack(columns, axis=1, dtype=np.float64), units)
-        self.scores.extend(scores.tolist())
-        self.units.extend([-1] * len(scores) if units is None else units.tolist())
-
-    def behind(self, key: str) -> tuple[int, int]:
-        """Return the number of samples that a figure is made of, and that of their units."""
-        column, sums = int(key == "stable_mean"), self.sums
-        units = int(sums.alone[column]) + int((sums.several[:, column] > 0).sum())
-        return int(sums.total[column]), units
-
-    def value(self, key: str) -> float:
-        """Return a figure, of which there is at least one sample."""
-        if key in _QUANTILES:
-            return float(np.quantile(self.scores, _QUANTILES[key]))
-        return float(self.sums.total[2 + self.keys.index(key)]) / self.behind(key)[0]
-
-    def interval(self, key: str) -> Interval | str | None:
-        """Return a figure's interval, or why it has none."""
-        if key in _QUANTILES:
-            q = Quantile(_QUANTILES[key])
-            return interval_of(q, np.array(self.scores), np.array(self.units), (0.0, 1.0))
-        each = np.eye(len(self.sums.total))
-        below = each[int(key == "stable_mean")]
-        mean = self.sums.ratio(each[2 + self.keys.index(key)], below)
-        fewest = FEWEST if key == "stable_share" else FEWEST_FOR_MEANS
-        if reason := too_few_units(*self.behind(key), mean.units, fewest):
-            return reason.replace("samples", "stable samples") if key == "stable_mean" else reason
-        return bounded_interval(mean, (0.0, _LARGEST.get(key, 1.0)))
+def _with_stable_mean(one: Assessment) -> Assessment:
+    """Return an assessment with the part of which ``stable_mean`` is the mean, if it is stable."""
+    if one.verdict != "stable" or one.score is None:
+        return one
+    return replace(one, parts={**one.parts, "stable_mean": one.score})
