@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.budget import BudgetReachedError
 from trustassay.calls.client import CallOptions
+from trustassay.calls.prices import BudgetReachedError
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import Sample

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.calls.budget import BudgetReachedError
+from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, Message, on_sending

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
-    from trustassay.calls.budget import Budget
-    from trustassay.calls.prices import Prices
+    from trustassay.calls.prices import Budget, Prices
     from trustassay.data.records import InputError
     from trustassay.errors import (
         AssessmentError,
@@ -85,8 +84,7 @@ _HOMES = {
         "trustassay.answering": "Answering",
         "trustassay.api": "Run ascore plan rescore score scorer watch",
         "trustassay.backends.resolve": "embedder entailer similarity",
-        "trustassay.calls.budget": "Budget",
-        "trustassay.calls.prices": "Prices",
+        "trustassay.calls.prices": "Budget Prices",
         "trustassay.data.records": "InputError",
         "trustassay.errors": (
             "AssessmentError BackendError CallError FaultsError RunFolderError UnknownNameError "

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
         SimilarityChoice,
     )
     from trustassay.calls.batching import Policy
-    from trustassay.calls.budget import Budget
-    from trustassay.calls.prices import Prices
+    from trustassay.calls.prices import Budget, Prices
     from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource, TokenEmbedder
     from trustassay.metric import Metric
 

@@ -13,8 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.virtual_time import run
-from trustassay.calls.budget import Budget, BudgetLedger, BudgetReachedError
-from trustassay.calls.prices import Price, Prices, Tokens, estimated_tokens
+from trustassay.calls.prices import (
+    Budget,
+    BudgetLedger,
+    BudgetReachedError,
+    Price,
+    Prices,
+    Tokens,
+    estimated_tokens,
+)
 from trustassay.calls.store import Usage
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError

@@ -12,9 +12,8 @@ import pytest
 
 import trustassay
 from trustassay.calls.backends import Backends
-from trustassay.calls.budget import Budget, BudgetReachedError
 from trustassay.calls.client import CallOptions, Client, SampleModels
-from trustassay.calls.prices import Prices
+from trustassay.calls.prices import Budget, BudgetReachedError, Prices
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError

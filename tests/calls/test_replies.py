@@ -15,9 +15,8 @@ import pytest
 from trustassay.backends.functions import FunctionChat
 from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
-from trustassay.calls.budget import Budget
 from trustassay.calls.client import CallOptions, Client, SampleModels
-from trustassay.calls.prices import Prices
+from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.replies import chat_parts, empty_reply, reply_from_json, reply_to_json
 from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall, request_key
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import trustassay
-from trustassay.calls.budget import Budget
+from trustassay.calls.prices import Budget
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import CallError
 from trustassay.workflows.chat import Unanswered, UnansweredError

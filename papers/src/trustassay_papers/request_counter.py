@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trustassay.calls.budget import BudgetReachedError
+from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, request_key
 from trustassay.capabilities import ChatRequest, on_sending

@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.budget import BudgetReachedError
 from trustassay.calls.client import (
     SampleModels,
     check_keys,
     open_calls,
     shared_file,
 )
+from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError

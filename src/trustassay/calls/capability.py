@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trustassay.calls.batching import Codec
-from trustassay.calls.budget import BudgetLedger, RequestCounter
 from trustassay.calls.endpoints import Endpoints
+from trustassay.calls.prices import BudgetLedger, RequestCounter
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 

@@ -14,14 +14,13 @@ from typing import Any, Literal, Self
 
 from trustassay.calls.backends import Backends, is_remote, place_of
 from trustassay.calls.batching import Batcher, Counts, Policy
-from trustassay.calls.budget import Budget, BudgetLedger, RequestCounter
 from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
 from trustassay.calls.leases import Leases
 from trustassay.calls.marks import MarkedCalls, Marks
 from trustassay.calls.multiple_choice import choose
-from trustassay.calls.prices import Prices
+from trustassay.calls.prices import Budget, BudgetLedger, Prices, RequestCounter
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
 from trustassay.capabilities import (
     BatchLimits,

@@ -10,9 +10,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from trustassay.calls.budget import BudgetLedger, Counted, RequestCounter
 from trustassay.calls.leases import Leases
-from trustassay.calls.prices import Tokens, estimated_tokens
+from trustassay.calls.prices import BudgetLedger, Counted, RequestCounter, Tokens, estimated_tokens
 from trustassay.calls.replies import allowed, empty_reply, keep_empty
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import Calls

@@ -13,11 +13,10 @@ from typing import Any, Literal, NoReturn, TypedDict, Unpack, overload
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.batching import Batcher
-from trustassay.calls.budget import Budget
 from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.endpoints import calls_at_once
 from trustassay.calls.kinds import chat_request
-from trustassay.calls.prices import Prices
+from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.store import default_cache
 from trustassay.capabilities import ChatModel, ChatRequest, LocalChatModel, Message, Reply
 from trustassay.errors import BackendError, did_you_mean, door
