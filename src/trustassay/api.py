@@ -43,8 +43,7 @@ if TYPE_CHECKING:  # what a door needs is loaded when it is used
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import RunOptions, Source
     from trustassay.runs.shards import Shards
-    from trustassay.workflows.evaluation_events import EventsChoice
-    from trustassay.workflows.scorer import OpenScorer, Scorer
+    from trustassay.workflows.scorer import EventsChoice, OpenScorer, Scorer
     from trustassay.workflows.watch import Watched, WatchOptions
 
 __all__ = ["Run", "ascore", "merge", "plan", "rescore", "score", "scorer", "shard", "watch"]
@@ -229,8 +228,7 @@ def scorer(
     """
     from trustassay.runs.intake import run_options
     from trustassay.runs.needs import settle
-    from trustassay.workflows.evaluation_events import EvaluationEvents
-    from trustassay.workflows.scorer import OpenScorer, open_scorer
+    from trustassay.workflows.scorer import EvaluationEvents, OpenScorer, open_scorer
 
     chosen = _built(metrics)
     named, others = _split(options, chosen)

@@ -24,7 +24,7 @@ from trustassay.errors import BackendError, CallError
 from trustassay.metric import Assessment
 from trustassay.runs.growing import GrowingRun
 from trustassay.sample import Sample
-from trustassay.workflows.evaluation_events import EvaluationEvents
+from trustassay.workflows.scorer import EvaluationEvents
 
 needed("opentelemetry.sdk")
 export, once = Lazily("opentelemetry.sdk._logs.export"), Lazily("opentelemetry.util._once")

@@ -33,8 +33,7 @@ from trustassay.runs.needs import check_run_keys
 from trustassay.runs.second_reading import assessed_by_both
 from trustassay.sample import Problem, Sample
 from trustassay.texts import LONGEST_ANSWER
-from trustassay.workflows.evaluation_events import EvaluationEvents, EventsChoice
-from trustassay.workflows.scorer import problems_of, record_of
+from trustassay.workflows.scorer import EvaluationEvents, EventsChoice, problems_of, record_of
 
 POLL_S = 0.25
 
