@@ -16,7 +16,7 @@ from trustassay.cli import (
     demo,
     label,
     models,
-    report,
+    results,
     score,
     serve,
     study,
@@ -40,7 +40,7 @@ app = typer.Typer(
 COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     "Scores": {
         "score": (score.score, "Score files of answers; with --follow, as they arrive."),
-        "report": (report.report, "Write the report of a run again, or one page of several runs."),
+        "report": (results.report, "Write the report of a run again, or one page of several runs."),
         "gate": (compare.gate, "Pass or fail a run, for continuous integration."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
         "rank": (compare.rank, "Rank models by their mean score over the same questions."),
@@ -66,8 +66,8 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "mcp": (serve.mcp, "Serve a tool that checks answers to an MCP client."),
     },
     "Several machines": {
-        "shard": (report.shard, "Divide an input into shards."),
-        "merge": (report.merge, "Put the runs of all shards together."),
+        "shard": (results.shard, "Divide an input into shards."),
+        "merge": (results.merge, "Put the runs of all shards together."),
     },
     OTHERS: {
         "help": (commands.help_command, "Search the guide, or print a page of it."),
