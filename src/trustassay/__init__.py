@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from trustassay.metric import Assessment, Metric, Summary
+    from trustassay.runs.finished import WorstAnswer
     from trustassay.runs.intake import BadInputError
-    from trustassay.runs.looks import WorstAnswer
     from trustassay.sample import Document, Sample, SampleError
     from trustassay.workflows.calibrate.command import Calibration, calibrate
     from trustassay.workflows.chat import Unanswered, UnansweredError, chat
@@ -92,7 +92,7 @@ _HOMES = {
         ),
         "trustassay.metric": "Assessment Metric Summary",
         "trustassay.runs.intake": "BadInputError",
-        "trustassay.runs.looks": "WorstAnswer",
+        "trustassay.runs.finished": "WorstAnswer",
         "trustassay.sample": "Document Sample SampleError",
         "trustassay.workflows.calibrate.command": "Calibration calibrate",
         "trustassay.workflows.chat": "Unanswered UnansweredError chat",

@@ -114,7 +114,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
 
 def show_worst(run: Run) -> None:
     """Say in one sentence how many answers need a look; list the worst, each with its reason."""
-    from trustassay.runs.looks import short
+    from trustassay.runs.finished import short
 
     looks = run.looks(WORST_SHOWN)
     say(f"{looks.sentence()}{':' if looks.worst else '.'}")

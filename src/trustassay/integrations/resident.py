@@ -17,7 +17,7 @@ from typing import Any
 import trustassay
 from trustassay.metric import Assessment, Metric
 from trustassay.registry import metric_from_text
-from trustassay.runs.looks import one_line, reason_of
+from trustassay.runs.finished import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.show.first_card import problem_of
 from trustassay.workflows.scorer import Assay, OpenScorer, ScorerClosedError, ThreadScorer

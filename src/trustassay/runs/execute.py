@@ -28,6 +28,7 @@ from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
 from trustassay.runs.counts import UNIT
 from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
+from trustassay.runs.finished import RunOutcome, first_verdict
 from trustassay.runs.folder import (
     ABOUT,
     RunFolder,
@@ -48,7 +49,6 @@ from trustassay.runs.intake import (
     take_in,
 )
 from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64
-from trustassay.runs.looks import first_verdict
 from trustassay.runs.needs import check_run_keys, resolved
 from trustassay.runs.prepare import (
     POOL,
@@ -70,19 +70,6 @@ SAMPLES = 256
 """Default number of samples in progress at once."""
 UNCHECKED = ("input", "command", WHY, POOL, ABOUT)
 """Fields of a stored run that do not affect its results."""
-
-
-@dataclass(frozen=True)
-class RunOutcome:
-    """What :func:`execute` did in this process; the results themselves are in the folder."""
-
-    metrics: Sequence[Metric]
-    intake: Intake
-    scored_before: int
-    counts: Mapping[str, Counts]
-    filled: Outcome
-    endpoints: Mapping[str, Endpoint]
-    seconds: float
 
 
 async def execute(

@@ -30,8 +30,8 @@ from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
 from trustassay.progress import SILENT, Steps
-from trustassay.runs.execute import RunOutcome
 from trustassay.runs.fill import Outcome, stages_of
+from trustassay.runs.finished import RunOutcome
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of, setting_changes
 from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, Source, admit
 from trustassay.runs.lines import Step, checked_identity, hash64, sample_id

@@ -13,7 +13,7 @@ from typing import Any
 
 from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
-from trustassay.runs.looks import one_line, reason_of
+from trustassay.runs.finished import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.show.first_card import problem_of
 from trustassay.texts import SHORT_PASSAGES, TextWork

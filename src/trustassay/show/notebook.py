@@ -34,23 +34,17 @@ class MetricShown:
 
 
 @dataclass(frozen=True)
-class WorstShown:
-    """What is shown of an answer that needs a look."""
-
-    id: str
-    question: str
-    verdict: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class RunShown:
-    """What is shown of a run; ``judge`` says how sure its judge is."""
+    """What is shown of a run.
+
+    worst: id, question, verdict and reason of answers that need a look. judge: how sure its judge
+    is.
+    """
 
     path: str
     sentence: str
     metrics: Sequence[MetricShown]
-    worst: Sequence[WorstShown]
+    worst: Sequence[tuple[str, str, str, str]]
     judge: str = ""
 
 

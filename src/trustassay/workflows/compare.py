@@ -19,7 +19,8 @@ from trustassay.metric import MetricInfo, Summary
 from trustassay.metrics.pairwise import OTHER_MODEL, OTHER_RESPONSE, Pairwise
 from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.estimates import Plan
-from trustassay.runs.execute import RunOutcome, execute
+from trustassay.runs.execute import execute
+from trustassay.runs.finished import RunOutcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import InputOptions, RunOptions, Source, samples_of
 from trustassay.runs.needs import settle

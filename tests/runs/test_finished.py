@@ -11,7 +11,7 @@ import pytest
 
 from trustassay import Assessment, Metric, Run, registry, score
 from trustassay.metric import Context, Figure, Mean
-from trustassay.runs.looks import first_verdict, short
+from trustassay.runs.finished import first_verdict, short
 from trustassay.workflows.gate import gate
 from trustassay.workflows.rules import Earlier
 
