@@ -13,8 +13,8 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.maths import Verdict, worst
-from trustassay.metrics.faithfulness.metric import Trace
+from trustassay.metrics.faithfulness.judging import Verdict
+from trustassay.metrics.faithfulness.metric import Trace, worst
 from trustassay.sample import Sample
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} \u202e"

@@ -11,8 +11,14 @@ import numpy as np
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging, Statement
-from trustassay.metrics.faithfulness.maths import OF_ANSWERS, is_borderline, worst
+from trustassay.metrics.faithfulness.judging import (
+    FaithfulnessOptions,
+    Finding,
+    Judging,
+    Statement,
+    Verdict,
+    is_borderline,
+)
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again
@@ -20,6 +26,14 @@ from trustassay.texts import TextWork, amount
 from trustassay.views import Judged, PassageNote, Rows, Tie, View
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
+OF_ANSWERS = ("supported", "not found", "contradicted", "no claim", "refused")
+"""Verdicts on whole answers."""
+
+
+def worst(verdicts: Sequence[str]) -> Verdict:
+    """Return the verdict on an answer: contradicted if any statement is, else not found, ..."""
+    order: Sequence[Verdict] = ("contradicted", "not found", "supported")
+    return next((verdict for verdict in order if verdict in verdicts), "no claim")
 
 
 class Trace(NamedTuple):
