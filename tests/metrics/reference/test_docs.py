@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trustassay.metrics import Reference
-from trustassay.metrics.reference.parts import PARTS
+from trustassay.metrics.reference.measures import PARTS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "methods/reference.md").read_text(encoding="utf-8")
 

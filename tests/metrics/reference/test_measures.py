@@ -12,13 +12,15 @@ from tests.lazily import needed
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference import measures as module
 from trustassay.metrics.reference.measures import (
+    LEXICAL,
+    PARTS,
     Aggregate,
     Compared,
     Recipe,
     lexical_parts,
     missing,
+    selected,
 )
-from trustassay.metrics.reference.parts import LEXICAL, PARTS, selected
 
 sacrebleu = needed("sacrebleu", reason="pip install '.[reference]'")
 needed("rouge_score", reason="pip install '.[reference]'")

@@ -20,7 +20,7 @@ from trustassay.errors import BackendError
 from trustassay.metric import Inventory
 from trustassay.metrics import Reference
 from trustassay.metrics.reference import measures
-from trustassay.metrics.reference.parts import LEXICAL, PARTS
+from trustassay.metrics.reference.measures import LEXICAL, PARTS
 from trustassay.registry import metric_from_settings, metric_from_text
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample

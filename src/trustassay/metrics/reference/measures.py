@@ -1,32 +1,98 @@
-"""The measures: words in common, BLEU, ROUGE-L, METEOR, chrF; BERTScore, BARTScore, GPTScore.
+"""The parts of the metric, and the measures that they are.
 
-Two recipes of the first: ours, and the one by which the TrustScore paper's Table 1 was made (Zheng
-et al. 2024). The last three ask models. Tokens are words after SQuAD's normalisation (Rajpurkar et
-al. 2016) unless said otherwise.
+Words in common, BLEU, ROUGE-L, METEOR, chrF; BERTScore, BARTScore, GPTScore. Two recipes of the
+first: ours, and the one by which the TrustScore paper's Table 1 was made (Zheng et al. 2024). The
+last three ask models. Tokens are words after SQuAD's normalisation (Rajpurkar et al. 2016) unless
+said otherwise.
 """
 
 from __future__ import annotations
 
 import asyncio
+import csv
 import io
 import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError, install
+from trustassay.errors import AssessmentError, UnknownNameError, did_you_mean, install
 from trustassay.metrics.grounding.text import normalise_squad
-from trustassay.metrics.reference.parts import PARTS, Family, Form
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample
 from trustassay.token_matching import Overlap, greedy_match, harmonic_mean
+
+Family = Literal[
+    "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
+]
+"""Parts that are computed together, by the same code."""
+Form = Literal["ref", "src", "evid"]
+FORMS: tuple[Form, ...] = ("ref", "src", "evid")
+"""What an answer's likelihood is conditioned on: gold answers, the question, the passages."""
+
+
+class Part(NamedTuple):
+    """One number of an answer.
+
+    bounds: its least and largest value; ``None`` for a mean log-probability, which is 0 or less.
+    form: of a likelihood, what it is conditioned on.
+    """
+
+    name: str
+    explanation: str
+    family: Family
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    form: Form | None = None
+
+    @property
+    def needs_gold(self) -> bool:
+        """Whether a sample without gold answers cannot have it."""
+        return self.form in (None, "ref")
+
+
+def _read() -> Iterator[Part]:
+    table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(io.StringIO(table)):
+        bounds = (float(row["least"]), float(row["largest"])) if row["least"] else None
+        family, form = cast("Family", row["family"]), cast("Form | None", row["form"] or None)
+        yield Part(row["name"], row["explanation"], family, bounds, form)
+
+
+PARTS: Mapping[str, Part] = {part.name: part for part in _read()}
+"""All parts, in the order in which they are shown."""
+
+_BY_MODELS = frozenset({"bertscore", "bartscore", "gptscore"})
+LEXICAL = tuple(part.name for part in PARTS.values() if part.family not in _BY_MODELS)
+"""The parts that ask no model."""
+
+
+def selected(text: str) -> tuple[str, ...]:
+    """Return the parts that a text names, in the order of :data:`PARTS`.
+
+    Names are joined by ``+``: of a part, of a family (``rouge_l`` is all three, ``bartscore`` all
+    forms, ``bartscore_ref`` the three of that form), or ``lexical``. A name that nothing has raises
+    UnknownNameError.
+    """
+    known: dict[str, set[str]] = {"lexical": set(LEXICAL), **{name: {name} for name in PARTS}}
+    for part in PARTS.values():
+        groups = [part.family] if part.form is None else [part.family, f"{part.family}_{part.form}"]
+        for group in groups:
+            known.setdefault(group, set()).add(part.name)
+    chosen: set[str] = set()
+    for name in filter(None, text.split("+")):
+        if name not in known:
+            raise UnknownNameError(did_you_mean("part of reference", name, known))
+        chosen |= known[name]
+    return tuple(name for name in PARTS if name in chosen)
+
 
 Aggregate = Literal["best", "first", "mean"]
 

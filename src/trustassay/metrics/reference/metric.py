@@ -6,10 +6,10 @@ import asyncio
 import dataclasses
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, make_dataclass
+from functools import cache, cached_property
 from itertools import starmap, zip_longest
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from trustassay.errors import (
     BackendError,
@@ -32,32 +32,59 @@ from trustassay.metric import (
 )
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference.measures import (
+    FORMS,
     JUDGE,
+    LEXICAL,
+    PARTS,
     Aggregate,
     Likelihoods,
+    Part,
     Recipe,
     aggregated,
     bertscore,
     prompt_of,
-)
-from trustassay.metrics.reference.parts import (
-    FORMS,
-    LEXICAL,
-    PARTS,
-    Gold,
-    Golds,
-    Part,
-    gold_row,
-    mark_of,
     selected,
 )
 from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
-from trustassay.views import Rows, View
+from trustassay.views import EvidenceRow, Mark, Rows, View
 
 HEADLINE = "token_recall"
 """The part that agrees best with people where answers are sentences and gold answers phrases."""
 AUTO = "auto"
+
+
+@cache
+def gold_row(part: str) -> Any:
+    """Return the class of a row of evidence: a gold answer, and its value by a part."""
+    fields: list[Any] = [("gold", str), (part, float | None, None)]
+    told_by = {"told_by": ("gold",)}
+    return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=told_by)
+
+
+class Gold(NamedTuple):
+    """A gold answer, its value, and how that is marked; ``None`` where it has none of its own."""
+
+    text: str
+    value: float | None
+    mark: Mark | None
+
+
+class Golds(NamedTuple):
+    """The gold answers, the nearest first; ``rest`` is evidence of any other kind."""
+
+    part: str
+    golds: Sequence[Gold]
+    rest: Sequence[Mapping[str, Any]]
+
+
+def mark_of(value: float | None, part: Part) -> Mark | None:
+    """Return the mark of a value from 0 to 1; other scales have no such ends."""
+    if value is None or part.bounds != (0.0, 1.0):
+        return None
+    if value >= 1:
+        return Mark("good", "✓", "the whole")
+    return Mark("fair", "≈", "in part") if value > 0 else Mark("bad", "✕", "nothing")
 
 
 @dataclass(frozen=True)
