@@ -2,6 +2,7 @@
 
     python -m benchmarks.local_models
     python -m benchmarks.recording --out FOLDER          # goes on where it was stopped
+    python -m benchmarks.recording --out FOLDER --add uncertainty   # one more metric
 
 The questions and passages are the sixty of ``demo --files``, which this project wrote. The larger
 model answers them from what it knows and from the passages, chooses among its own answer and
@@ -17,7 +18,7 @@ import csv
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
     parser.add_argument("--limit", type=int, default=60, help="questions")
+    parser.add_argument("--add", metavar="METRIC", help="record what this one asks of the answers")
     given = parser.parse_args()
+    if given.add:
+        add(given.add, given.out)
+        return
     asked = read(QUESTIONS)[: given.limit]
     bare = [{k: v for k, v in one.items() if k != "documents"} for one in asked]
     how = {"style": "closed-book", "prompt": PROMPT, "max_tokens": LONGEST}
@@ -124,8 +129,30 @@ def main() -> None:
     write(FOLDER / "answers.jsonl", samples)
     both = [{**one, "response": cited[one["id"]], "model": MODEL} for one in asked]
     write(FOLDER / "cited.jsonl", both)
+    write_replies(replies(runs))
+
+
+def add(metric: str, out: Path) -> None:
+    """Record what one metric asks of the recorded answers, beside the replies that are there."""
+    part = PARTS["closed-book"]
+    chosen = [one for one in part.metrics if one.partition(":")[0] == metric]
+    score(
+        FOLDER / part.file,
+        metrics=chosen,
+        out=out / metric,
+        cache=out / "cache",
+        report=False,
+        progress=True,
+        model=uri(NAMES[MODEL]),
+    )
+    with gzip.open(REPLIES, "rt", encoding="utf-8") as file:
+        known = [line.rstrip("\n") for line in file]
+    write_replies([*known, *replies(out / metric)])
+
+
+def write_replies(found: Iterable[str]) -> None:
     with gzip.GzipFile(REPLIES, "wb", mtime=0) as file:
-        for line in sorted(set(replies(runs))):
+        for line in sorted(set(found)):
             file.write(line.encode() + b"\n")
     print(f"{REPLIES}: {REPLIES.stat().st_size:,} bytes")
 
@@ -138,12 +165,17 @@ def replies(run: Path) -> Iterator[str]:
         if [turn["role"] for turn in messages] == ["user"]:
             asked = {"prompt": messages[0]["content"]}
         told = one.reply
-        reply = {
+        reply: Record = {
             "text": told.text,
             "finish": told.finish,
             "prompt_tokens": told.prompt_tokens,
             "reply_tokens": told.reply_tokens,
         }
+        if told.logprobs is not None:
+            reply["logprobs"] = [
+                [t, round(p, 4), [[other, round(q, 4)] for other, q in others]]
+                for t, p, others in told.logprobs
+            ]
         record = {"model": MODEL, "repeat": one.repeat, **asked, "reply": reply}
         yield json.dumps(record, ensure_ascii=False)
 

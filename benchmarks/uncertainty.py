@@ -2,6 +2,7 @@
 
     python -m benchmarks.uncertainty --out FOLDER            # some 20 minutes; goes on
     python -m benchmarks.uncertainty --out FOLDER --entailer hf:MODEL
+    python -m benchmarks.uncertainty --out FOLDER --recorded # the 60 answers of `demo --all`
 
 119 passages of GPT-3 with ten other replies each and a label for each sentence (Manakul et al.
 2023; ``selfcheck-wikibio`` of the shared data). Of each part: the correlation with the labels of
@@ -9,7 +10,8 @@ passages (0 accurate, 1/2 minor, 1 major, mean over sentences), and the area und
 precision-recall curve by sentence: non-factual (minor and major), non-factual* (major), factual.
 Beside them the scores of SelfCheckGPT's own methods that stand in the file. The same with the first
 5, 3 and 2 of the ten replies. Intervals resample passages. Writes
-``results/uncertainty-wikibio.json``.
+``results/uncertainty-wikibio.json``; of the recorded answers, the AUROC of each part against what
+was read by eye, ``results/uncertainty-recorded.json``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from numpy.typing import NDArray
 
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import lines
-from trustassay import score
+from trustassay import score, study
+from trustassay.cli.demo import score_recorded
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.correlation import WEIGHTED_MEASURES
@@ -83,12 +86,30 @@ def figure(measure: str, scores: Floats, labels: Floats, of: NDArray[np.int64]) 
     return {"value": round(value, 4), "interval": told}
 
 
+def recorded(out: Path, entailer: str) -> None:
+    """Score the recorded answers; write the AUROC of each part with its interval."""
+    score_recorded(out / "recorded", entailer)
+    found = study([out / "recorded" / "closed-book"], labels="label").labels[0]
+    figures = {
+        name: {"auroc": one.value, "interval": one.interval}
+        for name, measures in found.figures.items()
+        if (one := measures["auroc"]).value is not None
+    }
+    data = "60 answers of Qwen2.5-Coder-1.5B-Instruct, right or wrong read by eye"
+    command = "python -m benchmarks.uncertainty --out FOLDER --recorded"
+    write_result("uncertainty-recorded", command, data, figures)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--entailer", default="embedded")
     parser.add_argument("--passages", type=int, default=119)
+    parser.add_argument("--recorded", action="store_true")
     options = parser.parse_args()
+    if options.recorded:
+        recorded(options.out, options.entailer)
+        return
     rows = list(lines("selfcheck-wikibio/passages"))[: options.passages]
     name = f"{options.entailer.replace('/', '-').replace(':', '-')}-{len(rows)}"
     folders = {k: options.out / f"{name}-{k}" for k in REPLIES}

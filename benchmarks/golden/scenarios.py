@@ -46,7 +46,7 @@ class Job:
 
 METRIC_NAMES = (
     "consistency factcheck faithfulness fewl grounding harmonicity judge pairwise "
-    "reference trustscore"
+    "reference trustscore uncertainty"
 ).split()
 METRICS = {
     "grounding": f"answers.jsonl --metric grounding {LEXICAL}",
@@ -71,6 +71,7 @@ METRICS = {
     "semantic-harmonicity": (
         f"asked.jsonl --metric semantic_harmonicity:perturbations=2 {CHAT} {FUNCTION}"
     ),
+    "uncertainty": f"asked.jsonl --metric uncertainty:parts=auto+pairs {CHAT} {FUNCTION}",
     "judge": f"answers.jsonl --metric judge:repeats=5,aggregate=majority {JUDGES}",
     "judge-order": f"{SMALL} --metric judge:order=both,rubric=informativeness,repeats=3 {JUDGES}",
     "judge-entailer": f"answers.jsonl --metric judge:by=entailer {FUNCTION}",

@@ -27,10 +27,11 @@ def test_the_recorded_replies_answer_all_that_is_asked(tmp_path: Path) -> None:
         "trustscore",
         "harmonicity",
         "semantic_harmonicity",
+        "uncertainty",
         "fewl",
         "judge",
     }
-    assert len(asked.assessments) == 7 * 60
+    assert len(asked.assessments) == 8 * 60
     assert len(cited.assessments) == 60
 
 
@@ -61,7 +62,7 @@ def test_json_is_one_object_of_both_runs(cli: Cli) -> None:
     said = cli("demo", "--all", "--entailer", "lexical", "--out", "x", "--json")
     found = json.loads(said.out)
     assert list(found) == ["closed-book", "cited"]
-    assert len(found["closed-book"]["metrics"]) == 7
+    assert len(found["closed-book"]["metrics"]) == 8
     none = found["closed-book"]["metrics"]["consistency"]["values"]["none_chosen"]
     assert f"none of the options in {none:.0f} %" in " ".join(said.err.split())
 
@@ -69,9 +70,9 @@ def test_json_is_one_object_of_both_runs(cli: Cli) -> None:
 def test_the_command_shows_every_method(cli: Cli, tmp_path: Path) -> None:
     said = cli("demo", "--all", "--entailer", "lexical", "--out", "x")
     assert said.status == 0
-    for title in ("TrustScore", "FEWL", "Harmonic robustness", "Truthfulness", "Trust-Eval"):
+    for title in ("TrustScore", "FEWL", "Harmonic robustness", "Uncertainty", "Trust-Eval"):
         assert title in said.out + said.err
     assert "Apache-2.0" in said.err
     assert "trustassay study x/closed-book --label label" in said.err
-    assert len(lines(tmp_path / "x" / "closed-book" / "assessments.jsonl")) == 7 * 60
+    assert len(lines(tmp_path / "x" / "closed-book" / "assessments.jsonl")) == 8 * 60
     assert (tmp_path / "x" / "cited" / "report.html").exists()

@@ -36,7 +36,8 @@ OTHER = "Qwen2.5-Coder-0.5B-Instruct"
 LONGEST = 48
 """Tokens of an answer."""
 _CHOICES = "sources=given,checks=5,stop=no"
-_NUDGED = f"perturbations=5,prompt={PROMPT},max_tokens={LONGEST},original=response"
+_ASKED = f"prompt={PROMPT},max_tokens={LONGEST}"
+_NUDGED = f"perturbations=5,{_ASKED},original=response"
 
 
 class Part(NamedTuple):
@@ -56,6 +57,7 @@ PARTS: Mapping[str, Part] = {
             f"trustscore:{_CHOICES}",
             f"harmonicity:{_NUDGED}",
             f"semantic_harmonicity:{_NUDGED}",
+            f"uncertainty:samples=5,{_ASKED}",
             "fewl:weights=uniform",
             "judge",
         ],

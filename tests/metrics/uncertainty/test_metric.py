@@ -52,9 +52,9 @@ def test_sentences_and_meanings_by_hand() -> None:
     assert found.parts["selfcheck_nli"] == pytest.approx(0.5)
     assert found.parts["semantic_sets"] == 2
     assert found.parts["semantic_entropy"] == pytest.approx(math.log(2))
-    assert found.score == pytest.approx(0.525)
+    assert found.score == pytest.approx(0.5)
     assert found.verdict == "doubtful"
-    assert found.reason == "disagreement 0.53; 2 of 4 other replies mean the same"
+    assert found.reason == "selfcheck_nli 0.50; 2 of 4 other replies mean the same"
     meanings = [row["meaning"] for row in found.evidence if row["kind"] == "reply"]
     assert meanings == [0, 1, 0, 1]
 
@@ -161,16 +161,16 @@ def said(request: ChatRequest) -> Reply:
         return Reply("Canberra.", "stop", 9, 2, logprobs=(TokenLogprob("Canberra.", -0.2),))
     if "Does the context" in request.messages[-1].content:
         return Reply("No." if "Sydney" in request.messages[-1].content else "Yes, it does.", "stop")
-    if request.repeat == 4:
+    if request.repeat == 5:
         raise CallError("the reply is empty", "empty")
-    return Reply(["Canberra", "Sydney"][request.repeat % 2], "stop", 9, 2)
+    return Reply(["Sydney", "Canberra"][request.repeat % 2], "stop", 9, 2)
 
 
 def test_a_model_is_asked_for_replies_and_tokens() -> None:
     model = ScriptedChat(said)
     found = only({"id": "q", "question": QUESTION, "response": "Canberra."}, model=model)
     drawn = [one for one in model.requests if one.temperature == 1.0]
-    assert [one.repeat for one in drawn] == [0, 1, 2, 3, 4]
+    assert [one.repeat for one in drawn] == [1, 2, 3, 4, 5]
     assert (found.parts["replies"], found.parts["empty"]) == (4, 1)
     assert found.parts["nll"] == pytest.approx(0.2)
 

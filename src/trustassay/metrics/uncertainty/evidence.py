@@ -19,20 +19,20 @@ KEPT_TOKENS = 40
 class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
     """A sentence of the answer.
 
-    disagreement: ``None`` for one that claims nothing. unlike: the reply, from 1, that entails it
+    selfcheck_nli: ``None`` for one that claims nothing. unlike: the reply, from 1, that agrees
     least.
     """
 
     text: str
-    disagreement: float | None = None
     selfcheck_nli: float | None = None
+    disagreement: float | None = None
     unlike: int | None = None
     doubtful: bool = False
 
     @property
     def mark(self) -> Mark:
         """What the other replies say of it."""
-        if self.disagreement is None:
+        if self.selfcheck_nli is None:
             return Mark("none", "○", "claims nothing")
         if self.doubtful:
             return Mark("bad", "✕", "other replies do not say it")

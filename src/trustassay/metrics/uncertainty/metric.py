@@ -67,15 +67,15 @@ class Uncertainty(UncertaintyOptions):
         parts: which, by name, joined by ``+``: parts (``degree``) and groups: ``sentences``,
             ``meanings``, ``tokens``, ``both``; ``pairs``, ``words``, ``claims``, ``asked``, which
             take more calls or libraries. ``auto`` is the first four, ``all`` all.
-        score: the part that is the score, as a number from 0 to 1; by default ``disagreement``, or
-            else the first one.
+        score: the part that is the score, as a number from 0 to 1; by default ``selfcheck_nli``,
+            or else the first one.
         samples: replies to ask for, 2 or more.
         temperature, max_tokens: of these calls. prompt: file of a template with the ``question``;
             without it the prompt is the question.
         alternatives: of each token, to ask for where the answer's tokens are asked for; 0 to ask
             for none, and -1 not to ask for tokens at all.
-        doubtful_from: the score from which an answer needs a look, and the disagreement from which
-            a sentence does.
+        doubtful_from: the score from which an answer needs a look, and the ``selfcheck_nli`` from
+            which a sentence does.
         splitter: sentence splitter by name, as of ``grounding``.
 
     Probabilities of tokens are the sample's ``token_logprobs`` or, without them, those of the
@@ -176,7 +176,7 @@ class Uncertainty(UncertaintyOptions):
             }
             asked = [
                 _or_empty(context.models.chat(text, prompt=name, repeat=number, **options))
-                for number in range(self.samples)
+                for number in range(1, self.samples + 1)  # 0 is the answer itself
             ]
             given = await all_of(asked)
         found = [text for text in given if not is_blank(text)]
@@ -235,11 +235,11 @@ class Uncertainty(UncertaintyOptions):
         read = await all_of(_entail(models, *pair) for pair in pairs)
         table = np.array(read, dtype=np.float64).reshape(len(claiming), len(others), 3)
         entailed = table[..., 0]
+        agreed = maths.ratio(entailed, table[..., 2])
         disagreement = np.clip(1 - entailed @ weights, 0, 1)  # rounding
-        check = np.clip(1 - maths.ratio(entailed, table[..., 2]) @ weights, 0, 1)
+        check = np.clip(1 - agreed @ weights, 0, 1)
+        parts["selfcheck_nli"], parts["weakest_sentence"] = float(check.mean()), float(check.max())
         parts["disagreement"] = float(disagreement.mean())
-        parts["weakest_sentence"] = float(disagreement.max())
-        parts["selfcheck_nli"] = float(check.mean())
         if "pairs" in self.families:
             parts["luq_pair"] = await self._pairs(
                 models, claiming, [texts.unlike[o] for o in others], weights
@@ -250,10 +250,11 @@ class Uncertainty(UncertaintyOptions):
             if one.hypothesis is None:
                 found.append(Sentence(one.text))
                 continue
-            least = others[int(entailed[number].argmin())]
-            value = round(float(disagreement[number]), 6)
+            least = others[int(agreed[number].argmin())]
+            value = round(float(check[number]), 6)
             doubtful = value >= self.doubtful_from
-            row = Sentence(one.text, value, round(float(check[number]), 6), shown[least], doubtful)
+            unsaid = round(float(disagreement[number]), 6)
+            row = Sentence(one.text, value, unsaid, shown[least], doubtful)
             found.append(row)
             number += 1
         return found

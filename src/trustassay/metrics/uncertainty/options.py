@@ -57,7 +57,7 @@ class UncertaintyOptions(Metric):
     @property
     def scored(self) -> Part:
         """The part that is the score."""
-        first = "disagreement" if "disagreement" in self.chosen else self.chosen[0]
+        first = "selfcheck_nli" if "selfcheck_nli" in self.chosen else self.chosen[0]
         return PARTS[self.score or first]
 
     @cached_property
