@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.metrics.judge.maths import (
+from trustassay.metrics.judge.votes import (
     Passing,
     expected_value,
     flip_rate,

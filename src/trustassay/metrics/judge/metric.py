@@ -27,14 +27,17 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
-from trustassay.metrics.judge import maths
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.votes import (
     Asking,
     GoldRow,
+    Passing,
     VoteRow,
     labels_of,
+    majority,
+    outcome,
     parts_of,
+    settled,
     values_of,
     votes_of,
 )
@@ -280,9 +283,9 @@ class Judge(JudgeOptions):
             label = self.scale.label_of(level)
             assert label is not None
             parts["expected_place"] = list(self.scale.values).index(label)
-        verdict: str = maths.outcome(self._passing(votes))
+        verdict: str = outcome(self._passing(votes))
         if not self.scale.ordinal:
-            leading = maths.majority(labels_of(votes), self.scale.values)
+            leading = majority(labels_of(votes), self.scale.values)
             verdict = leading if verdict == "passes" else "undecided"
         return self.assessed(
             sample,
@@ -333,7 +336,7 @@ class Judge(JudgeOptions):
             await asking.rounds(done, done + more)
             done += more
             left = (self.repeats - done) * asking.a_round
-            if self.early and maths.settled(self._passing(asking.votes), left):
+            if self.early and settled(self._passing(asking.votes), left):
                 break
         return asking
 
@@ -343,23 +346,23 @@ class Judge(JudgeOptions):
         for rounds in range(1, left):
             added, after = rounds * asking.a_round, (left - rounds) * asking.a_round
             for passing in (now.passing, now.passing + added):
-                if maths.settled(maths.Passing(passing, now.n + added), after):
+                if settled(Passing(passing, now.n + added), after):
                     return rounds
         return left
 
-    def _passing(self, votes: Sequence[VoteRow]) -> maths.Passing:
+    def _passing(self, votes: Sequence[VoteRow]) -> Passing:
         """Return how many votes pass; of a nominal rubric, how many are for the leading one."""
         labels, values = labels_of(votes), self.scale.values
         if self.scale.ordinal or not labels:
-            return maths.Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
-        return maths.Passing(labels.count(maths.majority(labels, values)), len(labels))
+            return Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
+        return Passing(labels.count(majority(labels, values)), len(labels))
 
     def _score(self, votes: Sequence[VoteRow]) -> float:
         values = values_of(self, votes)
         if self.aggregate == "median":
             return float(np.median(values))
         if self.aggregate == "majority":
-            return self.scale.values[maths.majority(labels_of(votes), self.scale.values)]
+            return self.scale.values[majority(labels_of(votes), self.scale.values)]
         if self.aggregate == "expected":
             told = [vote.expected for vote in votes if vote.expected is not None]
             if len(told) < len(votes):

@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from trustassay.errors import UsageError, check_choices, check_least, did_you_mean
 from trustassay.metric import Metric
-from trustassay.metrics.judge.maths import Aggregate
 from trustassay.prompts import Prompt
 
+Aggregate = Literal["mean", "median", "majority", "expected"]
 By = Literal["model", "entailer"]
 Order = Literal["gold-first", "answer-first", "both"]
 
