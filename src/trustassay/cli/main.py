@@ -8,19 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from trustassay.cli import (
-    agree,
-    annotate,
-    commands,
-    compare,
-    demo,
-    label,
-    models,
-    results,
-    score,
-    serve,
-    study,
-)
+from trustassay.cli import annotate, commands, compare, demo, labels, models, results, score, serve
 from trustassay.cli.commands import OTHERS, Commands
 from trustassay.cli.common import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
@@ -54,10 +42,10 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     },
     "People": {
         "annotate": (annotate.annotate, "Let people rate answers in the browser."),
-        "label": (label.label, "Choose the answers that people should rate next."),
-        "study": (study.study, "Say how far each score of a run agrees with labels."),
-        "calibrate": (study.calibrate, "Turn scores into probabilities of being right."),
-        "agree": (agree.agree, "Say how far raters agree."),
+        "label": (labels.label, "Choose the answers that people should rate next."),
+        "study": (labels.study, "Say how far each score of a run agrees with labels."),
+        "calibrate": (labels.calibrate, "Turn scores into probabilities of being right."),
+        "agree": (labels.agree, "Say how far raters agree."),
         "rubric": (annotate.rubric, "Look at the rubrics of the metric judge."),
         "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
     },
