@@ -7,14 +7,14 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trustassay import cli as cli_package
-from trustassay.cli import commands
+from trustassay.cli import main
 from trustassay.cli.main import COMMANDS
 from trustassay.options import ROWS
 
 
 @pytest.fixture
 def without_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_added", dict)
+    monkeypatch.setattr(main, "_added", dict)
 
 
 def test_help_shows_every_command_in_a_group(cli: Cli) -> None:
@@ -70,8 +70,8 @@ def test_a_command_that_moved_to_the_papers_is_still_found(cli: Cli, line: str) 
 def test_a_package_adds_a_command_by_an_entry_point(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added = EntryPoint("extra", "trustassay_papers.cli.select:app", commands.ENTRY_POINTS)
-    monkeypatch.setattr(commands, "_added", lambda: {"extra": added})
+    added = EntryPoint("extra", "trustassay_papers.cli.select:app", main.ENTRY_POINTS)
+    monkeypatch.setattr(main, "_added", lambda: {"extra": added})
     assert "icl" in cli("extra", "--help").out
     assert "extra " in cli("--help").out
 
