@@ -22,7 +22,7 @@ from trustassay.runs.probabilities import calibrated_run, chances_told
 from trustassay.runs.report import write_report
 from trustassay.runs.results import apply_calibrator
 from trustassay.statistics.regression import Isotonic, sigmoid
-from trustassay.workflows.calibrate.outputs import write_page
+from trustassay.workflows.calibrate.command import write_page
 
 Rows = list[dict[str, Any]]
 

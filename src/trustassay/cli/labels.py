@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trustassay.cli import common
 from trustassay.cli.options import with_options
-from trustassay.errors import UsageError
+from trustassay.errors import UsageError, did_you_mean
 from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 from trustassay.show.text import amount, ends_text
@@ -144,11 +144,9 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Make scores into probabilities of being right, from labelled answers."""
-    from trustassay.workflows.calibrate import outputs
-    from trustassay.workflows.calibrate.command import FIGURES
-    from trustassay.workflows.calibrate.command import calibrate as make
+    from trustassay.workflows.calibrate import command
 
-    found = make(
+    found = command.calibrate(
         runs,
         label=label,
         metrics=metric,
@@ -163,14 +161,14 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         seed=seed,
         resamples=resamples,
     )
-    say(one_line(outputs.headline(found)))
+    say(one_line(command.headline(found)))
     for note in found.notes:
         say(one_line(note))
-    show_rows("probability", list(FIGURES.values()), outputs.figure_rows(found))
-    promises = outputs.promise_rows(found.calibrator)
-    show_rows("accepted with", outputs.PROMISES, promises, ("threshold",))
+    show_rows("probability", list(command.FIGURES.values()), command.figure_rows(found))
+    promises = command.promise_rows(found.calibrator)
+    show_rows("accepted with", command.PROMISES, promises, ("threshold",))
     if page:
-        outputs.write_page(found, page)
+        command.write_page(found, page)
         say(f"page: {page}")
     say(f"calibrator: {found.write(out)}")
     if as_json:
@@ -364,7 +362,6 @@ def _gathered(
     """Return all ratings, of the file and by the judges of the run, and which raters are judges."""
     from trustassay.data.ratings import read_ratings
     from trustassay.data.records import InputError
-    from trustassay.errors import UsageError, did_you_mean
     from trustassay.workflows.judges import joined, votes_of
 
     votes = votes_of(run) if run else None
