@@ -34,12 +34,7 @@ from trustassay.capabilities import (
     limits_of,
     repair_turns,
 )
-from trustassay.errors import (
-    BackendError,
-    UnknownNameError,
-    UnparsedError,
-    check_choices,
-)
+from trustassay.errors import BackendError, UnknownNameError, UnparsedError, check_choices
 from trustassay.prompts import Prompt, PromptError, shipped
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 

@@ -28,12 +28,7 @@ from trustassay.runs.folder import (
     run_settings,
 )
 from trustassay.runs.intake import Intake, RunOptions
-from trustassay.runs.lines import (
-    HashSet,
-    encoded,
-    encoded_sample,
-    hash64,
-)
+from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64
 from trustassay.runs.needs import resolved
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import FILE, readers_of

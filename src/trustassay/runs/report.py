@@ -37,13 +37,7 @@ from trustassay.runs.probabilities import (
     calibrated_run,
     chances_told,
 )
-from trustassay.show.answers import (
-    AnswerRatings,
-    Column,
-    RaterSaid,
-    RatingsTold,
-    answer_of,
-)
+from trustassay.show.answers import AnswerRatings, Column, RaterSaid, RatingsTold, answer_of
 from trustassay.show.distributions import LONGEST_NAME
 from trustassay.show.first_card import Looked, lines_of, problem_of
 from trustassay.show.page import (

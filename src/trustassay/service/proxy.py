@@ -18,13 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
 from trustassay.service.app import Part
-from trustassay.service.requests import (
-    RequestError,
-    encoded,
-    parse_json,
-    read_json,
-    unless_gone,
-)
+from trustassay.service.requests import RequestError, encoded, parse_json, read_json, unless_gone
 from trustassay.service.service import Service
 from trustassay.service.upstream import (
     DONE,

@@ -13,13 +13,7 @@ from typing import IO
 from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.client import (
-    SampleModels,
-    check_budget,
-    check_keys,
-    open_calls,
-    shared_file,
-)
+from trustassay.calls.client import SampleModels, check_budget, check_keys, open_calls, shared_file
 from trustassay.calls.endpoints import calls_at_once, held_back
 from trustassay.calls.retry import Endpoint
 from trustassay.errors import UsageError

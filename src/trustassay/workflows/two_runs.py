@@ -15,15 +15,7 @@ from numpy.typing import NDArray
 
 from trustassay.assessment import Direction, Weighted, WeightedColumns
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
-from trustassay.metric import (
-    Assessment,
-    Figure,
-    Mean,
-    MetricInfo,
-    Quantile,
-    Share,
-    badness_of,
-)
+from trustassay.metric import Assessment, Figure, Mean, MetricInfo, Quantile, Share, badness_of
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64

@@ -14,15 +14,7 @@ import numpy as np
 from trustassay.assessment import Mean, Statistic, Total, summarised
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
-from trustassay.metric import (
-    Assessment,
-    Context,
-    Figure,
-    Need,
-    Summary,
-    directions,
-    read_figures,
-)
+from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions, read_figures
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import (
     Answer,

@@ -18,13 +18,7 @@ from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.metrics.judge.options import Rubric
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.annotate.items import (
-    Item,
-    Material,
-    Reading,
-    one_by_one,
-    side_by_side,
-)
+from trustassay.workflows.annotate.items import Item, Material, Reading, one_by_one, side_by_side
 from trustassay.workflows.label.plan import LabelPlan
 
 Page = tuple[int, ...]
