@@ -80,7 +80,7 @@ def test_the_sentence_in_doubt_is_marked_with_what_was_said_instead(tmp_path: Pa
     assert [row.get("doubtful", False) for row in rows] == [False, True]
     assert found.parts["weakest_sentence"] == 1
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
-    assert "other replies do not say it" in page
+    assert "other replies say otherwise" in page
     assert "Asked again, it said: “Canberra”" in page
 
 

@@ -35,8 +35,8 @@ class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
         if self.selfcheck_nli is None:
             return Mark("none", "○", "claims nothing")
         if self.doubtful:
-            return Mark("bad", "✕", "other replies do not say it")
-        return Mark("good", "✓", "other replies say it")
+            return Mark("bad", "✕", "other replies say otherwise")
+        return Mark("good", "✓", "other replies do not contradict it")
 
 
 @dataclass(frozen=True, slots=True)
