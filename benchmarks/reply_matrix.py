@@ -4,9 +4,9 @@
 
 The replies are drawn from what three models and the gold answer say to a question of TrustScore's
 file, so that some are equal. ``uncertainty:parts=meanings`` reads each pair of different texts
-once, in batches over all questions; beside it a loop over the questions, as LM-Polygraph's: the pairs of
-each, both ways and with themselves, are one batch of the same entailer. CPU seconds of one process
-and wall seconds. Writes ``results/reply-matrix.json``.
+once, in batches over all questions; beside it a loop over the questions, as LM-Polygraph's: the
+pairs of each, both ways and with themselves, are one batch of the same entailer. CPU seconds of one
+process and wall seconds. Writes ``results/reply-matrix.json``.
 """
 
 from __future__ import annotations
