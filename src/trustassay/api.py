@@ -112,11 +112,11 @@ def _read(
         from trustassay.workflows.choose_metric import choose_metric, naming
 
         retrieves = named.get("retriever") is not None
-        found = choose_metric(samples, options.get("fields"), retrieves=retrieves)
+        result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
         if options.get("progress"):
-            tell(f"{naming(found.metrics)}: {found.why}")
-        chosen, samples = _built(found.metrics), found.source
-        others = {"why": found.why, **others}
+            tell(f"{naming(result.metrics)}: {result.why}")
+        chosen, samples = _built(result.metrics), result.source
+        others = {"why": result.why, **others}
     return chosen, samples, named, run_options(**others)
 
 
@@ -241,8 +241,8 @@ def scorer(
     async def door() -> AsyncIterator[Scorer]:
         events = EvaluationEvents.of(opentelemetry)
         backends = await settle(chosen, named)
-        async with open_scorer(chosen, backends, folder, settings, events) as found:
-            yield found
+        async with open_scorer(chosen, backends, folder, settings, events) as result:
+            yield result
 
     return OpenScorer(door)
 
@@ -331,10 +331,10 @@ def _on_cluster(
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    found = score_on_cluster(samples, chosen, named, folder, settings, cluster)
+    result = score_on_cluster(samples, chosen, named, folder, settings, cluster)
     if settings.calibrator:
-        apply_calibrator(found.folder, settings.calibrator, chosen, report=settings.report)
-    return Run(found.folder, found.outcome)
+        apply_calibrator(result.folder, settings.calibrator, chosen, report=settings.report)
+    return Run(result.folder, result.outcome)
 
 
 @shows_keywords(RescoreOptions)
@@ -437,10 +437,10 @@ def merge(
     steps = Steps(shown=progress)
     file = None if pool is None else Path(pool)
     folders = [Path(run) for run in runs]
-    found = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
-    if found.repeated and progress:
-        tell(f"{found.repeated:,} calls were made and paid for by more than one shard")
-    return Run(found.folder, found.outcome)
+    result = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
+    if result.repeated and progress:
+        tell(f"{result.repeated:,} calls were made and paid for by more than one shard")
+    return Run(result.folder, result.outcome)
 
 
 def _built(metrics: Metrics) -> list[Metric]:

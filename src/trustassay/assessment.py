@@ -114,18 +114,18 @@ class Figure:
             return self.range
         if self.unit == "%":
             return 0.0, 100.0
-        found = None
+        result = None
         if isinstance(self.statistic, Mean | Quantile) and self.statistic.of == "score":
-            found = score_range
+            result = score_range
         elif isinstance(self.statistic, Mean):
-            found = self.statistic.bounds
-        return found if found is not None and all(map(math.isfinite, found)) else None
+            result = self.statistic.bounds
+        return result if result is not None and all(map(math.isfinite, result)) else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form of the fields that are shown; ``range`` only if there is one."""
         names = ("key", "explanation", "unit", "group", "headline", "name")
-        found = {name: getattr(self, name) for name in names}
-        return found if self.range is None else {**found, "range": list(self.range)}
+        result = {name: getattr(self, name) for name in names}
+        return result if self.range is None else {**result, "range": list(self.range)}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Figure:
@@ -142,12 +142,12 @@ def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Fig
     ``quantile PART Q`` or ``total PART``, where ``score`` stands for the score; empty for none.
     """
     table = files(package or __name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    found = {}
+    result = {}
     for row in csv.DictReader(io.StringIO(table)):
         of, headline = row.pop("statistic"), row.pop("headline") == "yes"
         fields: dict[str, Any] = row | {"statistic": _statistic(*of.split(" ", 1)) if of else None}
-        found[row["key"]] = Figure(**fields, headline=headline)
-    return found
+        result[row["key"]] = Figure(**fields, headline=headline)
+    return result
 
 
 def _statistic(kind: str, of: str) -> Statistic:

@@ -240,8 +240,8 @@ class EndpointLimits:
 
 def limits_of(backend: Any) -> EndpointLimits:
     """Return what an endpoint says of itself, or else the usual limits."""
-    found = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
-    return found if isinstance(found, EndpointLimits) else EndpointLimits()
+    result = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
+    return result if isinstance(result, EndpointLimits) else EndpointLimits()
 
 
 @runtime_checkable

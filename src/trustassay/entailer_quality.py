@@ -93,17 +93,17 @@ class EntailerQuality:
         """
         if not self.sets:
             return ""
-        words = f"A larger judge: --entailer {BETTER}"
+        message = f"A larger judge: --entailer {BETTER}"
         name, size = LOCAL
         get = f"`trustassay models get {name}` ({size})"
         local = f" A second reader on this machine: {get}, then --second {name}." * self.alone
         if not self.larger:
-            return f"{words}.{local}"
+            return f"{message}.{local}"
         usd, samples = self.larger["usd"], self.larger["samples"]
         price = "less than 0.01" if usd < 0.01 else f"about {usd:,.2f}"
         of = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
         of = f"{'this 1' if samples == 1 else f'these {samples:,}'}{of}"
-        return f"{words}, {price} USD for {of}.{local}"
+        return f"{message}, {price} USD for {of}.{local}"
 
 
 def entailer_quality(

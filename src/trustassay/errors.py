@@ -139,8 +139,8 @@ def check_least(options: Any, **least: float) -> None:
         value = getattr(options, name)
         if value is not None and not value >= bound:
             optional = "None" in str(options.__dataclass_fields__[name].type)
-            words = f"{bound:g} or more, or none" if optional else f"{bound:g} or more"
-            raise UsageError(f"{name}: expected {words}, got {value}")
+            message = f"{bound:g} or more, or none" if optional else f"{bound:g} or more"
+            raise UsageError(f"{name}: expected {message}, got {value}")
 
 
 def check_choices(options: object, **known: Any) -> None:

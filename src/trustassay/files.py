@@ -32,8 +32,8 @@ def is_full(error: OSError) -> bool:
 
 def has_no_room(path: Path) -> bool:
     """Whether the disk of an existing file or folder is full."""
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize < ROOM_BYTES
+    result = os.statvfs(path)
+    return result.f_bavail * result.f_frsize < ROOM_BYTES
 
 
 @contextmanager

@@ -285,9 +285,9 @@ class Metric(ABC):
         Options stay the same; what the metric says of itself (``title``, ``line``,
         ``stability_bound``) may depend on :attr:`backend_names`.
         """
-        found = object.__new__(type(self))
-        found.__dict__.update(self.__dict__, _backends=dict(backends))
-        return found
+        result = object.__new__(type(self))
+        result.__dict__.update(self.__dict__, _backends=dict(backends))
+        return result
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process gets: the options; what was made of them is made again."""
@@ -297,8 +297,8 @@ class Metric(ABC):
     @property
     def backend_names(self) -> Mapping[str, Any]:
         """The names of the run's backends by kind; empty where no run is known."""
-        found: Mapping[str, Any] = self.__dict__.get("_backends", {})
-        return found
+        result: Mapping[str, Any] = self.__dict__.get("_backends", {})
+        return result
 
     def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
         """Return the reasons why ``sample`` cannot be scored; called before anything is started."""
@@ -352,8 +352,8 @@ class Metric(ABC):
         These are the figures declared with a statistic. A metric with its own formulas overrides
         this method.
         """
-        found = summarised(self.statistics, assessments, self.score_range)
-        return found.with_settings(self.settings())
+        result = summarised(self.statistics, assessments, self.score_range)
+        return result.with_settings(self.settings())
 
     def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
         """Return the figures that can be resampled, over ``assessments``, which are read once.

@@ -94,38 +94,38 @@ def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -
     Raises:
         UsageError: one has no equals sign.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for option in given:
         key, separator, value = option.partition("=")
         if not (separator and key and value):
             raise UsageError(f"{flag}: expected {expected}, got {option!r}")
-        found[key] = value
-    return found
+        result[key] = value
+    return result
 
 
 def _per_worker(given: Sequence[str]) -> dict[str, float]:
-    found = {}
+    result = {}
     for one in given:
         name, _, text = one.partition("=")
         try:
-            found[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
+            result[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
         except (KeyError, ValueError):
             raise UsageError(f"--per-worker: expected cpus=N or gpus=N, got {one}") from None
-    return found
+    return result
 
 
 def _read_rows() -> dict[str, dict[str, Any]]:
     """Return the fields of :class:`Flag` by option; default and bounds are written as JSON."""
     text = files("trustassay").joinpath("options.csv").read_text(encoding="utf-8")
     read = dict.fromkeys(("default", "least", "most"), json.loads)
-    found = {}
+    result = {}
     for row in csv.DictReader(io.StringIO(text)):
         option, name = row.pop("option"), row["name"]
         if name and not name.startswith("-"):
             row |= {"name": "", "metavar": name}
-        found[option] = {key: read.get(key, str)(cell) for key, cell in row.items() if cell}
-        found[option]["positional"] = row["name"] != name
-    return found
+        result[option] = {key: read.get(key, str)(cell) for key, cell in row.items() if cell}
+        result[option]["positional"] = row["name"] != name
+    return result
 
 
 ROWS = _read_rows()

@@ -47,13 +47,13 @@ class Prompt:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise PromptError(f"{path}: not UTF-8 ({error.reason})") from None
-        found = _VERSION.match(text)
+        result = _VERSION.match(text)
         digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
         try:
             template = _environment().from_string(text)
         except jinja2.TemplateSyntaxError as error:
             raise PromptError(f"{path}:{error.lineno}: {error.message}") from None
-        return cls(f"{path.stem}/{found[1] if found else digest}", template)
+        return cls(f"{path.stem}/{result[1] if result else digest}", template)
 
     def filled(self, **values: Any) -> str:
         """Return the text of the prompt, without white space around it.

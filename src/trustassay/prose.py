@@ -39,13 +39,13 @@ class Value(NamedTuple):
 def read_patterns(name: str, package: str = "trustassay") -> dict[str, str]:
     """Return the patterns of a file of a package: ``<<name>>`` stands for an earlier one, and the
     end of a line for nothing."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     text = files(package).joinpath(name).read_text(encoding="utf-8")
     for key, pattern in tomllib.loads(text).items():
-        found[key] = pattern.replace("\n", "")
+        result[key] = pattern.replace("\n", "")
         for earlier in re.findall(r"<<(\w+)>>", pattern):
-            found[key] = found[key].replace(f"<<{earlier}>>", found[earlier])
-    return found
+            result[key] = result[key].replace(f"<<{earlier}>>", result[earlier])
+    return result
 
 
 _P = read_patterns("prose.toml")
@@ -153,10 +153,10 @@ class Prose:
             given += [value for line in ends if "=" not in line and (value := self._whole(line))]
         else:
             given = list(islice(self._bare(text), MOST))
-        found = frozenset(label for value in given for label in value.labels)
+        result = frozenset(label for value in given for label in value.labels)
         if len(given) >= MOST:
-            return found | {OFF}
-        return found | self._revised(text) if found - {OFF} else found
+            return result | {OFF}
+        return result | self._revised(text) if result - {OFF} else result
 
     def single(self, text: str, start: int) -> Value | None:
         """Return the one value that begins at a place."""
@@ -372,8 +372,8 @@ def numbered(text: str) -> list[re.Match[str]]:
 
     A line with another number is none: "2. Weltkrieg" begins with an ordinal, "10:30" with a time.
     """
-    found: list[re.Match[str]] = []
+    result: list[re.Match[str]] = []
     for line in _NUMBERED.finditer(text):
-        if int(line[1]) in (1, len(found) + 1):
-            found.append(line)
-    return found
+        if int(line[1]) in (1, len(result) + 1):
+            result.append(line)
+    return result

@@ -69,10 +69,10 @@ class AssertTrust:
         low = -math.inf if at_least is None else read_score(chosen, "at_least", at_least)
         high = math.inf if at_most is None else read_score(chosen, "at_most", at_most)
         run = score([sample], metrics=chosen, **self._backends_of(chosen))
-        found = run.assessments[0]
-        if found.error is None and found.score is not None and low <= found.score <= high:
-            return found
-        raise AssertionError("\n".join(_message(found, at_least, at_most)))
+        result = run.assessments[0]
+        if result.error is None and result.score is not None and low <= result.score <= high:
+            return result
+        raise AssertionError("\n".join(_message(result, at_least, at_most)))
 
     def _backends_of(self, metric: Metric) -> dict[str, Any]:
         """Return the backends that a metric uses; local ones loaded, once each."""
@@ -80,17 +80,17 @@ class AssertTrust:
 
         demands = demands_of([metric], self._backends)
         words = {one.word for one in demands}
-        found = {word: one for word, one in self._backends.items() if word in words}
+        result = {word: one for word, one in self._backends.items() if word in words}
         for demand in demands:
             kind = demand.served
-            choice = found.get(kind.backend, None if demand.need.optional else demand.default)
+            choice = result.get(kind.backend, None if demand.need.optional else demand.default)
             if kind.name == "chat" or not isinstance(choice, str):
                 continue
             key = (kind.backend, choice)
             if key not in self._loaded:
                 self._loaded[key] = kind.load(choice)
-            found[kind.backend] = self._loaded[key]
-        return found
+            result[kind.backend] = self._loaded[key]
+        return result
 
 
 def _message(found: Assessment, at_least: float | None, at_most: float | None) -> Iterator[str]:
@@ -107,10 +107,10 @@ def _message(found: Assessment, at_least: float | None, at_most: float | None) -
     if found.evidence:
         yield "evidence:"
     for item in found.evidence[:ITEMS]:
-        told = "; ".join(
+        message = "; ".join(
             f"{key}: {value}" for key, value in item.items() if value not in (None, "", [])
         )
-        yield f"  - {textwrap.shorten(told, LINE, placeholder=' …')}"
+        yield f"  - {textwrap.shorten(message, LINE, placeholder=' …')}"
     if len(found.evidence) > ITEMS:
         yield f"  ... and {len(found.evidence) - ITEMS} more"
 

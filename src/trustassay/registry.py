@@ -93,10 +93,10 @@ class MetricFile:
         digest = self.settings()["sha256"]
         key = self.class_name, digest
         if key not in _loaded:
-            found = self._checked(self._executed(f"trustassay_metric_{digest[:16]}"))
-            found.origin = self
-            setattr(found, "__reduce__", _reduced)  # noqa: B010
-            _loaded[key] = found
+            result = self._checked(self._executed(f"trustassay_metric_{digest[:16]}"))
+            result.origin = self
+            setattr(result, "__reduce__", _reduced)  # noqa: B010
+            _loaded[key] = result
         return _loaded[key]
 
     def _executed(self, name: str) -> types.ModuleType:
@@ -130,27 +130,27 @@ class MetricFile:
             and issubclass(one, Metric)
             and one.__module__ == module.__name__
         }
-        found = getattr(module, self.class_name, None)
-        if found is None:
+        result = getattr(module, self.class_name, None)
+        if result is None:
             hint = did_you_mean(f"class in {self.path}", self.class_name, own)
             none = f"{self.path} has no class {self.class_name}, and no other subclass of Metric"
             raise UnknownNameError(f"{what}: {hint if own else none}")
-        if not (isinstance(found, type) and issubclass(found, Metric)):
+        if not (isinstance(result, type) and issubclass(result, Metric)):
             raise UnknownNameError(f"{what}: is not a subclass of trustassay.Metric")
-        if missing := sorted(found.__abstractmethods__):
+        if missing := sorted(result.__abstractmethods__):
             raise UnknownNameError(f"{what}: does not define {', '.join(missing)}")
-        if not dataclasses.is_dataclass(found):
+        if not dataclasses.is_dataclass(result):
             raise UnknownNameError(
                 f"{what}: expected a line @dataclass(frozen=True) above the class"
             )
-        if not callable(found.needs):
-            raise UnknownNameError(f"{what}: expected a method needs(self), got {found.needs!r}")
+        if not callable(result.needs):
+            raise UnknownNameError(f"{what}: expected a method needs(self), got {result.needs!r}")
         for text in ("name", "title"):
-            if not isinstance(getattr(found, text, None), str):
+            if not isinstance(getattr(result, text, None), str):
                 raise UnknownNameError(f"{what}: expected a class variable `{text}`, a text")
-        if found.name in _entries():
-            raise UnknownNameError(f"{what}: its `name` is that of the metric {found.name}")
-        return found
+        if result.name in _entries():
+            raise UnknownNameError(f"{what}: its `name` is that of the metric {result.name}")
+        return result
 
 
 def _reduced(metric: Metric) -> tuple[Any, ...]:
@@ -174,14 +174,14 @@ def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric]
     origin = settings.get(ORIGIN)
     if not isinstance(origin, Mapping):
         return metric_class(name), dict(settings)
-    found = _loaded.get((str(origin.get("class")), str(origin.get("sha256"))))
-    if found is None:
+    result = _loaded.get((str(origin.get("class")), str(origin.get("sha256"))))
+    if result is None:
         text = f"{OF_FILE}{origin.get('file')}:{origin.get('class')}"
         raise UnknownNameError(
             f"metric {name} is a class in a file, which is not executed because a run names it; "
             f"give --metric {text}"
         )
-    return found, {key: value for key, value in settings.items() if key != ORIGIN}
+    return result, {key: value for key, value in settings.items() if key != ORIGIN}
 
 
 def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:

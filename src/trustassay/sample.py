@@ -222,13 +222,13 @@ class _Parser:
             return ()
         if not isinstance(value, list | tuple):
             return (self.text_list(value, "answers"),)
-        found = []
+        result = []
         for index, item in enumerate(value):
             aliases = self.text_list(item, f"answers[{index}]")
             if isinstance(item, list | tuple) and not item:
                 self.problems.append(Problem(f"answers[{index}]", "has no alias"))
-            found.append(aliases)
-        return tuple(found)
+            result.append(aliases)
+        return tuple(result)
 
     def documents(self, answers: int, claims: int) -> tuple[Document, ...] | None:
         value = self.raw.get("documents")
@@ -239,8 +239,8 @@ class _Parser:
         if not isinstance(value, list | tuple):
             self.fault("documents", "expected a list of documents", value)
             return None
-        found = [self.document(item, i, answers, claims) for i, item in enumerate(value)]
-        documents = tuple(d for d in found if d is not None)
+        result = [self.document(item, i, answers, claims) for i, item in enumerate(value)]
+        documents = tuple(d for d in result if d is not None)
         if any(d.supports is not None for d in documents):
             for index, document in enumerate(documents):
                 if document.supports is None:
@@ -313,14 +313,14 @@ class _Parser:
         if value is None or value == "":
             return {}
         named = value if isinstance(value, Mapping) else {"": value}
-        found = {}
+        result = {}
         for name, level in named.items():
             where = f"expected.{name}" if name else "expected"
             if isinstance(level, bool) or not isinstance(level, str | int | float):
                 self.fault(where, "expected the level of a rubric", level)
             elif str(level).strip():
-                found[clean(str(name))] = clean(str(level).strip())
-        return found
+                result[clean(str(name))] = clean(str(level).strip())
+        return result
 
     def label(self) -> float | None:
         value = self.raw.get("label")

@@ -161,12 +161,12 @@ class SecondOptions:
     def _amount(self) -> tuple[float, str]:
         if self.second_budget is None:
             return 0.0, ""
-        found = _BUDGET.fullmatch(self.second_budget.strip())
-        number = float(found[1]) if found else 0.0
-        if not found or not number or (found[2] == "%" and number > 100):
-            words = "a number of answers, a share (25%) or seconds (600s)"
-            raise UsageError(f"second_budget: expected {words}, got {self.second_budget!r}")
-        return number, found[2]
+        result = _BUDGET.fullmatch(self.second_budget.strip())
+        number = float(result[1]) if result else 0.0
+        if not result or not number or (result[2] == "%" and number > 100):
+            message = "a number of answers, a share (25%) or seconds (600s)"
+            raise UsageError(f"second_budget: expected {message}, got {self.second_budget!r}")
+        return number, result[2]
 
     def most(self, answers: int) -> int | None:
         """Return how many of the answers may be read; ``None`` where it is not said."""

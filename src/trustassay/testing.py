@@ -58,10 +58,10 @@ class ScriptedChat:
     async def reply(self, request: ChatRequest) -> Reply:
         """Return the reply of the script; raises ``KeyError`` where it has none."""
         self.requests.append(request)
-        found = self._found(request)
-        if isinstance(found, Exception):
-            raise found
-        return found if isinstance(found, Reply) else Reply(found, "stop", 10, 1)
+        result = self._found(request)
+        if isinstance(result, Exception):
+            raise result
+        return result if isinstance(result, Reply) else Reply(result, "stop", 10, 1)
 
     def _found(self, request: ChatRequest) -> str | Reply | Exception:
         if isinstance(self.script, str):
@@ -69,9 +69,9 @@ class ScriptedChat:
         if callable(self.script):
             return self.script(request)
         text = request.messages[-1].content
-        for key, found in self.script.items():
+        for key, result in self.script.items():
             if key in text:
-                return found
+                return result
         raise KeyError(f"the script has no reply to {text[:200]!r}")
 
 
@@ -104,11 +104,11 @@ class ScriptedEmbedder:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, 64)."""
-        found = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
-        for row, text in zip(found, texts, strict=True):
+        result = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        for row, text in zip(result, texts, strict=True):
             for word in text.split() or [""]:
                 row[sum(word.encode("utf-8", "surrogatepass")) % DIMENSIONS] += 1
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+        return np.asarray(result / np.linalg.norm(result, axis=1, keepdims=True))
 
 
 class ScriptedSimilarity:
@@ -139,8 +139,8 @@ class ScriptedRetriever:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return the first k passages for each query."""
-        found = [Passage(f"p{i}", text) for i, text in enumerate(self.passages[:k], 1)]
-        return [found for _ in queries]
+        result = [Passage(f"p{i}", text) for i, text in enumerate(self.passages[:k], 1)]
+        return [result for _ in queries]
 
 
 def _words(text: str) -> set[str]:
@@ -229,12 +229,12 @@ class MetricContract:
         for one in run.assessments:
             assert one.error is None, f"{one.id}: {one.error}"
             self._check(one)
-        declared, found = self.metric.figures, run.summaries[self.metric.name]
-        assert found.error is None, found.error
+        declared, result = self.metric.figures, run.summaries[self.metric.name]
+        assert result.error is None, result.error
         for key, figure in declared.items():
             if figure.statistic is not None:
-                assert key in found.values, f"the summary has no figure {key}"
-                assert found.values[key] is not None or found.not_applicable.get(key), key
+                assert key in result.values, f"the summary has no figure {key}"
+                assert result.values[key] is not None or result.not_applicable.get(key), key
             if isinstance(figure.statistic, Mean | Quantile | Total):
                 of = figure.statistic.of
                 known = of == "score" or self.metric.direction_of(of) is not None
@@ -279,16 +279,16 @@ class MetricContract:
     def test_the_plan_counts_the_calls(self) -> None:
         """``plan`` gives as many calls of each capability as a run makes."""
         chosen = {"cache": None, **self.backends}
-        found = plan([dict(one) for one in self.samples], metrics=self.metric, **chosen)
+        result = plan([dict(one) for one in self.samples], metrics=self.metric, **chosen)
         planned, made = Counter[str](), Counter[str]()
-        for part in found.parts:
+        for part in result.parts:
             planned[part.capability] += part.calls
         for name, one in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
             made[name.partition(" ")[0]] += one.requested - one.repeated
         if self.plan_is_exact:
             assert +planned == +made, f"planned: {dict(+planned)}, made: {dict(+made)}"
         unplanned = {name for name in +made if not planned[name]}
-        assert not unplanned or any(found.unsure.values()), f"not in the plan: {unplanned}"
+        assert not unplanned or any(result.unsure.values()), f"not in the plan: {unplanned}"
 
     def test_a_failed_call_is_a_failed_sample(self) -> None:
         """Where every call fails, no sample for which calls are made gets a score or a verdict."""

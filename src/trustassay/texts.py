@@ -176,13 +176,13 @@ def content_words(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _content_words(text: str) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for word in plain_words(text):
         if word[0].isdigit():
-            found[word] = None
+            result[word] = None
         elif not is_negation(word) and word not in _EMPTY_WORDS:
-            found[stem(word)] = None
-    return tuple(found)
+            result[stem(word)] = None
+    return tuple(result)
 
 
 def stem(word: str) -> str:
@@ -261,6 +261,6 @@ def _identifier() -> Any:
     """
     from py3langid import langid
 
-    found = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
-    found.set_languages([code for code in found.labels if len(code) == 2 and code != LATIN])
-    return found
+    result = langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+    result.set_languages([code for code in result.labels if len(code) == 2 and code != LATIN])
+    return result

@@ -118,8 +118,8 @@ def _whole_lines(lines: Iterable[str]) -> Iterator[Found]:
     start = 0
     for line in lines:
         if match := _WHOLE.fullmatch(line):
-            found = _found(match)
-            yield Found(found.verdict, start + found.start)
+            result = _found(match)
+            yield Found(result.verdict, start + result.start)
         start += len(line)
 
 

@@ -131,13 +131,13 @@ class EvidenceRow:
         """Return a stored row; ``None`` for one of another kind."""
         if not isinstance(item, Mapping) or (cls.row_kind and item.get("kind") != cls.row_kind):
             return None
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name, (kind, default) in _fields_of(cls).items():  # type: ignore[arg-type]
             typed = _typed(item.get(name), kind)
             if not typed and name in cls.told_by:
                 return None
-            found[name] = typed[0] if typed else default
-        return cls(**found)
+            result[name] = typed[0] if typed else default
+        return cls(**result)
 
 
 class Rows:
@@ -170,12 +170,12 @@ def _as_json(value: Any) -> Any:
 @cache
 def _fields_of(kind: Any) -> dict[str, tuple[Any, Any]]:
     """Return the type of each field, and what it is where it is absent."""
-    hints, found = get_type_hints(kind), {}
+    hints, result = get_type_hints(kind), {}
     for f in dataclasses.fields(kind):
         hint = hints[f.name]
         absent = () if get_origin(hint) is Sequence else _ABSENT.get(hint)
-        found[f.name] = hint, absent if f.default is dataclasses.MISSING else f.default
-    return found
+        result[f.name] = hint, absent if f.default is dataclasses.MISSING else f.default
+    return result
 
 
 def _typed(value: Any, kind: Any) -> tuple[Any, ...]:

@@ -81,8 +81,8 @@ class Answering:
         the user's prompt uses a name that does not exist.
         """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
-            words = f"is missing or empty (expected the passages for style {self.style})"
-            return [Problem("documents", words)]
+            message = f"is missing or empty (expected the passages for style {self.style})"
+            return [Problem("documents", message)]
         if self.style == "own" and _own_prompt(sample) is None:
             return [Problem(OWN_PROMPT, "is missing (expected the prompt's text for style own)")]
         if self.prompt is not None:
@@ -165,8 +165,8 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     """
     if n == 1:
         return (text.strip(),)
-    found = (words for _, words in _with_words(numbered(text), text))
-    return tuple(dict.fromkeys(filter(None, found)))[:n]
+    result = (words for _, words in _with_words(numbered(text), text))
+    return tuple(dict.fromkeys(filter(None, result)))[:n]
 
 
 def _with_words(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
@@ -200,14 +200,14 @@ def pairs_in(text: str) -> AnswerPairs:
     Items are numbered, and labelled as wrong or non-wrong; an item may continue on further lines.
     Of several items with the same number and label the first counts.
     """
-    found: dict[bool, dict[int, str]] = {True: {}, False: {}}
+    result: dict[bool, dict[int, str]] = {True: {}, False: {}}
     for item, words in _with_words(list(_ITEM.finditer(text)), text):
         is_wrong = item["kind"].lower() in ("wrong", "incorrect")
         if words:
-            found[is_wrong].setdefault(int(item["number"]), words)
-    both = [number for number in found[True] if number in found[False]]
-    wrong, corrected = (tuple(found[kind][number] for number in both) for kind in (True, False))
-    return AnswerPairs(wrong, corrected, len(found[True].keys() ^ found[False].keys()))
+            result[is_wrong].setdefault(int(item["number"]), words)
+    both = [number for number in result[True] if number in result[False]]
+    wrong, corrected = (tuple(result[kind][number] for number in both) for kind in (True, False))
+    return AnswerPairs(wrong, corrected, len(result[True].keys() ^ result[False].keys()))
 
 
 @dataclass(frozen=True)

@@ -94,18 +94,18 @@ def judging_of(uri: str) -> tuple[str, Judging]:
     """
     model, _, query = uri.partition("?")
     kept: list[str] = []
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
         if name in ("prompt", "by"):
-            found[name] = value
+            result[name] = value
         elif name in ("repeats", "max_tokens"):
             if not value.isdecimal():
                 raise UnknownNameError(f"option {name} of an entailer cannot be {value!r}")
-            found[name] = int(value)
+            result[name] = int(value)
         else:
             kept.append(option)
-    return model + ("?" + "&".join(kept) if kept else ""), Judging(**found)
+    return model + ("?" + "&".join(kept) if kept else ""), Judging(**result)
 
 
 def entailment_prompt(file: str | None = None, by: str = "words") -> Prompt:
@@ -171,8 +171,8 @@ class ChatEntailer:
         if self._by == "odds":
             return await self._by_odds(pair, ask)
         first = await ask(self.request(pair))
-        if found := entailment_by_tokens(first):
-            return found
+        if result := entailment_by_tokens(first):
+            return result
         if self.judging.repeats == 1 and verdict_in(first.text) is None:
             request = self.request(pair)
             turns = repair_turns(request.messages[0].content, first.text, REPAIR)
@@ -206,11 +206,11 @@ class ChatEntailer:
         chances = []
         for reply in await asyncio.gather(*map(ask, requests)):
             if (chance := yes_by_odds(reply)) is None:
-                words = "the model gives no probabilities of its first token"
+                message = "the model gives no probabilities of its first token"
                 if reply.logprobs:
                     said = " ".join(reply.text.split())[:SHOWN]
-                    words = f"neither yes nor no is a likely first token; it begins with {said!r}"
-                raise UnparsedError(f"{self.name}: {words}")
+                    message = f"neither yes nor no is a likely first token; it begins with {said!r}"
+                raise UnparsedError(f"{self.name}: {message}")
             chances.append(chance)
         stated, false = chances
         return Entailment(stated, (1 - stated) * (1 - false), (1 - stated) * false)
@@ -221,10 +221,12 @@ class ChatEntailer:
         counts = Counter(one.verdict for one in read if one)
         if 2 * counts.total() < len(replies):
             said = " ".join(replies[read.index(None)].text.split())[:SHOWN]
-            words = "the reply names none of supports, contradicts and neither"
+            message = "the reply names none of supports, contradicts and neither"
             if len(replies) > 1:
-                words = f"{read.count(None)} of {len(replies)} replies name none of them; one reads"
-            raise UnparsedError(f"{self.name}: {words}: {said!r}")
+                message = (
+                    f"{read.count(None)} of {len(replies)} replies name none of them; one reads"
+                )
+            raise UnparsedError(f"{self.name}: {message}: {said!r}")
         return Entailment(*(counts[verdict] / counts.total() for verdict in VERDICTS))
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
@@ -261,14 +263,14 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
     one of the prompt's words, or where the tokens of all verdicts have less than half of the
     probability there.
     """
-    found = verdict_in(reply.text)
-    if found is None or not reply.logprobs:
+    result = verdict_in(reply.text)
+    if result is None or not reply.logprobs:
         return None
-    told = "".join(token.token for token in reply.logprobs)
-    began = told.rfind(reply.text.strip())
+    message = "".join(token.token for token in reply.logprobs)
+    began = message.rfind(reply.text.strip())
     if began < 0:
         return None
-    place = began + found.start - (len(reply.text) - len(reply.text.lstrip()))
+    place = began + result.start - (len(reply.text) - len(reply.text.lstrip()))
     end = 0
     for token in reply.logprobs:
         end += len(token.token)
@@ -279,7 +281,7 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
         if verdict := _begun(text):
             mass[verdict] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())
-    if total < ENOUGH or not math.isfinite(total) or _begun(token.token) != found.verdict:
+    if total < ENOUGH or not math.isfinite(total) or _begun(token.token) != result.verdict:
         return None
     return Entailment(*(mass[verdict] / total for verdict in VERDICTS))
 

@@ -84,12 +84,12 @@ def split_reasoning(text: str, finish: str | None = None) -> tuple[str, str | No
     ends after the opening tag: then the answer is empty. Later tags belong to the answer.
     """
     parts: list[str] = []
-    while found := _leading(text, finish):
-        text = found[1]
-        parts.append(found[0])
-    if not parts and (found := _without_start(text)):
-        text = found[1]
-        parts.append(found[0])
+    while result := _leading(text, finish):
+        text = result[1]
+        parts.append(result[0])
+    if not parts and (result := _without_start(text)):
+        text = result[1]
+        parts.append(result[0])
     return text, ("\n\n".join(filter(None, parts)) if parts else None)
 
 

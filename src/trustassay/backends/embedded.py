@@ -256,8 +256,8 @@ def is_copied(premise: str, hypothesis: str) -> bool:
 @lru_cache(maxsize=4096)
 def _sentences(text: str) -> frozenset[str]:
     """Return the sentences of a text in lower case, without what is around them."""
-    found = (" ".join(one.casefold().split()).strip(_ENDS) for one in _SENTENCE.split(text))
-    return frozenset(filter(None, found))
+    result = (" ".join(one.casefold().split()).strip(_ENDS) for one in _SENTENCE.split(text))
+    return frozenset(filter(None, result))
 
 
 def _parts(body: str, size: int, step: int) -> list[list[str]]:
@@ -438,14 +438,14 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
     negation_differs: 1 when hypothesis and nearest sentence differ in negation.
     """
     seen = encoder_features(logits)
-    found = lexical.overlap(premise, hypothesis)
+    result = lexical.overlap(premise, hypothesis)
     several = float(len(logits) > 1)
     return seen | {
-        "containment": found.containment,
+        "containment": result.containment,
         "several_windows": several,
-        "containment_across": found.containment * several,
-        "containment_unless_contradicted": found.containment * (1 - seen["contradiction"]),
-        "negation_differs": float(found.negation_differs),
+        "containment_across": result.containment * several,
+        "containment_unless_contradicted": result.containment * (1 - seen["contradiction"]),
+        "negation_differs": float(result.negation_differs),
     }
 
 

@@ -36,8 +36,8 @@ async def in_time(backend: Any, work: Awaitable[T]) -> T:
         async with asyncio.timeout(timeout_s):
             return await work
     except TimeoutError:
-        words = f"{backend.name}: no reply within {timeout_s:g} s"
-        raise CallError(words, "timeout") from None
+        message = f"{backend.name}: no reply within {timeout_s:g} s"
+        raise CallError(message, "timeout") from None
 
 
 async def then_closed(backend: Any, work: Awaitable[T]) -> T:
@@ -107,13 +107,13 @@ class EndpointChat(HttpBackend, ABC):
         while True:
             sent = self._renamed(wanted)
             try:
-                found = await self._http.post(self.path, self.body(request.messages, sent))
+                result = await self._http.post(self.path, self.body(request.messages, sent))
             except RefusalError as error:
                 learnt = sent != self._renamed(wanted)  # another call met the same refusal
                 if not (learnt or self._give_up(error, sent, fields)):
                     raise
                 continue
-            return self._checked(found, request, fields)
+            return self._checked(result, request, fields)
 
     def failed(self, words: str) -> CallError:
         """Return the error for a request that the endpoint will never answer."""
@@ -183,6 +183,6 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 def counted(usage: Any, *names: str) -> int | None:
     """Return the sum of those counts of tokens that an endpoint tells, None where it tells none."""
-    found = [usage.get(name) for name in names] if isinstance(usage, dict) else []
-    counts = [count for count in found if isinstance(count, int) and count >= 0]
+    result = [usage.get(name) for name in names] if isinstance(usage, dict) else []
+    counts = [count for count in result if isinstance(count, int) and count >= 0]
     return sum(counts) if counts else None

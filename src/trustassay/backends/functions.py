@@ -97,18 +97,18 @@ class FunctionEmbedder(_Function):
             BackendError: the function returned something else than n vectors of finite numbers,
                 or one of length 0.
         """
-        words = f"{self.name}: expected {len(texts)} vectors of finite numbers"
+        message = f"{self.name}: expected {len(texts)} vectors of finite numbers"
         given = self._function(list(texts))
         try:
-            found = np.asarray(given, dtype=float)
+            result = np.asarray(given, dtype=float)
         except (TypeError, ValueError) as error:
-            raise BackendError(f"{words}: {error}") from None
-        if found.ndim != 2 or len(found) != len(texts) or not np.isfinite(found).all():
-            raise BackendError(f"{words}, got an array of shape {found.shape}")
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            raise BackendError(f"{message}: {error}") from None
+        if result.ndim != 2 or len(result) != len(texts) or not np.isfinite(result).all():
+            raise BackendError(f"{message}, got an array of shape {result.shape}")
+        lengths = np.linalg.norm(result, axis=1, keepdims=True)
         if not lengths.all():
-            raise BackendError(f"{words}, none of length 0")
-        return np.asarray(found / lengths, dtype=np.float32)
+            raise BackendError(f"{message}, none of length 0")
+        return np.asarray(result / lengths, dtype=np.float32)
 
 
 class FunctionSimilarity(_Function):
@@ -163,14 +163,14 @@ def imported(path: str) -> Any:
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.append(str(Path.cwd()))
     try:
-        found = importlib.import_module(module)
+        result = importlib.import_module(module)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise BackendError(f"python:{path}: cannot import {module} ({reason})") from None
     try:
-        return attrgetter(name)(found)
+        return attrgetter(name)(result)
     except AttributeError:
-        near = [known for known in dir(found) if not known.startswith("_")]
+        near = [known for known in dir(result) if not known.startswith("_")]
         raise BackendError(
             f"python:{path}: {did_you_mean(f'name in {module}', name, near)}"
         ) from None
@@ -228,25 +228,25 @@ class FunctionChat:
         given = request if self._whole else plain(request.messages)
         try:
             if self._waits:
-                found = await self._function(given)
+                result = await self._function(given)
             else:
                 if self._threads is None:
                     most = self.limits.concurrency
                     self._threads = ThreadPoolExecutor(most, "trustassay-function")
                 loop = asyncio.get_running_loop()
-                found = await loop.run_in_executor(self._threads, _carried, self._function, given)
-                if inspect.isawaitable(found):
-                    found = await found
+                result = await loop.run_in_executor(self._threads, _carried, self._function, given)
+                if inspect.isawaitable(result):
+                    result = await result
         except BackendError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".rstrip(": ")
             raise BackendError(f"{self.name} failed: {reason}") from error
-        if isinstance(found, str):
-            return Reply(found)
-        if not isinstance(found, Reply):
-            raise BackendError(f"{self.name} returned {found!r:.60}; expected a text or a Reply")
-        return found
+        if isinstance(result, str):
+            return Reply(result)
+        if not isinstance(result, Reply):
+            raise BackendError(f"{self.name} returned {result!r:.60}; expected a text or a Reply")
+        return result
 
 
 def _carried(function: Callable[[Any], Any], given: Any) -> Any:
@@ -302,8 +302,8 @@ def as_backend(kind: str, found: Any, name: str | None = None) -> Any:
         return found
     protocol, wrapper = _WRAPPED[kind]
     if isinstance(found, type):
-        words = f"expected {wrapper.what} object or function"
-        raise BackendError(f"{found.__name__} is a class; {words}")
+        message = f"expected {wrapper.what} object or function"
+        raise BackendError(f"{found.__name__} is a class; {message}")
     if isinstance(found, protocol) or (kind == "embedder" and hasattr(found, "vectors")):
         return found
     if kind == "entailer" and isinstance(found, ChatModel | LocalChatModel):

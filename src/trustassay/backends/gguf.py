@@ -148,7 +148,7 @@ class _Head:
             version, tensors, pairs = self._numbers("IQQ")
             if version not in (2, 3):
                 raise BackendError(f"it is a GGUF file of version {version}; 2 and 3 can be read")
-            found = {self._text(): self._value(self._numbers("I")[0]) for _ in range(pairs)}
+            result = {self._text(): self._value(self._numbers("I")[0]) for _ in range(pairs)}
             last = 0
             for _ in range(tensors):
                 self._text()
@@ -157,14 +157,14 @@ class _Head:
         except (struct.error, OverflowError, UnicodeDecodeError, KeyError, MemoryError):
             raise BackendError("it is cut or damaged: its head cannot be read") from None
         if self._at + last >= len(self._data):
-            words = f"it is cut: {len(self._data):,} bytes, and tensors begin behind its end"
-            raise BackendError(words)
-        return found
+            message = f"it is cut: {len(self._data):,} bytes, and tensors begin behind its end"
+            raise BackendError(message)
+        return result
 
     def _numbers(self, form: str) -> tuple[Any, ...]:
-        found = struct.unpack_from(f"<{form}", self._data, self._at)
+        result = struct.unpack_from(f"<{form}", self._data, self._at)
         self._at += struct.calcsize(f"<{form}")
-        return found
+        return result
 
     def _text(self) -> str:
         (length,) = self._numbers("Q")
@@ -235,20 +235,22 @@ class GgufChat:
         try:
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
-            found = GgufFile.read(path)
-            if file not in (None, found.identity):
-                raise BackendError(f"it is another file ({found.identity}) than was named ({file})")
-            if template == "auto" and not found.has_template:
+            result = GgufFile.read(path)
+            if file not in (None, result.identity):
+                raise BackendError(
+                    f"it is another file ({result.identity}) than was named ({file})"
+                )
+            if template == "auto" and not result.has_template:
                 raise BackendError(
                     "it has no chat template, as base models have none; a chat can be laid out as "
                     f"plain text: gguf:{path}?template=none"
                 )
-            trained = found.of_model("context_length") or CONTEXT
+            trained = result.of_model("context_length") or CONTEXT
             self.context = min(CONTEXT, trained) if context is None else context
             if self.context > trained:
-                words = f"context={self.context}: the model was trained for {trained} tokens"
-                raise BackendError(words)
-            self.memory = found.memory(self.context * parallel)
+                message = f"context={self.context}: the model was trained for {trained} tokens"
+                raise BackendError(message)
+            self.memory = result.memory(self.context * parallel)
             free = free_memory()
             if free is not None and self.memory > free:
                 raise BackendError(
@@ -256,14 +258,14 @@ class GgufChat:
                     "are free; try a smaller file, or a smaller ?context= or ?parallel="
                 )
             self._template, self._parallel, self._max_tokens = template, parallel, max_tokens
-            given = [f"file={found.identity}"]
+            given = [f"file={result.identity}"]
             given += [f"template={template}"] * (template != "auto")
             given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
             self.name = f"gguf:{path}?{'&'.join(given)}"
             self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
-            self._server = _server(found.path, self.context, parallel, threads)
+            self._server = _server(result.path, self.context, parallel, threads)
         except BackendError as error:
             raise BackendError(f"gguf:{path}: {error}") from None
         self._threads, self._lock = ThreadPoolExecutor(parallel, "gguf"), threading.Lock()
@@ -283,13 +285,13 @@ class GgufChat:
             for number in range(count)
         ]
         made = iter(self._made(jobs))
-        found = [
+        result = [
             _joined(request, [next(made) for _ in range(count)])
             for request, count in zip(requests, counts, strict=True)
         ]
-        if len(found) == 1 and isinstance(found[0], BackendError):
-            raise found[0]
-        return found
+        if len(result) == 1 and isinstance(result[0], BackendError):
+            raise result[0]
+        return result
 
     def token_loglikelihoods(
         self, prompt: str | Sequence[Message], options: Sequence[str]
@@ -316,12 +318,12 @@ class GgufChat:
         for option, reply in zip(options, self._made(jobs), strict=True):
             if isinstance(reply, BackendError):
                 raise reply
-            found = [token.logprob for token in reply.logprobs or ()]
+            result = [token.logprob for token in reply.logprobs or ()]
             ended = reply.finish == "stop"
-            if reply.text != option or len(found) + ended != reply.reply_tokens:
-                words = f"its tokens do not spell {shortened(option)!r}, or split a character"
-                raise BackendError(f"{self.name}: {words}")
-            rows.append(found)
+            if reply.text != option or len(result) + ended != reply.reply_tokens:
+                message = f"its tokens do not spell {shortened(option)!r}, or split a character"
+                raise BackendError(f"{self.name}: {message}")
+            rows.append(result)
         return rows
 
     def _job(self, request: ChatRequest, number: int = 0) -> Job:
@@ -347,15 +349,15 @@ class GgufChat:
 
     def _made(self, jobs: Sequence[Job]) -> list[Reply | BackendError]:
         """Return the reply to each job, or why there is none."""
-        found: dict[int, Reply | BackendError] = {}
+        result: dict[int, Reply | BackendError] = {}
         runs = iter(list(_runs(jobs)))
 
         def work(sequence: int) -> None:
             for run in runs:  # each of the threads takes the next
-                found.update((place, self._asked(jobs[place], sequence)) for place in run)
+                result.update((place, self._asked(jobs[place], sequence)) for place in run)
 
         list(self._threads.map(work, range(self._parallel)))
-        return [found[place] for place in range(len(jobs))]
+        return [result[place] for place in range(len(jobs))]
 
     def _asked(self, job: Job, sequence: int) -> Reply | BackendError:
         """Return the reply to a job, written in one of the sequences, or why there is none."""
@@ -370,8 +372,8 @@ class GgufChat:
             if error.get("type") == TOO_LONG or not has_system:
                 return self._failed(job, error)
             # Some templates know no system: its words come first in what the user says.
-            words = f"{turns[0]['content']}\n\n{turns[1]['content']}"
-            merged = [{"role": "user", "content": words}, *turns[2:]]
+            message = f"{turns[0]['content']}\n\n{turns[1]['content']}"
+            merged = [{"role": "user", "content": message}, *turns[2:]]
             return self._asked(job._replace(body=job.body | {"messages": merged}), sequence)
         with self._lock:
             self.tokens_read += said.get("timings", {}).get("prompt_n", 0)

@@ -403,7 +403,7 @@ class HuggingFaceChat(HubModel):
                 f"{self._limit} that this model reads"
             )
         least = min((len(before) for before, _ in pairs), default=0)
-        found = [[0.0] * len(tokens) for _, tokens in pairs]
+        result = [[0.0] * len(tokens) for _, tokens in pairs]
         distinct = list(dict.fromkeys(read))
         lengths = [len(ids) + (len(start) if self._encodes else 0) for ids in distinct]
         for batch in batches(lengths, self._batch_tokens):
@@ -418,8 +418,8 @@ class HuggingFaceChat(HubModel):
                 owners, *where = zip(*wanted, strict=True)
                 values = self._logprobs(start, list(place), least, where)
                 for (i, offset), value in zip(owners, values, strict=True):
-                    found[i][offset] = float(value)
-        return found
+                    result[i][offset] = float(value)
+        return result
 
     def _logprobs(
         self, start: list[int], read: Sequence[tuple[int, ...]], least: int, where: Sequence[Any]

@@ -134,7 +134,7 @@ class HuggingFaceTokenEmbedder(HubModel):
         Raises:
             BackendError: a text is longer than the model reads, or the model fails.
         """
-        found: list[TokenVectors | None] = [None] * len(texts)
+        result: list[TokenVectors | None] = [None] * len(texts)
         with self._lock, one_line(self.name, Exception):
             told = {"return_special_tokens_mask": True, "verbose": False}
             inputs = [dict(self._tokenizer(clean(text), **told)) for text in texts]
@@ -151,8 +151,8 @@ class HuggingFaceTokenEmbedder(HubModel):
                     ids = inputs[i]["input_ids"]
                     tokens = self._tokenizer.convert_ids_to_tokens(ids)
                     special = tuple(place for place, around in enumerate(masks[i]) if around)
-                    found[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
-        return [one for one in found if one is not None]
+                    result[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
+        return [one for one in result if one is not None]
 
     def _states(self, inputs: Sequence[Any]) -> Any:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""

@@ -54,11 +54,11 @@ def in_bytes(text: str) -> int:
     Raises:
         ValueError: it is none.
     """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
+    result = _SIZE.fullmatch(text.strip())
+    if result is None:
         raise ValueError(text)
-    unit = 1024 if found[3] else 1000
-    return int(float(found[1]) * unit ** _POWERS[found[2].lower()])
+    unit = 1024 if result[3] else 1000
+    return int(float(result[1]) * unit ** _POWERS[result[2].lower()])
 
 
 async def read_body(
@@ -338,13 +338,13 @@ class HttpEndpoint:
         if not 200 <= status < 300:
             raise self._fault(status, text, headers)
         try:
-            found = json.loads(text)
+            result = json.loads(text)
         except ValueError:
             raise self._error(f"the reply is not JSON: {worded(text)}", "malformed") from None
-        if isinstance(found, dict) and found.get("error"):  # as OpenRouter tells of its providers
-            code = found["error"].get("code") if isinstance(found["error"], dict) else None
+        if isinstance(result, dict) and result.get("error"):  # as OpenRouter tells of its providers
+            code = result["error"].get("code") if isinstance(result["error"], dict) else None
             raise self._fault(code if isinstance(code, int) else 502, text, headers)
-        return found
+        return result
 
     async def _sent(
         self, method: str, path: str, data: bytes | None
@@ -459,14 +459,14 @@ class HttpBackend:
 def worded(text: str) -> str:
     """Return what an endpoint says in an error's body, cut to a readable length."""
     with suppress(ValueError):
-        found = json.loads(text)
-        while isinstance(found, dict | list) and found:
-            if isinstance(found, list):
-                found = found[0]
+        result = json.loads(text)
+        while isinstance(result, dict | list) and result:
+            if isinstance(result, list):
+                result = result[0]
             else:
-                known = (name for name in ("error", "message", "detail", "msg") if name in found)
-                found = found.get(next(known, None))
-        text = found if isinstance(found, str) else text
+                known = (name for name in ("error", "message", "detail", "msg") if name in result)
+                result = result.get(next(known, None))
+        text = result if isinstance(result, str) else text
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 

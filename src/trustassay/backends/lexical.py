@@ -62,9 +62,9 @@ class LexicalEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
         rows = np.empty((len(pairs), 3))
         for row, (premise, hypothesis) in zip(rows, pairs, strict=True):
-            found = overlap(premise, hypothesis)
-            entailment = 1 / (1 + math.exp(-logit(found)))
-            suspicious = found.missing_number or found.negation_differs
+            result = overlap(premise, hypothesis)
+            entailment = 1 / (1 + math.exp(-logit(result)))
+            suspicious = result.missing_number or result.negation_differs
             contradiction = (1 - entailment) / 2 if suspicious else 0.0
             row[:] = entailment, 1 - entailment - contradiction, contradiction
         return rows

@@ -45,8 +45,8 @@ class OpenAIChat(EndpointChat):
 
     async def models(self) -> list[str]:
         """Return the names of the models that the endpoint offers; raises :class:`CallError`."""
-        found = await self._http.get("/models")
-        rows = found.get("data") if isinstance(found, dict) else None
+        result = await self._http.get("/models")
+        rows = result.get("data") if isinstance(result, dict) else None
         return [str(row.get("id")) for row in rows or [] if isinstance(row, dict)]
 
     def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
@@ -90,9 +90,9 @@ class OpenAIEmbedder(HttpBackend):
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
         body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
-        found = await self._http.post("/embeddings", body)
+        result = await self._http.post("/embeddings", body)
         try:
-            rows = sorted(found["data"], key=lambda row: int(row["index"]))
+            rows = sorted(result["data"], key=lambda row: int(row["index"]))
             vectors = np.array([_vector(row["embedding"]) for row in rows], dtype=np.float32)
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 raise ValueError

@@ -131,9 +131,9 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(_TOKEN.finditer(text))
-        self.spans = [match.span() for match in found]
-        raw = [match.group() for match in found]
+        result = list(_TOKEN.finditer(text))
+        self.spans = [match.span() for match in result]
+        raw = [match.group() for match in result]
         self.capital = [word[0].isupper() for word in raw]
         self.words = [word.lower() for word in raw] + [""] * 4  # also for positions below 0
         self.sentences: list[int] = []
@@ -359,10 +359,10 @@ class _Reader:
         elif word == "per" and after == "cent":
             unit, at = _Unit("%"), at + 2
         else:
-            found = _UNITS.get((after if squared else word).removesuffix("s"))
-            if found is None or (len(word) == 1 and word.isalpha() and self.capital[at]):
+            result = _UNITS.get((after if squared else word).removesuffix("s"))
+            if result is None or (len(word) == 1 and word.isalpha() and self.capital[at]):
                 return None, end
-            unit, at = _Unit(*found), at + 1 + squared
+            unit, at = _Unit(*result), at + 1 + squared
             unit = _Unit("area", unit.factor**2) if squared else unit
         below = _UNITS.get(self.words[at + 1].removesuffix("s"), ("", 0))
         if self.words[at] in _PER and below[0] == "time":
@@ -408,10 +408,10 @@ class _Reader:
 
     def nouns(self, i: int) -> tuple[str, ...]:
         """Return the stems of up to three words after a number, up to where its phrase ends."""
-        found: list[str] = []
+        result: list[str] = []
         for word in self.words[i : min(i + 2 * NOUNS, len(self.spans))]:
             if word not in _SKIPPED:
-                if not word[0].isalpha() or is_empty_word(word) or len(found) == NOUNS:
+                if not word[0].isalpha() or is_empty_word(word) or len(result) == NOUNS:
                     break
-                found.append(stem(word))
-        return tuple(found)
+                result.append(stem(word))
+        return tuple(result)

@@ -159,15 +159,15 @@ def load(kind: str, choice: Any) -> Any:
         return as_backend(kind, choice)
     if kind == "entailer" and not find(kind, choice)[0] and find("chat model", choice)[0]:
         return _asked(choice, "")
-    found, target, options = read(kind, choice)
-    if found.wraps:
-        given = [load(found.wraps, target or found.default)]
-    elif found.address:
-        given = [found.address(target)]
+    result, target, options = read(kind, choice)
+    if result.wraps:
+        given = [load(result.wraps, target or result.default)]
+    elif result.address:
+        given = [result.address(target)]
     else:
         given = [target] if target else []
-    backend = found.load(*given, **options)
-    return as_backend(kind, backend, choice) if found.package else backend
+    backend = result.load(*given, **options)
+    return as_backend(kind, backend, choice) if result.package else backend
 
 
 def read(kind: str, uri: str) -> tuple[Scheme, str, dict[str, Any]]:
@@ -177,10 +177,10 @@ def read(kind: str, uri: str) -> tuple[Scheme, str, dict[str, Any]]:
         UnknownNameError: no such scheme or option.
         BackendError: nothing is named, or a package describes the scheme, and cannot be loaded.
     """
-    found, rest = find(kind, uri)
-    if found is None:
+    result, rest = find(kind, uri)
+    if result is None:
         raise _unknown(kind, uri)
-    return found, *found.read(rest)
+    return result, *result.read(rest)
 
 
 def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
@@ -206,18 +206,18 @@ def fault_of(kind: str, choice: Any) -> str | None:
     Raises:
         UnknownNameError: an option that it does not have.
     """
-    found, uri, rest = _innermost(kind, choice)
-    if found is None:
+    result, uri, rest = _innermost(kind, choice)
+    if result is None:
         return None
-    target, _ = found.read(rest)
+    target, _ = result.read(rest)
     bare = uri.partition("?")[0]
-    if missing := found.missing():
+    if missing := result.missing():
         package, pip = next(iter(missing.items()))
         return f"{bare}: {package} is missing: pip install {pip}"
     path = Path(target.partition("?")[0])
-    if found.path == "file" and target and not path.expanduser().exists():
+    if result.path == "file" and target and not path.expanduser().exists():
         return f"{uri}: there is no such file"
-    named = found.path == "folder" and target.startswith(("/", ".", "~"))
+    named = result.path == "folder" and target.startswith(("/", ".", "~"))
     if named and not path.expanduser().is_dir():
         return f"{bare}: there is no such folder"
     return None
@@ -225,8 +225,8 @@ def fault_of(kind: str, choice: Any) -> str | None:
 
 def takes_time(kind: str, choice: Any) -> bool:
     """Return whether a choice names what may take a second or more to load."""
-    found, _, _ = _innermost(kind, choice)
-    return found is not None and found.slow
+    result, _, _ = _innermost(kind, choice)
+    return result is not None and result.slow
 
 
 def price_provider(backend: str) -> str:
@@ -251,10 +251,10 @@ def forms(kind: str, default: str = "", without: str = "") -> str:
 
 def installed() -> dict[str, list[EntryPoint]]:
     """Return the entry points by which installed packages add schemes, by the scheme."""
-    found: dict[str, list[EntryPoint]] = {}
+    result: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=ENTRY_POINT_GROUP):
-        found.setdefault(entry.name, []).append(entry)
-    return found
+        result.setdefault(entry.name, []).append(entry)
+    return result
 
 
 def package_of(entry: EntryPoint) -> str:
@@ -278,17 +278,17 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         if known:
             raise ValueError(f"{known[0].package or 'trustassay'} has this scheme already")
         entry.load()
-        if not (found := [one for one in schemes() if one.name == entry.name]):
+        if not (result := [one for one in schemes() if one.name == entry.name]):
             raise ValueError("it describes no such scheme")
     except (Exception, SystemExit) as error:
         for key in set(_SCHEMES) - before:
             del _SCHEMES[key]
         reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
-        words = f"{entry.name}: the scheme of the package {package} cannot be loaded ({reason})"
-        raise BackendError(" ".join(words.split())) from error
+        message = f"{entry.name}: the scheme of the package {package} cannot be loaded ({reason})"
+        raise BackendError(" ".join(message.split())) from error
     finally:
         _PLUGIN.reset(token)
-    return found
+    return result
 
 
 def _split(uri: str) -> tuple[str, str]:
@@ -301,16 +301,16 @@ def _innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
     """Return the scheme of a choice, or of the backend inside it, with its URI and its rest."""
     if not isinstance(choice, str):
         return None, "", ""
-    found, rest = find(kind, choice)
-    if found is not None and found.name == "chat":
+    result, rest = find(kind, choice)
+    if result is not None and result.name == "chat":
         from trustassay.backends.chat_entailer import judging_of
 
         kind, choice = "chat model", judging_of(rest)[0]
-        found, rest = find(kind, choice)
-    while found is not None and found.wraps and rest:
-        kind, choice = found.wraps, rest
-        found, rest = find(kind, choice)
-    return found, choice, rest
+        result, rest = find(kind, choice)
+    while result is not None and result.wraps and rest:
+        kind, choice = result.wraps, rest
+        result, rest = find(kind, choice)
+    return result, choice, rest
 
 
 def _unknown(kind: str, choice: str) -> UnknownNameError:
@@ -325,12 +325,12 @@ def _unknown(kind: str, choice: str) -> UnknownNameError:
         )
     for one in known.values():
         if one.models and re.match(one.models, choice, re.IGNORECASE):
-            words = f"unknown {what} {choice!r}; did you mean {one.name}:{choice}?"
-            return UnknownNameError(words)
+            message = f"unknown {what} {choice!r}; did you mean {one.name}:{choice}?"
+            return UnknownNameError(message)
     if others := [one for one in _SCHEMES.values() if one.name == name and one.package]:
         kinds = " and ".join(KINDS[one.kind] for one in others)
-        words = f"{name}: the package {others[0].package} has it as {kinds}, and not as {what}"
-        return UnknownNameError(words)
+        message = f"{name}: the package {others[0].package} has it as {kinds}, and not as {what}"
+        return UnknownNameError(message)
     if OF_PAPERS.get(name) == kind:
         return UnknownNameError(
             f"{what} {name}: needs trustassay-papers, pip install ./papers in a clone"

@@ -173,12 +173,12 @@ def _parameters(asked: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _json(text: str | bytes, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BackendError(f"{where}: is not JSON ({error})") from None
-    if not isinstance(found, dict):
-        raise _fault(where, "an object", found)
-    return found
+    if not isinstance(result, dict):
+        raise _fault(where, "an object", result)
+    return result
 
 
 def _messages(value: Any, where: str) -> Messages:

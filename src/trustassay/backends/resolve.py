@@ -39,8 +39,8 @@ def entailer(choice: EntailerChoice) -> Entailer:
     ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`. Raises as
     :func:`~trustassay.backends.registry.load`.
     """
-    found: Entailer = load("entailer", choice)
-    return found
+    result: Entailer = load("entailer", choice)
+    return result
 
 
 def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
@@ -49,8 +49,8 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     A function takes a list of n texts and returns their vectors, shape (n, d). Raises as
     :func:`~trustassay.backends.registry.load`.
     """
-    found: Embedder | OpenAIEmbedder = load("embedder", choice)
-    return found
+    result: Embedder | OpenAIEmbedder = load("embedder", choice)
+    return result
 
 
 def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
@@ -65,8 +65,8 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
 
     Raises as :func:`~trustassay.backends.registry.load`.
     """
-    found: ChatModel | LocalChatModel = load("chat model", choice)
-    return found
+    result: ChatModel | LocalChatModel = load("chat model", choice)
+    return result
 
 
 def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
@@ -76,8 +76,8 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     entailment in both directions, are :class:`~trustassay.capabilities.QuestionSimilarity` and
     score triples. Raises as :func:`~trustassay.backends.registry.load`.
     """
-    found: Similarity = load("similarity", choice)
-    return found
+    result: Similarity = load("similarity", choice)
+    return result
 
 
 def named_sources(choice: Any) -> dict[str, Any]:
@@ -102,7 +102,9 @@ def named_sources(choice: Any) -> dict[str, Any]:
             else:
                 name = re.split("[:?]", one, maxsplit=1)[0]
         if not name or name in sources:
-            words = f"two are called {name!r}; NAME=URI gives another name" if name else "no source"
-            raise UsageError(f"sources of distractors: {words}")
+            message = (
+                f"two are called {name!r}; NAME=URI gives another name" if name else "no source"
+            )
+            raise UsageError(f"sources of distractors: {message}")
         sources[name] = uri
     return sources

@@ -112,8 +112,8 @@ class BertScoreSimilarity:
         """Return shape (n,) for n (text, reference); each different text is read once."""
         read = (f" {text.strip()}" for pair in pairs for text in pair)
         texts = [text for text in dict.fromkeys(read) if text.strip()]
-        found = _read(texts, self._remembered, self._embedder.token_vectors, REMEMBERED_TOKENS)
-        return np.array([self._score(*(found.get(f" {t.strip()}") for t in p)) for p in pairs])
+        result = _read(texts, self._remembered, self._embedder.token_vectors, REMEMBERED_TOKENS)
+        return np.array([self._score(*(result.get(f" {t.strip()}") for t in p)) for p in pairs])
 
     def _score(self, one: TokenVectors | None, other: TokenVectors | None) -> float:
         if one is None or other is None:
@@ -206,10 +206,10 @@ class AgreementSimilarity:
         answers = [(f"{q} {a}".strip(), f"{q} {b}".strip()) for a, b, q in triples]
         asked = (pair for a, b in answers for pair in ((a, b), (b, a)) if a != b)
         both = {pair: place for place, pair in enumerate(dict.fromkeys(asked))}
-        found = self._entailer.scores(list(both)) if both else np.zeros((0, 3))
+        result = self._entailer.scores(list(both)) if both else np.zeros((0, 3))
         return np.array(
             [
-                (novel_agreement(*triple) + self._entailed(a, b, both, found)) / 2
+                (novel_agreement(*triple) + self._entailed(a, b, both, result)) / 2
                 for triple, (a, b) in zip(triples, answers, strict=True)
             ]
         )
@@ -266,11 +266,11 @@ def _share(words: Sequence[str], others: Sequence[str]) -> float:
     for other in others[:MOST_SPELLED] if odd else ():
         for pair in _letter_pairs(other):
             by_pair.setdefault(pair, []).append(other)
-    found = float(len(words) - sum(word not in known for word in words))
+    result = float(len(words) - sum(word not in known for word in words))
     for word in odd:
         near = set().union(*(by_pair.get(pair, ()) for pair in _letter_pairs(word)))
-        found += max((word_likeness(word, other) for other in near), default=0.0)
-    return found / len(words)
+        result += max((word_likeness(word, other) for other in near), default=0.0)
+    return result / len(words)
 
 
 @lru_cache(maxsize=65_536)

@@ -98,8 +98,8 @@ def compare(premise: str, hypothesis: str) -> list[Finding]:
             # The days of two dates are compared where one of these has no year.
             and not (q.dimension == "day" and full and (q.start, q.end) in with_year)
         ]
-        found = _finding(one, said, others if len(others) <= MOST_CANDIDATES else [], told)
-        made[found.span] = max(made.get(found.span, found), found)
+        result = _finding(one, said, others if len(others) <= MOST_CANDIDATES else [], told)
+        made[result.span] = max(made.get(result.span, result), result)
     return list(made.values())
 
 

@@ -123,10 +123,10 @@ class WordTable:
         ids = self._ids(word)
         if len(ids) != 1:
             return ""
-        found = self._kind(self._pieces[ids[0]], MARGIN)
+        result = self._kind(self._pieces[ids[0]], MARGIN)
         if not self.common_tag(word):
-            return found
-        margin = COMMON_PERSON if found in (GIVEN, SURNAME) else COMMON_OTHER
+            return result
+        margin = COMMON_PERSON if result in (GIVEN, SURNAME) else COMMON_OTHER
         return self._kind(self._pieces[ids[0]], margin)
 
     def rarity_of(self, text: str) -> float:
@@ -185,8 +185,8 @@ def _centres(
     pieces: Vectors, rows: Mapping[str, int], examples: Mapping[str, Sequence[str]]
 ) -> Vectors:
     """Return the mean direction of the examples of each kind, shape (kinds, d)."""
-    found = [pieces[[rows[one.lower()] for one in words]] for words in examples.values()]
-    return np.stack([_unit(vectors.mean(axis=0)) for vectors in found])
+    result = [pieces[[rows[one.lower()] for one in words]] for words in examples.values()]
+    return np.stack([_unit(vectors.mean(axis=0)) for vectors in result])
 
 
 def _unit(vector: Vectors) -> Vectors:
@@ -235,13 +235,13 @@ def parts_of(
     that are names of a known kind, while all others stay (``University of California``), or that
     are known as no common word. Else every word, by its tag in small letters.
     """
-    found = [one for one in _WORD.finditer(words) if one[0].lower() not in _KEPT]
-    kinds = [_kind(one[0], kind_of) for one in found]
-    common = [common_tag(one[0]) for one in found]
+    result = [one for one in _WORD.finditer(words) if one[0].lower() not in _KEPT]
+    kinds = [_kind(one[0], kind_of) for one in result]
+    common = [common_tag(one[0]) for one in result]
     if _is_person(kinds, common):
         groups = [_INITIAL if kind == _INITIAL else GIVEN for kind in kinds[:-1]] + [SURNAME]
-    elif _is_place(kinds, [one[0] for one in found], common):
-        return [Part(found[0].start(), found[-1].end(), PLACE)]
+    elif _is_place(kinds, [one[0] for one in result], common):
+        return [Part(result[0].start(), result[-1].end(), PLACE)]
     elif any(kind in _TELLING for kind in kinds):  # the Supreme Court of Canada
         groups = [kind if kind in _TELLING else _INITIAL for kind in kinds]
     elif any(kind not in (UNKNOWN, _INITIAL) for kind in kinds):
@@ -251,7 +251,7 @@ def parts_of(
         groups = [_INITIAL if tag and unknown else tag for tag in common]
     return [
         Part(one.start(), one.end(), group)
-        for one, group in zip(found, groups, strict=True)
+        for one, group in zip(result, groups, strict=True)
         if group != _INITIAL
     ]
 
@@ -350,13 +350,13 @@ class _ListedWords(ABC):
             return []
         texts = self._table.words
         ranked = (texts[i] for i in self._ranked(words, np.sort(np.concatenate(places))))
-        found: list[str] = []
+        result: list[str] = []
         for text in ranked:
-            if len(found) == k:
+            if len(result) == k:
                 break
             if not _akin(text, words):
-                found.append(text)
-        return found
+                result.append(text)
+        return result
 
     @abstractmethod
     def _ranked(self, words: str, places: Indices) -> Indices:

@@ -70,14 +70,14 @@ class Backends:
 
         Several models of a role are listed by their own names.
         """
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for place, backend in self.held.items():
             key = place.role or capability(place.capability).backend
             if place.name:
-                found.setdefault(key, {})[place.name] = backend.name
+                result.setdefault(key, {})[place.name] = backend.name
             else:
-                found[key] = backend.name
-        return found
+                result[key] = backend.name
+        return result
 
     def asked(self) -> Iterator[tuple[str, Any]]:
         """Yield each backend with its capability, and those that it asks itself."""

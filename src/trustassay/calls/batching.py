@@ -271,11 +271,11 @@ class Batcher(Generic[Item, Reply]):
         while self._elsewhere:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
-                found, _, elsewhere = store.look(list(self._elsewhere))
+                result, _, elsewhere = store.look(list(self._elsewhere))
             except Exception:  # whoever asks for it again meets it and tells
-                found, elsewhere = {}, frozenset()
+                result, elsewhere = {}, frozenset()
             for key in [key for key in self._elsewhere if key not in elsewhere]:
-                waiting, text = self._elsewhere.pop(key), found.get(key)
+                waiting, text = self._elsewhere.pop(key), result.get(key)
                 if text is not None and self._read(waiting, text):
                     self.counts.from_cache += 1
                 else:

@@ -195,22 +195,22 @@ class Client:
                 await close()
 
     def _make(self, name: str, backend: Any) -> Batcher[Any, Any]:
-        found = capability(name)
-        found.check(backend)
-        remote = self._through(found, backend) or found.remote(backend, self)
+        result = capability(name)
+        result.check(backend)
+        remote = self._through(result, backend) or result.remote(backend, self)
         if isinstance(remote, Caller):
             self._callers.append(remote)
-        local = found.local(backend, self) if found.local and not remote else None
+        local = result.local(backend, self) if result.local and not remote else None
         limits = getattr(backend, "limits", BatchLimits())
         if not isinstance(limits, BatchLimits):
             limits = BatchLimits()
-        if remote and (items := 1 if found.through(backend) else found.remote_items):
+        if remote and (items := 1 if result.through(backend) else result.remote_items):
             limits = BatchLimits(items=items, tokens=None)
         return Batcher(
-            found.stored_as,
+            result.stored_as,
             backend.name,
-            remote or local or (lambda items: found.compute(backend, items)),
-            found.codec,
+            remote or local or (lambda items: result.compute(backend, items)),
+            result.codec,
             limits=limits,
             store=self.calls_of(backend) if getattr(backend, "stored", True) else None,
             policy=self._policy,
@@ -291,10 +291,10 @@ class SampleModels:
         self.usage: dict[str, Counter[str]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        found = capabilities().get(name)
-        if found is None:
+        result = capabilities().get(name)
+        if result is None:
             raise AttributeError(f"unknown capability {name!r}; known: {', '.join(capabilities())}")
-        return lambda *given, **options: self.ask(found.name, found.item(*given, **options))
+        return lambda *given, **options: self.ask(result.name, result.item(*given, **options))
 
     def counted(self) -> dict[str, Any]:
         """Return what was asked so far, ``calls`` and ``usage``, in alphabetic order."""
@@ -311,8 +311,8 @@ class SampleModels:
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages that the backend of a capability reads; empty if any."""
-        found = getattr(self._client.backends.find(name), "languages", ())
-        return tuple(found) if isinstance(found, tuple | list) else ()
+        result = getattr(self._client.backends.find(name), "languages", ())
+        return tuple(result) if isinstance(result, tuple | list) else ()
 
     def chat(
         self,
@@ -415,5 +415,5 @@ def _paid_names(backends: Backends) -> list[str]:
 
     Those that have ``free = True`` are public services without tokens.
     """
-    found = (one.name for one in backends.endpoints() if not getattr(one, "free", False))
-    return list(dict.fromkeys(found))
+    result = (one.name for one in backends.endpoints() if not getattr(one, "free", False))
+    return list(dict.fromkeys(result))

@@ -39,10 +39,10 @@ def samples_at_once(asked_for: int | None, usual: int, backends: Iterable[Any]) 
 def held_back(option: str, asked_for: int | None, backends: Iterable[Any]) -> list[str]:
     """Return the endpoints whose own word on calls at once is larger than the option's."""
     usual = EndpointLimits().concurrency
-    found = {backend.name: limits_of(backend).concurrency for backend in backends}
+    result = {backend.name: limits_of(backend).concurrency for backend in backends}
     return [
         f"{option} {asked_for} limits {name} to less than its own concurrency={own}"
-        for name, own in found.items()
+        for name, own in result.items()
         if asked_for and own not in (usual, asked_for) and own > asked_for
     ]
 
@@ -157,9 +157,9 @@ class Caller:
 
         try:
             failed = counted.failed if counted else lambda _: None
-            found = await self._endpoint.call(timed, thought, check, failed)
+            result = await self._endpoint.call(timed, thought, check, failed)
             seconds = time.perf_counter() - began
-            paid = taken(found)
+            paid = taken(result)
             self._estimated += estimated
             self._counted += paid.prompt
         except CallError as error:
@@ -176,7 +176,7 @@ class Caller:
             finally:
                 self._under_way(-sent)  # only now: whoever waits for it closes what is below
         self._endpoint.took(paid.prompt + paid.reply - thought)
-        return found, seconds
+        return result, seconds
 
     def _under_way(self, more: int) -> None:
         self._sent += more
@@ -278,5 +278,5 @@ class BatchCaller(Caller):
     async def __call__(self, items: list[Any]) -> tuple[list[Any], float]:
         """Return the replies to a batch."""
         tokens = Tokens(self._tokens(items), 0)
-        found, seconds = await self._called(lambda: self._ask(items), tokens, lambda _: tokens)
-        return self._checked(items, found), seconds
+        result, seconds = await self._called(lambda: self._ask(items), tokens, lambda _: tokens)
+        return self._checked(items, result), seconds

@@ -481,9 +481,9 @@ def capabilities() -> Mapping[str, Capability[Any, Any]]:
         try:
             others.append(entry.load())
         except (Exception, SystemExit) as error:
-            words = f"the capability {entry.name} of the package {package_of(entry)}"
+            message = f"the capability {entry.name} of the package {package_of(entry)}"
             reason = f"{type(error).__name__}: {error}"
-            _broken[entry.name] = f"{words} cannot be loaded ({reason})"
+            _broken[entry.name] = f"{message} cannot be loaded ({reason})"
     return {one.name: one for one in (*others, *OWN)}
 
 

@@ -61,10 +61,10 @@ async def choose(
         raise BackendError("this model does not give the likelihood of a text; choose by letter")
     if likely and by != "letter":
         spelled = [space + letter for space in ("", " ") for letter in letters]
-        found = await all_of(
+        result = await all_of(
             models.likelihood(text, spelling, role=role, name=name) for spelling in spelled
         )
-        logs = [one.total for one in found]
+        logs = [one.total for one in result]
         return _likeliest([*map(max, logs[: len(letters)], logs[len(letters) :])])
     if by == "auto":
         parameters |= {"logprobs": ALTERNATIVES}
@@ -94,8 +94,8 @@ def letter_of(text: str, letters: str) -> str | None:
     "answer is", "choice:", "option", "I choose" and the like. "A" before a word ("A river ...")
     is an article, initials are part of a name; of a list of several options none is named.
     """
-    found = _reader(letters).read(_INITIALS.sub("_", plain(text)))
-    return next(iter(found)) if len(found) == 1 else None
+    result = _reader(letters).read(_INITIALS.sub("_", plain(text)))
+    return next(iter(result)) if len(result) == 1 else None
 
 
 class _Letters(Prose):
@@ -120,8 +120,8 @@ class _Letters(Prose):
         )
 
     def single(self, text: str, start: int) -> Value | None:
-        found = self._letter.match(text, start)
-        return Value(frozenset({found[0].upper()}), found.end()) if found else None
+        result = self._letter.match(text, start)
+        return Value(frozenset({result[0].upper()}), result.end()) if result else None
 
 
 _reader = cache(_Letters)
@@ -159,20 +159,20 @@ def _first_token(reply: Reply, letters: str) -> list[float]:
     Nothing where the token is no letter and the letters hold less than half of the probability, or
     where the reply goes on otherwise: "A" may be an article.
     """
-    found = [-math.inf] * len(letters)
+    result = [-math.inf] * len(letters)
     if not reply.logprobs:
-        return found
+        return result
     first = reply.logprobs[0]
     held = 0.0
     for token, logprob in dict([*first.alternatives, (first.token, first.logprob)]).items():
         place = letters.find(token.strip()) if len(token.strip()) == 1 else -1
         if place >= 0:  # with and without a space before it: the likelier one speaks for both
-            found[place] = max(found[place], logprob)
+            result[place] = max(result[place], logprob)
             held += math.exp(min(logprob, 0))
     emitted = first.token.strip()
     if len(emitted) == 1 and emitted in letters:
-        return found if letter_of(reply.text, letters) == emitted else []
-    return found if held >= HALF else []
+        return result if letter_of(reply.text, letters) == emitted else []
+    return result if held >= HALF else []
 
 
 def _likeliest(logs: Sequence[float], way: Any = "likelihood", reply: str = "") -> Choice:

@@ -59,10 +59,10 @@ def published_price(backend: str) -> Price | None:
 
     usage = Usage(input_tokens=THOUSAND, output_tokens=THOUSAND)
     try:
-        found = _table().calc(usage, model, genai_request_timestamp=None, **where)
+        result = _table().calc(usage, model, genai_request_timestamp=None, **where)
     except LookupError:
         return None
-    return Price(float(found.input_price) * THOUSAND, float(found.output_price) * THOUSAND)
+    return Price(float(result.input_price) * THOUSAND, float(result.output_price) * THOUSAND)
 
 
 @cache
@@ -125,13 +125,13 @@ class Prices:
         """
         path = Path(path)
         try:
-            found = json.loads(path.read_bytes())
+            result = json.loads(path.read_bytes())
         except ValueError as error:
             raise UsageError(f"{path}: is not JSON ({error})") from None
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise UsageError(f"{path}: expected an object of prices by model")
         table = {}
-        for model, price in found.items():
+        for model, price in result.items():
             try:
                 pair = Price(float(price["prompt"]), float(price["reply"]))
                 if set(price) != {"prompt", "reply"} or not all(0 <= x < math.inf for x in pair):

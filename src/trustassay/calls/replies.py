@@ -63,12 +63,12 @@ def _sent_fields(values: Sequence[Any]) -> dict[str, Any]:
 
 def reply_to_json(reply: Reply) -> str:
     """Return the stored form of a reply, as it came."""
-    found = {name: getattr(reply, name) for name in Reply.__slots__}
+    result = {name: getattr(reply, name) for name in Reply.__slots__}
     for name in _UNLESS_SET:
-        if not found[name]:
-            del found[name]
-    text = json.dumps(found)
-    return json.dumps(cleaned(found)) if r"\ud" in text else text  # a surrogate, maybe a lone one
+        if not result[name]:
+            del result[name]
+    text = json.dumps(result)
+    return json.dumps(cleaned(result)) if r"\ud" in text else text  # a surrogate, maybe a lone one
 
 
 def _as_stored(reply: Reply, text: str) -> Reply | None:
@@ -163,16 +163,16 @@ def checked_replies(
         if len(replies) != len(requests):
             return replies  # the batcher raises for that
         seconds = (time.perf_counter() - began) / len(requests)
-        found: list[Reply | BackendError] = []
+        result: list[Reply | BackendError] = []
         for request, reply in zip(requests, replies, strict=True):
             if isinstance(reply, BackendError):
-                found.append(reply)
+                result.append(reply)
                 continue
             error = empty_reply(model.name, request, reply)
             if error:
                 keep_empty(model.name, calls, request, reply, seconds)
-            found.append(error or allowed(request, reply))
-        return found
+            result.append(error or allowed(request, reply))
+        return result
 
     return compute
 

@@ -111,18 +111,18 @@ class Endpoint:
                 if not call.tried:
                     call.deadline = self._clock() + self.limits.deadline_s
                 tries += 1
-                found = await self._tried(call, work)
+                result = await self._tried(call, work)
             finally:
                 self._leave(call)
-            if not isinstance(found, CallError):
-                return found
-            failed(found)
-            delay = self._before_next(call, found)
+            if not isinstance(result, CallError):
+                return result
+            failed(result)
+            delay = self._before_next(call, result)
             if delay is None:
                 if tries > 1:
-                    message = f"{found} (after {tries} tries)"
-                    found = CallError(message, found.kind, found.retry_after_s)
-                raise found
+                    message = f"{result} (after {tries} tries)"
+                    result = CallError(message, result.kind, result.retry_after_s)
+                raise result
             first = delay > 0  # in an outage another call makes the next probe
             if delay > 0:
                 await self._sleep(delay)

@@ -355,10 +355,10 @@ class Calls:
         self, keys: Sequence[bytes], look: Callable[..., Any] | None = None, *, fetch: bool = False
     ) -> Claimed:
         """Return the replies; ``look`` also gives the keys of calls that are made elsewhere."""
-        found = self.own.find(keys) if self.own else {}
-        missing = [key for key in keys if key not in found]
+        result = self.own.find(keys) if self.own else {}
+        missing = [key for key in keys if key not in result]
         if not (self.shared and missing):
-            return Claimed(found)
+            return Claimed(result)
         if fetch:
             self.shared.fetch(missing)
         if look is None:
@@ -370,7 +370,7 @@ class Calls:
             told = self.shared.tells_payer
             self.own.add(calls if told else [call._replace(cached=1) for call in calls])
         replies = {call.key: call.reply for call in calls}
-        return Claimed(found | replies, len(calls), frozenset(elsewhere))
+        return Claimed(result | replies, len(calls), frozenset(elsewhere))
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
         """Return the stored replies; the caller is going to request the rest."""
@@ -382,8 +382,8 @@ class Calls:
     def peek(self, key: bytes) -> str | None:
         """Return the stored reply, if any; writes nothing."""
         for store in filter(None, (self.own, self.shared)):
-            if found := store.find([key]):
-                return found[key]
+            if result := store.find([key]):
+                return result[key]
         return None
 
     def add(self, calls: Sequence[StoredCall]) -> None:

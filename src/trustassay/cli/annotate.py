@@ -154,17 +154,17 @@ def check(
     from trustassay.metrics.judge.votes import filled_prompt
     from trustassay.sample import Sample
 
-    found = read_rubric(file)
+    result = read_rubric(file)
     rows = []
-    for level in found.levels:
+    for level in result.levels:
         words = ", ".join(word for word in level.words if word != level.label)
-        passes = level.value >= found.passes
+        passes = level.value >= result.passes
         rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", words))
-    say(f"{found.title} ({found.name}/{found.version})")
+    say(f"{result.title} ({result.name}/{result.version})")
     show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
-    for level in found.levels:
-        for words in (f"{found.label}: {level.label}", *level.words):
-            read = read_reply(words, found)
+    for level in result.levels:
+        for words in (f"{result.label}: {level.label}", *level.words):
+            read = read_reply(words, result)
             if read.label != level.label:
                 what = read.fault or read.label
                 raise UsageError(
@@ -172,4 +172,4 @@ def check(
                     f"{level.label!r}; take another word for it"
                 )
     say("the prompt, filled in with a sample:\n")
-    say(filled_prompt(found, Sample.parse(EXAMPLE)))
+    say(filled_prompt(result, Sample.parse(EXAMPLE)))

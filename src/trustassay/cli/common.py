@@ -112,9 +112,9 @@ def default_metrics(
     from trustassay.data.reading import Files
     from trustassay.workflows.choose_metric import choose_metric, naming
 
-    found = choose_metric(Files.of(source), fields, retrieves="retriever" in named)
-    say(f"{naming(found.metrics)}: {found.why}")
-    return found.metrics, found.why
+    result = choose_metric(Files.of(source), fields, retrieves="retriever" in named)
+    say(f"{naming(result.metrics)}: {result.why}")
+    return result.metrics, result.why
 
 
 def source_of(paths: list[Path]) -> Path | list[Path]:
@@ -213,6 +213,8 @@ def internal_error(error: Exception) -> NoReturn:
 
     kept = keep_internal_error(RunFolder.last_locked, error)
     where = f"; the traceback is in {kept}" if kept else "; its traceback could not be written"
-    told = f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
-    complain(one_line(f"trustassay: {told}{where}"))
+    message = (
+        f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
+    )
+    complain(one_line(f"trustassay: {message}{where}"))
     raise typer.Exit(INTERNAL)

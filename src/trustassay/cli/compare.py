@@ -50,13 +50,13 @@ def compare(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows import compare as comparing
     from trustassay.workflows import compare_outputs
 
-    found = comparing.compare(first, second, metric=metric, seed=seed)
-    _show_comparison(found)
+    result = comparing.compare(first, second, metric=metric, seed=seed)
+    _show_comparison(result)
     if out:
-        compare_outputs.document_of(found).write(out)
+        compare_outputs.document_of(result).write(out)
         say(f"page: {out}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
 
 
 def _by_judge(  # noqa: PLR0913 - the options of compare
@@ -89,22 +89,22 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
     if dry_run:
         show_plan(comparing.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
-    found = comparing.win_rate(*inputs, out, options)
-    run = Run(RunFolder(found.path), found.outcome)
+    result = comparing.win_rate(*inputs, out, options)
+    run = Run(RunFolder(result.path), result.outcome)
     failed = tell(run, as_json=False, worst=False)
     for count, words in (
-        (found.pairs.only_first, f"questions of {first} alone"),
-        (found.pairs.only_second, f"questions of {second} alone"),
-        (found.pairs.blank, "questions to which one of them has no answer"),
+        (result.pairs.only_first, f"questions of {first} alone"),
+        (result.pairs.only_second, f"questions of {second} alone"),
+        (result.pairs.blank, "questions to which one of them has no answer"),
     ):
         if count:
             say(one_line(f"left out: {count:,} {words}"))
-    say(one_line(win_rate_headline(found, first, second)))
+    say(one_line(win_rate_headline(result, first, second)))
     if page:
         page.parent.mkdir(parents=True, exist_ok=True)
         say(f"page: {run.report(page)}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     if failed:
         raise typer.Exit(1)
 
@@ -147,19 +147,19 @@ def rank(  # noqa: PLR0913 - one argument an option
     folder, name, failed = scored_run(
         source_of(sources), metric, backends, records, out=out, seed=seed
     )
-    found = ranking.rank(folder, metric=name, seed=seed)
-    say(one_line(f"{found.metric.title}: {found.questions:,} questions that all models answered"))
-    if found.left_out:
-        say(f"{found.left_out:,} questions are left out: not every model has a score for them")
-    table = ranking.table_of(found)
+    result = ranking.rank(folder, metric=name, seed=seed)
+    say(one_line(f"{result.metric.title}: {result.questions:,} questions that all models answered"))
+    if result.left_out:
+        say(f"{result.left_out:,} questions are left out: not every model has a score for them")
+    table = ranking.table_of(result)
     show_rows("model", table.columns, table.rows)
-    for line in ranking.statements(found):
+    for line in ranking.statements(result):
         say(one_line(line))
     if page:
-        ranking.document_of(found, sources).write(page)
+        ranking.document_of(result, sources).write(page)
         say(f"page: {page}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     if failed:
         raise typer.Exit(1)
 

@@ -48,7 +48,7 @@ def study(  # noqa: PLR0913 - one argument an option
 
     if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
         raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
-    found = hold(
+    result = hold(
         runs,
         labels=label,
         ratings=ratings,
@@ -61,23 +61,23 @@ def study(  # noqa: PLR0913 - one argument an option
         resamples=resamples,
     )
     say(
-        f"{amount(found.answers, 'answer')} to {amount(found.questions, 'question')}; intervals "
-        f"from {found.resamples:,} resamples of questions, seed {found.seed}"
+        f"{amount(result.answers, 'answer')} to {amount(result.questions, 'question')}; intervals "
+        f"from {result.resamples:,} resamples of questions, seed {result.seed}"
     )
-    for note in found.notes:
+    for note in result.notes:
         say(one_line(note))
-    for one in found.labels:
+    for one in result.labels:
         _show_label(one)
-    rows = [(cost.metric, *outputs.cost_row(cost)) for cost in found.costs]
+    rows = [(cost.metric, *outputs.cost_row(cost)) for cost in result.costs]
     show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
-        outputs.write_page(found, page)
+        outputs.write_page(result, page)
         say(f"page: {page}")
     if table:
-        outputs.write_figures(found, table)
+        outputs.write_figures(result, table)
         say(f"table: {table}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
 
 
 def _show_label(one: LabelStudy) -> None:
@@ -146,7 +146,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     """Make scores into probabilities of being right, from labelled answers."""
     from trustassay.workflows.calibrate import command
 
-    found = command.calibrate(
+    result = command.calibrate(
         runs,
         label=label,
         metrics=metric,
@@ -161,18 +161,18 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         seed=seed,
         resamples=resamples,
     )
-    say(one_line(command.headline(found)))
-    for note in found.notes:
+    say(one_line(command.headline(result)))
+    for note in result.notes:
         say(one_line(note))
-    show_rows("probability", list(command.FIGURES.values()), command.figure_rows(found))
-    promises = command.promise_rows(found.calibrator)
+    show_rows("probability", list(command.FIGURES.values()), command.figure_rows(result))
+    promises = command.promise_rows(result.calibrator)
     show_rows("accepted with", command.PROMISES, promises, ("threshold",))
     if page:
-        command.write_page(found, page)
+        command.write_page(result, page)
         say(f"page: {page}")
-    say(f"calibrator: {found.write(out)}")
+    say(f"calibrator: {result.write(out)}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
 
 
 @with_options
@@ -201,7 +201,7 @@ def label(  # noqa: PLR0913 - one argument an option
 
     if unit not in ("question", "answer"):
         raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
-    found = find(
+    result = find(
         runs,
         propose=number,
         plan=plan,
@@ -228,9 +228,9 @@ def label(  # noqa: PLR0913 - one argument an option
     ]
     repeated = [word for name, values in given for value in values for word in (name, value)]
     repeated += ["--compare", *compare] if compare else []
-    _show_labelling(found, runs, ratings, repeated)
+    _show_labelling(result, runs, ratings, repeated)
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
 
 
 def _show_labelling(
@@ -338,17 +338,17 @@ def agree(  # noqa: PLR0913 - one argument an option
 
     ratings, judges = _gathered(source, run, fields, rater, levels, machine)
     units = units_of_items(run) if run else None
-    found = agreement(ratings, machines=judges, units=units, progress=True)
-    disputes = links_into(run, found.disputes) if run else found.disputes
-    _show_agreement(found, disputes, top)
+    result = agreement(ratings, machines=judges, units=units, progress=True)
+    disputes = links_into(run, result.disputes) if run else result.disputes
+    _show_agreement(result, disputes, top)
     if page:
-        if document := document_of(found, source, run):
+        if document := document_of(result, source, run):
             document.write(page)
             say(f"page: {page}")
         else:
             say("no page: categories without an order have no variance")
     if as_json:
-        print_json(found.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
+        print_json(result.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
 
 
 def _gathered(

@@ -63,10 +63,10 @@ def models(
     rows = []
     broken = 0
     listed = inventory.backends(check=check) if check or not uris else ()
-    for found in chain(listed, map(inventory.tried, uris or ())):
-        broken += found.broken
-        cells = [found.name, found.capability, one_line(found.state)]
-        rows.append([*cells, *([found.load, found.speed] if timed else [])])
+    for result in chain(listed, map(inventory.tried, uris or ())):
+        broken += result.broken
+        cells = [result.name, result.capability, one_line(result.state)]
+        rows.append([*cells, *([result.load, result.speed] if timed else [])])
     show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
     if broken:
         say(f"{broken} of these failed but should work here")
@@ -88,18 +88,18 @@ def get(
     from trustassay.workflows.fetch_model import fetch_model
 
     if name is None:
-        found = recommended().values()
+        result = recommended().values()
         texts = ["name", "what it is", "licence", "measured as a judge"]
         rows = [
             (
                 *(one.name, one.what, one.licence, one.measured),
                 *(one.size, "yes" if one.path.exists() else "no"),
             )
-            for one in found
+            for one in result
         ]
         show_table([*texts, "size", "here"], rows, texts)
         if as_json:
-            print_json({"models": [one.to_dict() for one in found]})
+            print_json({"models": [one.to_dict() for one in result]})
         return
     model = named_model(name)
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
@@ -130,15 +130,15 @@ def entailers(
 
     labelled = read_pairs(source, fields=fields, supported=supported)
     uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
-    found = measure_entailers(
+    result = measure_entailers(
         labelled,
         {uri: resolve.entailer(uri) for uri in uris},
         seed=seed,
         options=CallOptions.of(**spending),
     )
-    _show(found)
+    _show(result)
     if as_json:
-        print_json({"pairs": len(labelled), "entailers": [one.to_dict() for one in found]})
+        print_json({"pairs": len(labelled), "entailers": [one.to_dict() for one in result]})
 
 
 def _show(found: Sequence[MeasuredEntailer]) -> None:

@@ -152,26 +152,26 @@ def _parts(owner: Any) -> dict[str, Any]:
     hints = get_type_hints(owner, include_extras=True)
     fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
     made = {one.name: one.default_factory for one in fields}
-    found = {}
+    result = {}
     for name, one in inspect.signature(owner).parameters.items():
         kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
         if is_typeddict(kind) or dataclasses.is_dataclass(kind):
-            found[name] = hints[name]
+            result[name] = hints[name]
             continue
         factory = made.get(name, dataclasses.MISSING)
         default = one.default if factory is dataclasses.MISSING else factory()
-        found[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
-    return found
+        result[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
+    return result
 
 
 def _options(hint: Any) -> list[_Option]:
     """Return the options of a group, or of a command, that the command line takes."""
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
-        found: list[_Option] = []
+        result: list[_Option] = []
         for part in _parts(group).values():
-            found += [part] if isinstance(part, _Option) else _options(part)
-        return found
+            result += [part] if isinstance(part, _Option) else _options(part)
+        return result
     only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
     return [one for one in every if one.flag.help]
@@ -187,10 +187,10 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
                 for name, part in _parts(group).items()
             }
         )
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for one in _options(hint):
         if values[one.key] == one.default:
             del values[one.key]
         elif (value := one.value(values)) != one.default:
-            found |= value if one.flag.several else {one.key: value}
-    return found
+            result |= value if one.flag.several else {one.key: value}
+    return result

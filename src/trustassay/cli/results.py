@@ -194,8 +194,8 @@ def _why_no_score(run: Run, metric: str) -> str:
     summary = run.summaries[metric]
     if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
         return ""
-    found = (a for a in run.assessments if a.metric == metric and a.error is None)
-    return next((a.reason for a in found if a.score is None), "")
+    result = (a for a in run.assessments if a.metric == metric and a.error is None)
+    return next((a.reason for a in result if a.score is None), "")
 
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
@@ -371,8 +371,8 @@ def _report_of(
     if calibrator is None:
         write_report(folder, **shown)
     else:
-        found = apply_calibrator(folder, read_calibrator(Path(calibrator)), **shown)
-        show_calibrated({CALIBRATED: found.to_dict()})
+        result = apply_calibrator(folder, read_calibrator(Path(calibrator)), **shown)
+        show_calibrated({CALIBRATED: result.to_dict()})
     if rated:
         say(one_line(f"ratings: {rated.told.in_words}"))
     return folder.report_path
@@ -391,15 +391,15 @@ def shard(
     from trustassay import api
 
     target = out or source.with_name(f"{source.name}.shards")
-    found = api.shard(source, into=into, out=target, whole=whole, progress=True, **records)
-    for one in found.shards:
+    result = api.shard(source, into=into, out=target, whole=whole, progress=True, **records)
+    for one in result.shards:
         say(f"{one.path}: {one.samples:,} samples")
-    if found.whole:
-        say(f"{found.whole}: all samples")
-    if found.intake.faulty:
-        say(f"skipped as faulty: {found.intake.faulty}")
-    if empty := found.into - len(found.shards):
-        say(f"{empty} of {found.into} shards would be empty and have no file")
+    if result.whole:
+        say(f"{result.whole}: all samples")
+    if result.intake.faulty:
+        say(f"skipped as faulty: {result.intake.faulty}")
+    if empty := result.into - len(result.shards):
+        say(f"{empty} of {result.into} shards would be empty and have no file")
 
 
 @with_options

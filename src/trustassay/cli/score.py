@@ -75,7 +75,7 @@ class Following:
             opentelemetry="explanations" if self.explanations else self.opentelemetry,
             **settings,
         )
-        found = api.watch(
+        result = api.watch(
             sources[0],
             metric=metric[0] if metric else "harmonicity:perturbations=3",
             out=out,
@@ -84,17 +84,17 @@ class Following:
             **backends,
         )
         say(
-            f"{amount(found.scored, 'answer')} scored, {found.beyond:,} beyond {self.threshold}, "
-            f"{found.failed:,} failed, {amount(found.faulty, 'faulty record')}"
+            f"{amount(result.scored, 'answer')} scored, {result.beyond:,} beyond {self.threshold}, "
+            f"{result.failed:,} failed, {amount(result.faulty, 'faulty record')}"
         )
-        if found.scoreless:
-            say(f"{amount(found.scoreless, 'answer')} cannot have a score; the report says why")
+        if result.scoreless:
+            say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
-        if found.alarm is not None:
-            share = f"{100 * found.alarm:.0f} % of the last {self.window} answers"
+        if result.alarm is not None:
+            share = f"{100 * result.alarm:.0f} % of the last {self.window} answers"
             say(f"{share} are beyond {self.threshold}")
             raise typer.Exit(ALARM)
-        if found.failed:
+        if result.failed:
             raise typer.Exit(1)
 
 
@@ -196,7 +196,7 @@ def plan(  # noqa: PLR0913
 
     source = common.source_of(sources)
     metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
-    found = api.plan(
+    result = api.plan(
         source,
         metrics=metric,
         out=out,
@@ -207,7 +207,7 @@ def plan(  # noqa: PLR0913
         **records,
         **spending,
     )
-    show_plan(found, as_json=as_json)
+    show_plan(result, as_json=as_json)
 
 
 RESCORED = Only(
@@ -268,8 +268,8 @@ def generate(  # noqa: PLR0913 - one argument an option
         complain(one_line(f"  {sample_id}: {error}"))
     asked = done.written + len(done.failed)
     if done.cut:
-        words = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
-        say(f"{done.cut:,} of {asked:,} {words}")
+        message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
+        say(f"{done.cut:,} of {asked:,} {message}")
     if done.empty:
         say(f"{done.empty:,} of {asked:,} answers were empty")
     if done.written:

@@ -58,17 +58,17 @@ class Integrations:
         if blocking and not (self.upstream or self.guardrail):
             raise UsageError("--block-... need --upstream or --guardrail")
         judging = Judging(self.documents_in, blocking)
-        found: list[Callable[[Service], Part]] = []
+        result: list[Callable[[Service], Part]] = []
         if self.upstream:
             upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
-            found.append(lambda service: proxy_part(service, upstream, judging))
+            result.append(lambda service: proxy_part(service, upstream, judging))
         if self.guardrail:
-            found.append(lambda service: guardrail_part(service, judging))
+            result.append(lambda service: guardrail_part(service, judging))
         if self.mcp:
             from trustassay.service.mcp_server import mcp_part
 
-            found.append(mcp_part)
-        return found
+            result.append(mcp_part)
+        return result
 
     def _blocking(self, metrics: Sequence[str]) -> Blocking:
         from trustassay.registry import metric_from_text

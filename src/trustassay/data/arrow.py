@@ -149,5 +149,5 @@ def _dataset_rows(dataset: Any, fields: Mapping[str, str]) -> Iterator[Raw]:
 
 
 def _plain_cell(value: Any) -> Any:
-    found = from_arrow(plain(value))
-    return None if is_nan(found) else found
+    result = from_arrow(plain(value))
+    return None if is_nan(result) else result

@@ -80,31 +80,31 @@ def last_turn(messages: Any) -> dict[str, Any]:
     if not turns:
         return {}
     before, turn = said_by[: turns[-1]], said_by[turns[-1] :]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if question := _content(turn[0][1]):
-        found["question"] = question
+        result["question"] = question
     answers = [_content(one) for role, one in turn if role == "assistant"]
     if spoken := [text for text in answers if text]:
-        found["response"] = spoken[-1]
+        result["response"] = spoken[-1]
     tools = [one for role, one in turn if role == "tool"]
     tools = tools or [one for role, one in before if role == "tool"]
     shown = [text for one in tools for text in _results(_content(one) or "")]
     system = [_content(one) or "" for role, one in said_by if role == "system"]
     if passages := [*(text for one in system for text in _named_passages(one)), *shown]:
-        found["documents"] = passages
-    return found
+        result["documents"] = passages
+    return result
 
 
 def _results(text: str) -> list[Any]:
     """Return the passages in what a tool returned: a list written as JSON, else the text itself."""
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except (ValueError, RecursionError):
-        found = text
-    if isinstance(found, Mapping):
-        by_name = {normal(str(name)): value for name, value in found.items()}
-        found = next((by_name[name] for name in ("results", *DOCUMENTS) if name in by_name), text)
-    passages = found if isinstance(found, list) else [text]
+        result = text
+    if isinstance(result, Mapping):
+        by_name = {normal(str(name)): value for name, value in result.items()}
+        result = next((by_name[name] for name in ("results", *DOCUMENTS) if name in by_name), text)
+    passages = result if isinstance(result, list) else [text]
     read = all(isinstance(one, str) or _is_passage(one) for one in passages)
     return [one for one in (passages if read else [text]) if one]
 
@@ -183,8 +183,8 @@ def _content(message: Mapping[str, Any]) -> str | None:
 def _parts(parts: Sequence[Any]) -> str | None:
     """Join the texts of a message in parts; images and calls of tools are none."""
     texts = [one.get("text") for one in parts if isinstance(one, Mapping)]
-    found = [text for text in texts if isinstance(text, str)]
-    return "\n".join(found) if found else None
+    result = [text for text in texts if isinstance(text, str)]
+    return "\n".join(result) if result else None
 
 
 def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -278,24 +278,24 @@ def _flat(record: Record, shape: _Shape) -> tuple[dict[str, Any], dict[str, str]
         "reference": _gold(record, shape),
         "model": _first(record, shape.model, lambda value: (value, "") if value else None),
     }
-    found = {name: part for name, part in parts.items() if part}
-    if "question" not in found:
+    result = {name: part for name, part in parts.items() if part}
+    if "question" not in result:
         return None
-    flat = _without(record, {name: path for name, (_, path) in found.items()})
+    flat = _without(record, {name: path for name, (_, path) in result.items()})
     if isinstance(flat.get("response"), Mapping):  # what promptfoo writes beside the text
         flat["response_details"] = flat.pop("response")
     return (
-        {**flat, **{name: value for name, (value, _) in found.items()}},
-        {name: path for name, (_, path) in found.items()},
+        {**flat, **{name: value for name, (value, _) in result.items()}},
+        {name: path for name, (_, path) in result.items()},
     )
 
 
 def _first(record: Record, places: Sequence[str], read: Any) -> tuple[Any, str] | None:
     """Return what ``read`` finds at the first of these places that it finds something at."""
     for place in places:
-        found = read(_at(record, place))
-        if found is not None:
-            value, inside = found
+        result = read(_at(record, place))
+        if result is not None:
+            value, inside = result
             return value, f"{place}.{inside}" if inside else place
     return None
 
@@ -335,14 +335,14 @@ def _at(record: Record, place: str) -> Any:
 
 def _gathered(record: Record) -> Record:
     """Return a record whose columns ``inputs.question`` are fields of an object ``inputs``."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name, value in record.items():
         root, dot, rest = name.partition(".")
         if dot and root in _COLUMNS and root not in record:
-            found.setdefault(root, {})[rest] = value
+            result.setdefault(root, {})[rest] = value
         else:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def _opened(record: Record) -> Record:
@@ -359,10 +359,10 @@ def _json_of(value: Any) -> Any:
     if not (isinstance(value, str) and value.startswith(("{", "["))):
         return value
     try:
-        found = json.loads(value)
+        result = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    return found if _is_record(found) else value
+    return result if _is_record(result) else value
 
 
 def _is_record(value: Any) -> bool:
@@ -378,15 +378,15 @@ def _names_documents(value: Record) -> bool:
 
 def _without(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:
     """Return a record without what is at these paths; the messages of a conversation stay."""
-    found = dict(record)
+    result = dict(record)
     for field, path in paths.items():
-        for place, (parent, name) in enumerate(_parents(found, path)):
+        for place, (parent, name) in enumerate(_parents(result, path)):
             value = parent.get(name)
             is_text = field == "documents" or not isinstance(value, list | Mapping)
             one = isinstance(value, list) and len(value) == 1 and isinstance(value[0], str)
             if (place == 0 and (is_text or one)) or value == {}:
                 parent.pop(name, None)
-    return found
+    return result
 
 
 def _parents(record: dict[str, Any], path: str) -> Iterator[tuple[dict[str, Any], str]]:

@@ -75,13 +75,13 @@ class Journal:
 
         A skipped answer stays, with no rating.
         """
-        found: dict[tuple[str, ...], tuple[str, dict[str, Any]]] = {}
+        result: dict[tuple[str, ...], tuple[str, dict[str, Any]]] = {}
         for where, line in self.lines:
             showing = tuple(str(line.get(name)) for name in SHOWING)
-            found.pop(showing, None)
+            result.pop(showing, None)
             if line.get(ACTION) != UNDO:
-                found[showing] = (where, line)
-        return list(found.values())
+                result[showing] = (where, line)
+        return list(result.values())
 
 
 def is_journal(path: Path) -> bool:

@@ -64,8 +64,8 @@ def label_values(
         raise InputError(f"label {name}: all {len(given):,} labels are missing")
     wanted, scale = [folded(one) for one in positive], [folded(one) for one in levels]
     if any(folded(text) in wanted for text in there):
-        found = [float(folded(text) in wanted) if text else math.nan for text in texts]
-        return LabelValues("binary", found)
+        result = [float(folded(text) in wanted) if text else math.nan for text in texts]
+        return LabelValues("binary", result)
     if any(folded(text) in scale for text in there):
         return LabelValues("ordinal", _places(name, texts, scale), tuple(levels))
     numbers = [math.nan if not text else as_number(text) for text in texts]
@@ -108,8 +108,8 @@ def _numbers(name: str, values: Sequence[float]) -> LabelValues:
         return LabelValues("binary", values)
     if len(different) == 2:
         high = different[1]
-        found = [value if math.isnan(value) else float(value == high) for value in values]
-        return LabelValues("binary", found, [f"{value:g}" for value in different])
+        result = [value if math.isnan(value) else float(value == high) for value in values]
+        return LabelValues("binary", result, [f"{value:g}" for value in different])
     whole = all(value.is_integer() for value in there)
     return LabelValues("ordinal" if whole and len(different) <= MOST_LEVELS else "real", values)
 
@@ -127,11 +127,11 @@ def _by_words(name: str, texts: Sequence[str]) -> list[float]:
     """Return 1 for words that mean right, 0 for those that mean wrong."""
     known = {"", *POSITIVE, *NEGATIVE}
     if unknown := Counter(text for text in texts if folded(text) not in known):
-        told = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in unknown.most_common(TOLD))
+        message = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in unknown.most_common(TOLD))
         more = f" and {len(unknown) - TOLD:,} more" if len(unknown) > TOLD else ""
         raise InputError(
-            f"label {name}: does not say what is right: {told}{more}; expected numbers, or words "
-            "such as yes and no, correct and incorrect, supported and not_supported; --positive "
+            f"label {name}: does not say what is right: {message}{more}; expected numbers, or "
+            "words such as yes and no, correct and incorrect, supported and not_supported; --positive "
             "WORD names what is right, --levels the words of a scale"
         )
     return [float(folded(text) in POSITIVE) if text else math.nan for text in texts]

@@ -79,8 +79,8 @@ def _in_list(value: Any) -> Any:
 
 def _one_of_list(value: Any) -> Any:
     """Return the same as the aliases of one answer: each is right by itself."""
-    found = _in_list(value)
-    return [found] if found and isinstance(found, list) else found
+    result = _in_list(value)
+    return [result] if result and isinstance(result, list) else result
 
 
 def _not_hallucinated(value: Any) -> Any:
@@ -194,19 +194,19 @@ def respellings(names: Collection[str], kept: Collection[str]) -> dict[str, str]
 
     No name of ``kept`` is among them, and none that would take the place of another field.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name in names:
         if isinstance(name, str) and name not in _KNOWN and name not in kept:
             known = known_name(name)
             if known in _KNOWN and known not in names:
-                found.setdefault(known, name)
-    return found
+                result.setdefault(known, name)
+    return result
 
 
 def known_name(name: str) -> str:
     """Return the English name that a name translates, else the name in its normal form."""
-    found = normal(name)
-    return _TRANSLATED.get(found, found)
+    result = normal(name)
+    return _TRANSLATED.get(result, result)
 
 
 def normal(name: str) -> str:
@@ -238,10 +238,10 @@ def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str,
     """
     free = {name: known_name(name) for name in names if name not in taken}
     free = {name: known for name, known in free.items() if _ABOUT.isdisjoint(known.split("_"))}
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for canonical, words in _GUESSED.items():
         by_word = (name for word in words for name, known in free.items() if word in known)
         if (best := next(by_word, None)) is not None:
-            found[canonical] = best
+            result[canonical] = best
             del free[best]
-    return found
+    return result

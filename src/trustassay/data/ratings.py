@@ -160,8 +160,8 @@ def read_ratings(
             )
     cells = list(_cells(rows, named, chosen, faults, long=long))
     filled = [cell for cell in cells if cell.text]
-    found = _ratings(path, filled, faults, levels, choices)
-    return replace(found, missing=len(cells) - len(filled), pairs=pairs, chosen=unequal)
+    result = _ratings(path, filled, faults, levels, choices)
+    return replace(result, missing=len(cells) - len(filled), pairs=pairs, chosen=unequal)
 
 
 def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -186,9 +186,9 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
 def _table(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    found = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    result = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
     header: list[str] = []
-    for where, row in csv_rows(path, name, found):
+    for where, row in csv_rows(path, name, result):
         if isinstance(row, csv.Error):
             raise InputError(f"{where}: is not CSV ({row})") from None
         if not header:
@@ -206,19 +206,19 @@ def _table(
 
 def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
     """Return the columns by what they are."""
-    found = dict(fields)
+    result = dict(fields)
     for what, known in RATING_FIELDS.items():
         if what not in fields and (there := [name for name in known if name in columns]):
-            found[what] = there[0]
+            result[what] = there[0]
     wanted = [fields[what] for what in RATING_FIELDS if what in fields]
     strange = [column for column in wanted if column not in columns]
     refuse([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
-    if "item" not in found:
+    if "item" not in result:
         raise InputError(
             f"{path}: expected a column item or id, or --field item=COLUMN; it has "
             f"{', '.join(columns)[:200]}"
         )
-    return found
+    return result
 
 
 def _rater_columns(
@@ -226,13 +226,13 @@ def _rater_columns(
 ) -> list[str]:
     taken = {named[what] for what in ("item", "repeat", "model", "note") if what in named}
     taken.update(RATING_FIELDS["item"])
-    found = []
+    result = []
     for column in columns:
         texts = [_text(row.get(column)) for _, row in rows]
         filled = [text for text in texts if text]
         if column not in taken and filled and all(_number(text) is not None for text in filled):
-            found.append(column)
-    return found
+            result.append(column)
+    return result
 
 
 def _cells(
@@ -292,12 +292,12 @@ def _ratings(
     refuse(faults)
     if not cells:
         raise InputError(f"{path}: no ratings in it")
-    found = []
+    result = []
     for cell, number, repeat in zip(cells, numbers, repeats, strict=True):
         value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
         names = clean(cell.item), clean(cell.rater)
-        found.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
-    return Ratings(found, tuple(categories), bool(levels) or not categories, scale)
+        result.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
+    return Ratings(result, tuple(categories), bool(levels) or not categories, scale)
 
 
 def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
@@ -331,7 +331,7 @@ def _repeats(cells: Sequence[_Cell], faults: list[str]) -> list[int]:
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):
         groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
-    found = [0] * len(cells)
+    result = [0] * len(cells)
     for places in groups.values():
         told = {place: _number(cells[place].repeat) for place in places}
         seen: set[float | str] = set()
@@ -352,8 +352,8 @@ def _repeats(cells: Sequence[_Cell], faults: list[str]) -> list[int]:
         if all(number is not None for number in told.values()):
             places.sort(key=lambda place: told[place] or 0.0)
         for order, place in enumerate(places):
-            found[place] = order
-    return found
+            result[place] = order
+    return result
 
 
 def _text(value: Any) -> str:
@@ -364,7 +364,7 @@ def _text(value: Any) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        found = float(text)
+        result = float(text)
     except ValueError:
         return None
-    return found if abs(found) <= LARGEST else None
+    return result if abs(result) <= LARGEST else None

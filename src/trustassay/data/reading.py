@@ -139,9 +139,9 @@ def _json(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
 
 def _list_in(content: Mapping[str, Any]) -> Any:
     """Return the list of records of an object; promptfoo's is two objects deep."""
-    found = next((content[name] for name in _LISTS if name in content), None)
-    inside = found.get("results") if isinstance(found, Mapping) else None
-    return inside if isinstance(inside, list) else found
+    result = next((content[name] for name in _LISTS if name in content), None)
+    inside = result.get("results") if isinstance(result, Mapping) else None
+    return inside if isinstance(inside, list) else result
 
 
 def _one_object_a_line(path: Path, name: str) -> bool:
@@ -423,8 +423,8 @@ def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
     has_id = reach(raw.record, fields.get("id", "id")) not in (ABSENT, None)
     own = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
     for name, record in parts:
-        found = _sample(raw._replace(where=f"{raw.where}: {name}", record=record), own)
-        yield found._replace(has_id=has_id) if systems and isinstance(found, Located) else found
+        result = _sample(raw._replace(where=f"{raw.where}: {name}", record=record), own)
+        yield result._replace(has_id=has_id) if systems and isinstance(result, Located) else result
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
@@ -440,8 +440,8 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
         except SampleError as error:
             known = {problem.field for problem in problems}
             untold = recognised.untold(error.problems)
-            found = map(recognised.in_own_words, error.problems)
-            problems += [problem for problem in found if problem.field not in known]
+            result = map(recognised.in_own_words, error.problems)
+            problems += [problem for problem in result if problem.field not in known]
     except RecursionError:
         problems = [Problem("record", "is nested too deeply")]
     except ValueError as error:  # of an iterable: a number of more digits than Python writes out

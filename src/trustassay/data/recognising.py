@@ -94,15 +94,17 @@ class Recognised:
         taken = [self.names.get(name, name) for name in own | set(self.sources.values())]
         values = {name: reach(self.original, name) for name in names}
         taken += [name for name, value in values.items() if not _may_be_text(name, value)]
-        found = {
+        result = {
             field: name
             for field, name in guesses(names, tuple(taken)).items()
             if field == "documents" or isinstance(values[name], str)
         }
-        more = [name for name in found if self._has_no(name)]
-        fields = {name: found.get(name, "") for name in dict.fromkeys(asked + more)}
+        more = [name for name in result if self._has_no(name)]
+        fields = {name: result.get(name, "") for name in dict.fromkeys(asked + more)}
         blank = [name for name in _WHOLE if name != "documents" and self.record.get(name) is None]
-        whole = all(found.get(name) or not (name in blank or self._has_no(name)) for name in _WHOLE)
+        whole = all(
+            result.get(name) or not (name in blank or self._has_no(name)) for name in _WHOLE
+        )
         return Untold(names, fields, len(asked) == len(missing) and all(fields.values()) and whole)
 
     @property
@@ -178,12 +180,12 @@ def _sources(
 
 def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the names among ``keys`` of each canonical field, the preferred one first."""
-    found = []
+    result = []
     for canonical in dict.fromkeys((*layout.fields, *SPELLINGS)):
         names = (*layout.fields.get(canonical, ()), *SPELLINGS.get(canonical, ()))
         if there := tuple(name for name in dict.fromkeys(names) if name in keys):
-            found.append((canonical, there))
-    return tuple(found)
+            result.append((canonical, there))
+    return tuple(result)
 
 
 def _given(record: Mapping[str, Any], name: str) -> bool:
@@ -217,13 +219,13 @@ def columns_of(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, t
     """Return the columns of a table that may hold each canonical field, the preferred one first."""
     keys = tuple(keys)
     how = _reading(keys, tuple(fields.items()))
-    found = {name: (theirs,) for name, theirs in fields.items()}
+    result = {name: (theirs,) for name, theirs in fields.items()}
     for canonical in CANONICAL_FIELDS:
         own = (canonical,) if canonical in keys or canonical in how.names else ()
         names = (*own, *dict(how.candidates).get(canonical, ()))
         if names and canonical not in fields:
-            found[canonical] = tuple(how.names.get(name, name) for name in names)
-    return found
+            result[canonical] = tuple(how.names.get(name, name) for name in names)
+    return result
 
 
 def tells_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
@@ -244,8 +246,8 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     if names:
         known = {theirs: name for name, theirs in names.items()}
         raw = {known.get(key, key): value for key, value in record.items()}
-    if how.nested and (found := unfolded(raw)):
-        raw, paths = found
+    if how.nested and (result := unfolded(raw)):
+        raw, paths = result
         names = {**names, **{key: _own_path(path, names) for key, path in paths.items()}}
         how = _reading(tuple(raw), own)
     sources = _sources(raw, how.layout, fields, how.candidates)
@@ -292,11 +294,11 @@ def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _R
 
 def names_of(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a record's fields, those inside of objects with dots; the first ones."""
-    found: list[str] = []
+    result: list[str] = []
     for name, value in record.items():
         inside = value if isinstance(value, Mapping) else {}
-        found += [f"{name}.{key}" for key in inside] or [name]
-    return tuple(map(str, found[:_MOST_NAMES]))
+        result += [f"{name}.{key}" for key in inside] or [name]
+    return tuple(map(str, result[:_MOST_NAMES]))
 
 
 def systems_of(
@@ -381,10 +383,10 @@ def flattened(record: Record, fields: Mapping[str, str]) -> Sequence[Record]:
     named = {path.partition(".")[0] for name, path in fields.items() if name != "response"}
     for shape in _SHAPES:
         if shape.keys <= record.keys() and shape.keys.isdisjoint(named):
-            found = shape.flatten(record)
-            if len(found) > 1 and (record.get("response") is not None or "response" in fields):
-                return [_with_own_response(record, found[0], fields)]
-            return _known_by_kind(record, found, fields) if len(found) > 1 else found
+            result = shape.flatten(record)
+            if len(result) > 1 and (record.get("response") is not None or "response" in fields):
+                return [_with_own_response(record, result[0], fields)]
+            return _known_by_kind(record, result, fields) if len(result) > 1 else result
     return ()
 
 

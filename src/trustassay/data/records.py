@@ -60,8 +60,8 @@ class Untold(NamedTuple):
     def __str__(self) -> str:
         """Return what was found and how to name the fields, for Python."""
         named = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
-        words = f"found the fields {self.found}"
-        return f"{words}; name them with fields={{{named}}}" if named else words
+        message = f"found the fields {self.found}"
+        return f"{message}; name them with fields={{{named}}}" if named else message
 
     @property
     def nameable(self) -> Mapping[str, str]:
@@ -109,9 +109,9 @@ class Fault:
 
 def untold_of(faults: Sequence[Fault]) -> Untold | None:
     """Return what most of the faulty records do not tell; ``None`` where they tell all."""
-    found = {str(one.untold): one.untold for one in faults if one.untold}
+    result = {str(one.untold): one.untold for one in faults if one.untold}
     most = Counter(str(one.untold) for one in faults if one.untold).most_common(1)
-    return found[most[0][0]] if most else None
+    return result[most[0][0]] if most else None
 
 
 def summarised(faults: Sequence[Fault]) -> list[tuple[str, str]]:

@@ -149,10 +149,10 @@ def _value_of(cell: str) -> Any:
     with suppress(ValueError, RecursionError):
         return json.loads(cell)
     try:
-        found = json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
+        result = json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
-    return _elements(cell) if found and isinstance(found, list) else found
+    return _elements(cell) if result and isinstance(result, list) else result
 
 
 def _elements(cell: str) -> list[Any]:
@@ -164,10 +164,10 @@ def _elements(cell: str) -> list[Any]:
         for token in tokenize.generate_tokens(io.StringIO(cell).readline)
         if token.type == tokenize.STRING
     ]
-    found: list[Any] = ast.literal_eval(cell)
-    if len(texts) > len(found) and all(isinstance(one, str) for one in found):
+    result: list[Any] = ast.literal_eval(cell)
+    if len(texts) > len(result) and all(isinstance(one, str) for one in result):
         return [ast.literal_eval(text) for text in texts]
-    return found
+    return result
 
 
 LARGEST_CELL = 2**31 - 1
@@ -203,7 +203,7 @@ def header_of(path: Path, name: str, usual: str, known: Callable[[Sequence[str]]
         start = stream.read(_LOOKED_AT).decode("utf-8-sig", "surrogateescape")
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     rows = {mark: list(_first_rows(start, mark)) for mark in dict.fromkeys((usual, *_PARTED_BY))}
-    found = [
+    result = [
         Header(decoded[place], shown[place][0], mark, encoding)
         for mark, shown in rows.items()
         for encoding in ("", *_ENCODINGS)
@@ -212,7 +212,7 @@ def header_of(path: Path, name: str, usual: str, known: Callable[[Sequence[str]]
     ]
     first = [Header(row, line, mark) for mark, shown in rows.items() for line, row in shown[:1]]
     fallback = Header((), 0, usual)
-    return max(found or first or [fallback], key=lambda one: (not one.encoding, len(one.cells)))
+    return max(result or first or [fallback], key=lambda one: (not one.encoding, len(one.cells)))
 
 
 def _first_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -279,10 +279,10 @@ def csv_records(
     Without one the ``delimiter`` is only the usual one of such files, and what is above the header,
     a title for instance, is not read.
     """
-    found = Header(header or (), 0, delimiter)
+    result = Header(header or (), 0, delimiter)
     if header is None:
-        found = header_of(path, name, delimiter, lambda cells: tells_question(cells, fields))
-    for where, row in csv_rows(path, name, found):
+        result = header_of(path, name, delimiter, lambda cells: tells_question(cells, fields))
+    for where, row in csv_rows(path, name, result):
         if isinstance(row, csv.Error):
             if header is None:
                 raise InputError(f"{where}: the header is not CSV ({row})") from row
@@ -293,7 +293,7 @@ def csv_records(
             cells = [cell.strip() for cell in row]
             if not_utf8(cells):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-            header = checked_header(cells, name, fields, _PARTED_BY[found.delimiter])
+            header = checked_header(cells, name, fields, _PARTED_BY[result.delimiter])
         else:
             yield _csv_record(row, where, header, fields)
 
@@ -449,5 +449,5 @@ def _value(value: Any) -> Any:
     """Return a cell's value; a whole number that is written with a decimal point is whole."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    found = plain(value)
-    return found if isinstance(found, str | int | float | bool) else str(found)
+    result = plain(value)
+    return result if isinstance(result, str | int | float | bool) else str(result)

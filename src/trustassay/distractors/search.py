@@ -84,14 +84,14 @@ def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> Found:
     best = (one for group in groups for one in group if one.level < 3 or group is groups[0])
     slots = [] if whole else [one for one in best if one.kind not in DRAWN]
     first = whole or groups[0][0]
-    found: Found = []
+    result: Found = []
     for written in text.split("\n"):
-        if len(found) < MOST_LINES and (match := _NUMBERED.fullmatch(written.strip())):
+        if len(result) < MOST_LINES and (match := _NUMBERED.fullmatch(written.strip())):
             line = match[1].strip().strip(_AROUND).rstrip(".")
             parts = [(one, _between(line, answer[: one.start], answer[one.end :])) for one in slots]
             fit = (one for one in [*parts, (first, line)] if _same_kind(answer, *one))
-            found += islice(fit, 1)
-    return sorted(found, key=lambda one: one[0].level)
+            result += islice(fit, 1)
+    return sorted(result, key=lambda one: one[0].level)
 
 
 def _between(line: str, before: str, after: str) -> str:
@@ -264,8 +264,10 @@ def _check(models: Models, sources: Sequence[str]) -> None:
             has = ", ".join(known) or "none"
             raise BackendError(f"no source of distractors is called {source!r} here; known: {has}")
         if source == DBPEDIA and not models.names("linker"):
-            words = "the source dbpedia needs the types of entities: name a --linker, as spotlight"
-            raise BackendError(words)
+            message = (
+                "the source dbpedia needs the types of entities: name a --linker, as spotlight"
+            )
+            raise BackendError(message)
 
 
 @dataclass(frozen=True)
@@ -303,20 +305,20 @@ class _Search:
 
     async def _by_types(self, slot: Slot) -> Found:
         """Return entities that share all types of a slot's, then those that share fewer."""
-        found: Found = []
+        result: Found = []
         of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
         for types in type_sets(of_base):
-            found += await self._asked(DBPEDIA, replace(slot, types=types))
-            if len(found) >= MARGIN * self.limit:
+            result += await self._asked(DBPEDIA, replace(slot, types=types))
+            if len(result) >= MARGIN * self.limit:
                 break
-        return found
+        return result
 
     async def _asked(self, source: str, slot: Slot) -> Found:
         k = MARGIN * self.limit
-        found = await self.models.substitutes(
+        result = await self.models.substitutes(
             slot.text, k=k, source=source, tag=slot.tag, types=slot.types
         )
-        return [(slot, one) for one in found]
+        return [(slot, one) for one in result]
 
 
 class _Chosen:

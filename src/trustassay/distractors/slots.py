@@ -133,11 +133,11 @@ def kinds_of(text: str, start: int, end: int) -> frozenset[str]:
     Others count where there is none of the first four.
     """
     groups = slots_of("", text)
-    found = [o for group in groups for o in group if o.start < end and start < o.end]
-    most = max(2, min((one.level for one in found), default=4))
+    result = [o for group in groups for o in group if o.start < end and start < o.end]
+    most = max(2, min((one.level for one in result), default=4))
     return frozenset(
         _kind(one)
-        for one in found
+        for one in result
         if one.text.lower() != "the"
         and (one.level <= most or one.tag in (*FUNCTION_TAGS, *_FINITE))
     )
@@ -181,11 +181,11 @@ def _free(slots: Iterable[Slot], taken: Iterable[Slot]) -> list[Slot]:
 
 def _is_number(text: str) -> bool:
     """Whether words are a number, perhaps with its unit, and no name (``12 km``, not ``U2``)."""
-    found = number_slots(text)
+    result = number_slots(text)
     rest = list(text)
-    for one in found:
+    for one in result:
         rest[one.start : one.end] = " " * len(one.text)
-    return bool(found) and not any(sign.isupper() for sign in rest)
+    return bool(result) and not any(sign.isupper() for sign in rest)
 
 
 def _word(token: Token) -> Slot:
@@ -261,14 +261,14 @@ def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) 
     for other in pool:
         if other.question == sample.question or asked_for(other.question) != asked:
             continue
-        found = _telling(other.question, other.response or "")
-        key = normalised(found.text)
-        if found.kind != own.kind or not key or key in seen:
+        result = _telling(other.question, other.response or "")
+        key = normalised(result.text)
+        if result.kind != own.kind or not key or key in seen:
             continue
         seen.add(key)
-        if not says_the_same(found.text, own.text, golds):
-            longer = abs(len(words_of(found.text)) - length)
-            ranked.append((longer, float(rng.random()), found.text))
+        if not says_the_same(result.text, own.text, golds):
+            longer = abs(len(words_of(result.text)) - length)
+            ranked.append((longer, float(rng.random()), result.text))
     return [text for _, _, text in sorted(ranked)[:MOST]]
 
 
@@ -290,7 +290,7 @@ def _found(question: str, answer: str) -> Slot:
 def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
     """Return those of a pool that are of the kind of a slot, and at most one word longer."""
     words = len(words_of(slot.text))
-    found = []
+    result = []
     for text in pool:
         own = next((one for group in slots_of("", text) for one in group), None)
         if own is None or own.text != text or own.kind != slot.kind:
@@ -298,5 +298,5 @@ def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
         if slot.kind == "word" and tagged(text)[0].tag != slot.tag:
             continue
         if abs(len(words_of(text)) - words) <= 1:
-            found.append(text)
-    return list(dict.fromkeys(found))
+            result.append(text)
+    return list(dict.fromkeys(result))

@@ -77,8 +77,8 @@ def normalised(text: str) -> str:
 def _normalised(text: str) -> str:
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = text.translate(_SIGNS).split()
-    found = " ".join(word for word in words if word not in _ARTICLES)
-    return found or " ".join(text.split())
+    message = " ".join(word for word in words if word not in _ARTICLES)
+    return message or " ".join(text.split())
 
 
 class _Signs(dict[int, str]):
@@ -156,14 +156,14 @@ def tagged(text: str) -> list[Token]:
 
     A word in small letters that is known only as a name is tagged as one (``wisconsin``).
     """
-    found = list(_TOKEN.finditer(text))
-    if not found:
+    result = list(_TOKEN.finditer(text))
+    if not result:
         return []
     parser, lexicon = _tagger()
-    tags = [str(tag) for _, tag in parser.find_tags([match[0] for match in found])]
+    tags = [str(tag) for _, tag in parser.find_tags([match[0] for match in result])]
     return [
         Token(match[0], match.start(), match.end(), _name_tag(match[0], lexicon) or tag)
-        for match, tag in zip(found, tags, strict=True)
+        for match, tag in zip(result, tags, strict=True)
     ]
 
 
@@ -281,11 +281,11 @@ def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """
     for form in _FORMS:
         if match := form.fullmatch(text):
-            found: list[str] = []
+            result: list[str] = []
             for others in _others(match):
                 left = [one for one in others if one != text]
-                found += [left[i] for i in rng.permutation(len(left))]
-            return found[:n]
+                result += [left[i] for i in rng.permutation(len(left))]
+            return result[:n]
     return []
 
 

@@ -92,13 +92,13 @@ def _record(case: LLMTestCase) -> dict[str, Any]:
     """Return the fields of a test case; passages have their source, if it is known, as a title."""
     names = ("input", "actual_output", "expected_output", "retrieval_context", "context")
     given = {name: getattr(case, name) for name in (*names, "metadata")}
-    found = {name: value for name, value in given.items() if value is not None}
-    for name in found.keys() & {"retrieval_context", "context"}:
-        found[name] = [
+    result = {name: value for name, value in given.items() if value is not None}
+    for name in result.keys() & {"retrieval_context", "context"}:
+        result[name] = [
             one if isinstance(one, str) else {"text": one.context, "title": one.source}
-            for one in found[name]
+            for one in result[name]
         ]
-    return found
+    return result
 
 
 def _told(metric: str | Metric, options: Mapping[str, Any]) -> str:

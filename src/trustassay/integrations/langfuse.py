@@ -56,17 +56,17 @@ class TrustEvaluator:
             trace_id: the trace to score. observation_id: the one observation of it to score.
             item: ``input``, ``output`` and what else an item of an experiment has.
         """
-        found = [_evaluation(one) for one in self._resident.score(_record(item))]
-        _send(langfuse, found, trace_id, observation_id)
-        return found
+        result = [_evaluation(one) for one in self._resident.score(_record(item))]
+        _send(langfuse, result, trace_id, observation_id)
+        return result
 
     async def ascore_trace(
         self, langfuse: Langfuse, trace_id: str, *, observation_id: str | None = None, **item: Any
     ) -> list[Evaluation]:
         """Do as :meth:`score_trace` in an event loop, which is not blocked."""
-        found = await self(**item)
-        _send(langfuse, found, trace_id, observation_id)
-        return found
+        result = await self(**item)
+        _send(langfuse, result, trace_id, observation_id)
+        return result
 
 
 def _record(item: dict[str, Any]) -> dict[str, Any]:
@@ -82,11 +82,11 @@ def _opened(value: Any) -> Any:
     if not (isinstance(value, str) and value.startswith(("{", "["))):
         return value
     try:
-        found = json.loads(value)
+        result = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    listed = found if isinstance(found, list) else [found]
-    return found if all(isinstance(one, dict) for one in listed) else value
+    listed = result if isinstance(result, list) else [result]
+    return result if all(isinstance(one, dict) for one in listed) else value
 
 
 def _send(

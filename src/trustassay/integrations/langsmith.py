@@ -37,8 +37,8 @@ def trust_evaluator(
     def trustassay(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
     ) -> Feedback | list[Feedback]:
-        found = resident.score(traced(inputs, outputs, reference_outputs, **others))
-        return _feedback(found, several=several)
+        result = resident.score(traced(inputs, outputs, reference_outputs, **others))
+        return _feedback(result, several=several)
 
     return trustassay
 
@@ -53,8 +53,8 @@ def async_trust_evaluator(
     async def trustassay(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
     ) -> Feedback | list[Feedback]:
-        found = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
-        return _feedback(found, several=several)
+        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
+        return _feedback(result, several=several)
 
     return trustassay
 

@@ -60,13 +60,13 @@ def trust_scorer(
         facts = expected.get("expected_facts")
         gold = None if facts else expected.get("expected_response", expected or None)
         record = traced(inputs, outputs, gold, claims=facts, context=_retrieved(trace))
-        found = resident.score(record)
-        return [_feedback(one, name if only else one.metric) for one in found]
+        result = resident.score(record)
+        return [_feedback(one, name if only else one.metric) for one in result]
 
     def passes(value: Any) -> bool:
         assert only is not None
-        found = Finding(only.name, value, lower_is_better=only.lower_is_better)
-        return bool(found.passes(threshold))
+        result = Finding(only.name, value, lower_is_better=only.lower_is_better)
+        return bool(result.passes(threshold))
 
     return mlflow.genai.scorer(
         scored,
@@ -90,8 +90,8 @@ def _retrieved(trace: Trace | None) -> list[Any] | None:
             above = spans[above].parent_id
         return False
 
-    found = [spans[one].outputs for one in spans if one in retrievers and not is_inner(one)]
-    passages = [passage for one in found if isinstance(one, list) for passage in one]
+    result = [spans[one].outputs for one in spans if one in retrievers and not is_inner(one)]
+    passages = [passage for one in result if isinstance(one, list) for passage in one]
     return passages or None
 
 

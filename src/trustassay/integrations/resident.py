@@ -35,8 +35,8 @@ def needs(module: str, package: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
-        words = f"this integration needs {package}, which is not installed: pip install {package}"
-        raise ImportError(words, name=module) from error
+        message = f"this integration needs {package}, which is not installed: pip install {package}"
+        raise ImportError(message, name=module) from error
 
 
 def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[s
     """
     asked = _conversation(outputs) if inputs is None else inputs
     asked = {"question": asked} if isinstance(asked, str) else asked
-    found = {"inputs": asked, "outputs": outputs, "reference_outputs": gold, **others}
-    return {name: value for name, value in found.items() if value is not None}
+    result = {"inputs": asked, "outputs": outputs, "reference_outputs": gold, **others}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def _conversation(outputs: Any) -> Any:
@@ -201,8 +201,8 @@ class ResidentScorer:
             try:
                 return self._findings(scorer.score(_plain(record)))
             except _UNSCORED as error:
-                if found := self._unscored(scorer, error):
-                    return found
+                if result := self._unscored(scorer, error):
+                    return result
 
     async def ascore(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
         """Do as :meth:`score` in an event loop of asyncio, which is not blocked."""
@@ -211,8 +211,8 @@ class ResidentScorer:
             try:
                 return self._findings(await asyncio.wrap_future(scorer.submit(_plain(record))))
             except _UNSCORED as error:
-                if found := self._unscored(scorer, error):
-                    return found
+                if result := self._unscored(scorer, error):
+                    return result
 
     def close(self) -> None:
         """Finish what was begun, and write the results of a folder (``out``).
@@ -220,9 +220,9 @@ class ResidentScorer:
         All integrations with these settings share the scorer; a later record opens it again.
         """
         with _lock:
-            found = _opened.pop(self._key, None)
-        if found is not None:
-            found[0].close()
+            result = _opened.pop(self._key, None)
+        if result is not None:
+            result[0].close()
 
     def _open(self) -> ThreadScorer:
         with _lock:
@@ -255,10 +255,10 @@ def _plain(record: Sample | Mapping[str, Any]) -> Any:
 def close_all() -> None:
     """Close every scorer of the process: what was begun is finished, folders are written."""
     with _lock:
-        found = list(_opened.values())
+        result = list(_opened.values())
         _opened.clear()
     with ExitStack() as closing:  # one that cannot write its folder leaves no other open
-        for scorer, _ in found:
+        for scorer, _ in result:
             closing.callback(scorer.close)
 
 

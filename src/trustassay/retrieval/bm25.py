@@ -69,8 +69,8 @@ class Bm25:
         """
         content = manifest_of(folder)
         if content is None:
-            words = f"is not a finished index (it has no {MANIFEST}); build it"
-            raise BackendError(f"{folder}: {words}")
+            message = f"is not a finished index (it has no {MANIFEST}); build it"
+            raise BackendError(f"{folder}: {message}")
         if content["analysis"] != ANALYSIS:
             raise BackendError(f"{folder}: was built with other rules ({content['analysis']})")
         for name, size in content["files"].items():
@@ -143,8 +143,8 @@ def build_index(
     """
     empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
     if not empty and manifest_of(folder) is None:
-        words = "contains something that is not an index; choose another folder"
-        raise BackendError(f"{folder}: {words}")
+        message = "contains something that is not an index; choose another folder"
+        raise BackendError(f"{folder}: {message}")
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
     with _alone_in(part):
         if is_current(folder, corpus):
@@ -178,8 +178,8 @@ def build_index(
 
 def is_current(folder: Path, corpus: str) -> bool:
     """Whether ``folder`` holds a finished index of just this content, made by today's rules."""
-    found = manifest_of(folder) or {}
-    return found.get("corpus") == corpus and found.get("analysis") == ANALYSIS
+    result = manifest_of(folder) or {}
+    return result.get("corpus") == corpus and result.get("analysis") == ANALYSIS
 
 
 def _alone_in(part: Path) -> IO[bytes]:
@@ -282,8 +282,8 @@ def bm25_retriever(
     path = Path(path)
     if manifest_of(path) is not None:
         if index or words is not None:
-            told = "is already an index; index and words are options for a corpus"
-            raise BackendError(f"{path}: {told}")
+            message = "is already an index; index and words are options for a corpus"
+            raise BackendError(f"{path}: {message}")
         return _opened(path)
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
         raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")

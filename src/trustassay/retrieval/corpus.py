@@ -113,17 +113,17 @@ def _files(root: Path) -> list[Path]:
     try:
         if not root.exists():
             raise InputError(f"{root}: no such file or folder; expected {KNOWN_CORPORA}")
-        found = [] if root.is_dir() else [root]
+        result = [] if root.is_dir() else [root]
     except OSError as error:
         raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
-    fault = "is not a corpus" if found else "contains no file of a known kind"
+    fault = "is not a corpus" if result else "contains no file of a known kind"
     for folder, folders, names in os.walk(root):  # a file holds none
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(folder, name) for name in names if not name.startswith(".")]
-    found = sorted(path for path in found if _kind(path) is not None)
-    if not found:
+        result += [Path(folder, name) for name in names if not name.startswith(".")]
+    result = sorted(path for path in result if _kind(path) is not None)
+    if not result:
         raise InputError(f"{root}: {fault}; expected {KNOWN_CORPORA}")
-    return found
+    return result
 
 
 def _kind(path: Path) -> str | None:
@@ -142,19 +142,19 @@ def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
     for path in files:
         is_text = _kind(path) in _TEXTS
         limit = words or (TEXT_WORDS if is_text else None)
-        for where, found in _texts(path) if is_text else _passages(path):
-            if isinstance(found, str):
-                faults.append(f"{where}: {found}")
+        for where, result in _texts(path) if is_text else _passages(path):
+            if isinstance(result, str):
+                faults.append(f"{where}: {result}")
                 if len(faults) == FAULTS_SHOWN:
                     rest = "... the remaining records were not read"
                     raise InputError("\n".join([*faults, rest]))
             else:
                 count += 1
                 if not limit:
-                    yield found
+                    yield result
                     continue
-                for number, text in enumerate(cut(found.text, limit), 1):
-                    yield Passage(f"{found.id}#{number}", text, found.title)
+                for number, text in enumerate(cut(result.text, limit), 1):
+                    yield Passage(f"{result.id}#{number}", text, result.title)
     if faults:
         raise InputError("\n".join(faults))
     if not count:
@@ -196,7 +196,7 @@ def _passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
 
 def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
     """Return the passage that a record holds, or what is wrong with it."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for field, names in _NAMES.items():
         name = next((n for n in names if record.get(n) is not None), field)
         value = record.get(name)
@@ -209,8 +209,8 @@ def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
                 return f"{name}: is blank"
             has = ", ".join(map(str, record))[:80] or "no field"
             return f"text: is missing (expected {' or '.join(names)}; has {has})"
-        found[field] = clean(value or "")
-    return Passage(found["id"] or place, found["text"], found["title"])
+        result[field] = clean(value or "")
+    return Passage(result["id"] or place, result["text"], result["title"])
 
 
 def _table(path: Path, delimiter: str) -> Iterator[Raw]:

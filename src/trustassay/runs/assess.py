@@ -41,10 +41,10 @@ async def assessed(
     try:
         limits.check(sample)
         context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)
-        found = in_other_language(metric, sample, context.models) or await metric.assess(context)
-        _check(found, sample, metric)
-        found = dataclasses.replace(found, **models.counted())
-        return found, encoded(found)
+        result = in_other_language(metric, sample, context.models) or await metric.assess(context)
+        _check(result, sample, metric)
+        result = dataclasses.replace(result, **models.counted())
+        return result, encoded(result)
     except (AssessmentError, BackendError) as error:
         words, fault = str(error), getattr(error, "kind", None)
     except (Exception, asyncio.CancelledError) as error:

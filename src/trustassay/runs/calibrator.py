@@ -210,10 +210,10 @@ def read_calibrator(path: Path) -> Calibrator:
     if len(content) > LARGEST_FILE:
         raise InputError(f"{path}: larger than 1 MB; expected a calibrator of a few kB")
     try:
-        found = json.loads(content, parse_constant=_no_constant)
+        result = json.loads(content, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
-    return _Fields(path, "", found).calibrator()
+    return _Fields(path, "", result).calibrator()
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -280,11 +280,11 @@ class _Fields:
         self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1
     ) -> tuple[float, ...]:
         """Return numbers that rise; with ``falls`` equal neighbours are allowed as well."""
-        found = [self.number(name, low, high, one) for one in self.items(name, fewest)]
-        for before, after in itertools.pairwise(found):
+        result = [self.number(name, low, high, one) for one in self.items(name, fewest)]
+        for before, after in itertools.pairwise(result):
             if after < before or (after == before and not falls):
-                self.refuse(self._at(name), "rising numbers", found)
-        return tuple(found)
+                self.refuse(self._at(name), "rising numbers", result)
+        return tuple(result)
 
     def parts(self, name: str, fewest: int = 0) -> list[_Fields]:
         return [
@@ -303,7 +303,7 @@ class _Fields:
         for name in spreads.content:
             if name.partition(".")[0] not in metrics:
                 self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
-        found = Calibrator(
+        result = Calibrator(
             self.text("label"),
             self.whole("answers", 1),
             self.whole("questions", 1),
@@ -315,13 +315,15 @@ class _Fields:
             self.part("figures").content,
             self.text("made_by"),
         )
-        if found.method != self.any("method"):
-            self.refuse("method", repr(found.method), self.any("method"))
-        if found.fingerprint != self.any("fingerprint"):
+        if result.method != self.any("method"):
+            self.refuse("method", repr(result.method), self.any("method"))
+        if result.fingerprint != self.any("fingerprint"):
             self.refuse(
-                "fingerprint", f"{found.fingerprint!r}, that of the inputs", self.any("fingerprint")
+                "fingerprint",
+                f"{result.fingerprint!r}, that of the inputs",
+                self.any("fingerprint"),
             )
-        return found
+        return result
 
     def input(self) -> Input:
         sign = self.any("sign")

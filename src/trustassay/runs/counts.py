@@ -97,24 +97,24 @@ def count(
     field ``domain_field``, as :func:`domain_of` reads it. ``rating_of`` gives its rating, else it
     is its own label.
     """
-    found = Counted(
+    result = Counted(
         {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
         {m.name: groups_of(m, domain_field) for m in metrics},
         Choice(SHOWN),
     )
     asked = run["backends"].get("model")
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        for place, sample, assessments, findings in judged(folder, metrics, here, found.looked):
+        for place, sample, assessments, findings in judged(folder, metrics, here, result.looked):
             domain = domain_of(sample, domain_field)
             for assessment in assessments:
-                found.add(assessment)
+                result.add(assessment)
                 if assessment.score is not None:
-                    found.groups[assessment.metric].add(
+                    result.groups[assessment.metric].add(
                         sample.get("model") or asked, domain, assessment.score, rating_of(sample)
                     )
-            found.choice.add(findings, place)
+            result.choice.add(findings, place)
             step()
-    return found
+    return result
 
 
 def judged(
@@ -321,17 +321,17 @@ def silence(folder: RunFolder) -> dict[str, Any]:
         response = sample.get("response")
         answers["blank"] += isinstance(response, str) and is_blank(response)
         answers["cut"] += sample.get(CUT) is True
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if faults:
-        found["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}
+        result["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}
     if told := {name: count for name, count in answers.items() if count}:
-        found["answers"] = told
+        result["answers"] = told
     if languages:
-        found["languages"] = {
+        result["languages"] = {
             metric: {option: dict(by.most_common()) for option, by in options.items()}
             for metric, options in languages.items()
         }
-    return found
+    return result
 
 
 def unread(summary: Mapping[str, Any]) -> int:
@@ -346,22 +346,22 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``, one
     that needs passages ``no_passages``, which is named from 5 % of the samples on.
     """
-    found = []
+    result = []
     for name, count in summary.get("answers", {}).items():
         how = "blank" if name == "blank" else "cut at max_tokens"
-        found.append(f"{count:,} of {samples:,} answers {_be(count)} {how}")
+        result.append(f"{count:,} of {samples:,} answers {_be(count)} {how}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
             what = f"samples failed: {_WORDS.get(kind, kind)}"
             if kind == "empty":
                 what = f"answers {_be(count)} empty"
-            found.append(f"{metric}: {count:,} of {samples:,} {what}")
+            result.append(f"{metric}: {count:,} of {samples:,} {what}")
     for metric, options in summary.get("languages", {}).items():
         for option, languages in options.items():
             count = sum(languages.values())
             which = ", ".join(f"{language} {number:,}" for language, number in languages.items())
             other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
-            found.append(
+            result.append(
                 f"{metric}: {count:,} of {samples:,} answers {_be(count)} not scored, being in "
                 f"another language ({which}) than their judge reads; {option} {other} reads them"
             )
@@ -369,22 +369,22 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
         values = told["values"]
         if count := int(values.get("open") or 0):
             are = "is" if count == 1 else "are"
-            found.append(
+            result.append(
                 f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
                 f"read: the mean over all is between {values['mean_low']:.3f} and "
                 f"{values['mean_high']:.3f}"
             )
         count = int(values.get("no_passages") or 0)
         if count > FEW_WITHOUT_PASSAGES * samples:
-            found.append(
+            result.append(
                 f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
                 "figure; does the file have all passages?"
             )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(used.get("cut", 0) for used in models.values()):
             calls = sum(used["calls"] for used in models.values())
-            found.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
-    return found
+            result.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
+    return result
 
 
 def second_readings(summary: Mapping[str, Any]) -> list[str]:
@@ -394,21 +394,21 @@ def second_readings(summary: Mapping[str, Any]) -> list[str]:
 
 def _second(told: Mapping[str, Any]) -> str:
     """Say what a second reader read, what it changed, and what follows for all answers."""
-    words = (
+    message = (
         f"the second reader ({told['reader']}) read {told['read']:,} of {told['answers']:,} "
         f"answers: {told['lifted']:,} need no look any more, {told['set']:,} others do"
     )
     if told["failed"]:
-        words += f"; {told['failed']:,} could not be read"
+        message += f"; {told['failed']:,} could not be read"
     if left := told["unread"] - told["failed"]:
-        words += f"; {left:,} were left when its time was spent"
+        message += f"; {left:,} were left when its time was spent"
     if told["share"] is None:
-        return f"{words}; {told['without']}"
-    words += f". Had it read all, {100 * told['share']:.0f} % would need a look"
+        return f"{message}; {told['without']}"
+    message += f". Had it read all, {100 * told['share']:.0f} % would need a look"
     if told["interval"]:
         low, high = (100 * bound for bound in told["interval"])
-        return words + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
-    return f"{words} (no interval: {told['without']})"
+        return message + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
+    return f"{message} (no interval: {told['without']})"
 
 
 def _be(count: int) -> str:

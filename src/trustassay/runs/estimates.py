@@ -187,14 +187,14 @@ class _Model:
 
     def _learnt(self, kind: _Kind, length: int) -> tuple[Range, Range, bool, Source]:
         """Return what replies teach: tokens, seconds, whether many were as long as was allowed."""
-        found: Sequence[_Stored] = [stored for stored in self._stored if stored.kind == kind]
-        source = Source("like", len(found))
-        if len(found) < ENOUGH:
-            found, source = self._stored, Source("other", len(self._stored))
-        near = [stored for stored in found if length / 2 <= stored.length <= 2 * length]
-        found = near if len(near) >= NEAR else found
-        cut = sum(stored.cut for stored in found) > len(found) / 10
-        tokens, seconds = ([getattr(s, name) for s in found] for name in ("tokens", "seconds"))
+        result: Sequence[_Stored] = [stored for stored in self._stored if stored.kind == kind]
+        source = Source("like", len(result))
+        if len(result) < ENOUGH:
+            result, source = self._stored, Source("other", len(self._stored))
+        near = [stored for stored in result if length / 2 <= stored.length <= 2 * length]
+        result = near if len(near) >= NEAR else result
+        cut = sum(stored.cut for stored in result) > len(result) / 10
+        tokens, seconds = ([getattr(s, name) for s in result] for name in ("tokens", "seconds"))
         return seen(tokens), seen(seconds), cut, source
 
     def _prompt(self, request: ChatRequest) -> Range:
@@ -414,9 +414,9 @@ class Part:
                 return "guess: no reply of this model is stored yet"
             are = "reply of this model is" if self.replies == 1 else "replies of this model are"
             return f"guess: only {self.replies} {are} stored yet"
-        words = f"based on {self.replies:,} stored replies"
+        message = f"based on {self.replies:,} stored replies"
         if others := self.sources["other"]:
-            words += " to other prompts"
+            message += " to other prompts"
             if self.sources["like"]:
-                words += f" for {others:,} of {self.new:,} calls"
-        return words
+                message += f" for {others:,} of {self.new:,} calls"
+        return message

@@ -193,9 +193,9 @@ class _Run:
         if mark is None:
             part = self.folder.path / ".pool.jsonl.part"
             reading = InputOptions(fields=options.fields, progress=options.progress)
-            found = await take_in(options.pool, part, reading, what="the pool")
+            result = await take_in(options.pool, part, reading, what="the pool")
             part.replace(self.folder.pool_path)
-            return {"pool": {"sha256": found.sha256, "samples": found.inventory.samples}}
+            return {"pool": {"sha256": result.sha256, "samples": result.inventory.samples}}
         if self.intake.faulty:
             raise UsageError(
                 f"{self.intake.faulty:,} samples of this shard cannot be scored, and others would "
@@ -210,8 +210,8 @@ class _Run:
         settings = settings_of(self.stages)
         if self.intake.inventory.responses == self.intake.inventory.samples:
             settings.pop("response", None)
-        found = {"answering": settings.pop("response")} if "response" in settings else {}
-        return {**found, "filling": settings} if settings else found
+        result = {"answering": settings.pop("response")} if "response" in settings else {}
+        return {**result, "filling": settings} if settings else result
 
     async def work(self, done: HashSet) -> tuple[Mapping[str, Counts], Mapping[str, Endpoint]]:
         """Fill and score what is not scored yet; return the calls, and endpoints."""
@@ -286,10 +286,10 @@ class _Run:
 
         async def assess(metric: Metric, sample: Sample) -> None:
             own = prepared[metric.name].value
-            found, line = await assessed(metric, sample, client, self.options, folder.path, own)
+            result, line = await assessed(metric, sample, client, self.options, folder.path, own)
             writer.append(line)
-            if found.score is not None and progress.first():
-                tell(first_verdict(metric, sample, found, total))
+            if result.score is not None and progress.first():
+                tell(first_verdict(metric, sample, result, total))
             progress.step()
 
         with closing(writer):
@@ -313,10 +313,10 @@ class _Run:
         failed = self.filled.failed
         if not failed:
             return None
-        if metric.reads_response and (found := failed.get((sample.id, "response"))):
-            return found
-        found = failed.get((sample.id, "documents"))
-        return found if found and metric.problems(sample) else None
+        if metric.reads_response and (result := failed.get((sample.id, "response"))):
+            return result
+        result = failed.get((sample.id, "documents"))
+        return result if result and metric.problems(sample) else None
 
 
 async def fill_samples(
@@ -335,7 +335,7 @@ async def fill_samples(
     models = SampleModels(client)
     samples = ((sample, stages, 0) for sample in folder.samples())
     with whole(folder.samples_path) as file:
-        async for found in filled(samples, models, at_once, step):
-            outcome.note(found)
-            file.write(encoded_sample(found.sample))
+        async for result in filled(samples, models, at_once, step):
+            outcome.note(result)
+            file.write(encoded_sample(result.sample))
     return outcome

@@ -180,17 +180,17 @@ class _References(Stage):
             *(models.request(request, "references", name) for name in missing),
             return_exceptions=True,
         )
-        found, failures = dict(sample.references), []
+        result, failures = dict(sample.references), []
         for name, reply in zip(missing, replies, strict=True):
             if isinstance(reply, BackendError):
                 failures.append(Failure.of(reply, name))
             elif isinstance(reply, BaseException):
                 raise reply
             elif texts := answers_in(reply.text, self.diverse):
-                found[name] = texts
+                result[name] = texts
             else:
                 failures.append(Failure(f"{name}: its reply holds no numbered answer"))
-        ordered = {name: found[name] for name in [*self.names, *found] if name in found}
+        ordered = {name: result[name] for name in [*self.names, *result] if name in result}
         asked = len(missing) - len(failures)
         message = "; ".join(one.error for one in failures)
         failure = Failure(message, failures[0].fault) if failures else None
@@ -224,8 +224,8 @@ class _Pairs(Stage):
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
             return Filled(sample, Failure(message), asked=1)
-        found = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
-        return Filled(found, asked=1)
+        result = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
+        return Filled(result, asked=1)
 
     def settings(self) -> dict[str, Any]:
         return self.pairing.settings()
@@ -262,20 +262,20 @@ def stages_of(
     """
     wanted = {name for metric in metrics for name in metric.fills}
     filling = _as_wanted(filling, metrics)
-    found: list[Stage] = []
+    result: list[Stage] = []
     if "documents" in wanted and backends.find("search"):
-        found.append(_Documents(filling.documents))
+        result.append(_Documents(filling.documents))
     model = backends.find("chat", MODEL)
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
-        found.append(Responses(filling.answering, model.name))
+        result.append(Responses(filling.answering, model.name))
     if "references" in wanted and (names := backends.named("references")):
         answering = filling.answering
         if answering.style == "auto":  # the user chose none
             answering = replace(answering, style="closed-book")
-        found.append(_References(answering, names, filling.diverse or 1))
+        result.append(_References(answering, names, filling.diverse or 1))
     if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
-        found.append(_Pairs(filling.pairing))
-    return tuple(found)
+        result.append(_Pairs(filling.pairing))
+    return tuple(result)
 
 
 def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
@@ -358,8 +358,8 @@ async def filled(
     free = asyncio.Semaphore(at_once - 1)
     try:
         for sample, stages, repeat in samples:
-            found = FilledSample(sample, repeat)
-            tasks.append(asyncio.create_task(_through(found, stages, models, step)))
+            result = FilledSample(sample, repeat)
+            tasks.append(asyncio.create_task(_through(result, stages, models, step)))
             tasks[-1].add_done_callback(lambda _: free.release())
             await free.acquire()  # the next sample is read when there is room for it
             while tasks and (tasks[0].done() or len(tasks) >= KEPT * at_once):

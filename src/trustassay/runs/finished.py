@@ -105,7 +105,7 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
     """A heap: what needs a look least is the smallest."""
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
-    for place, _, assessments, found in judged(folder, infos, metrics, looked):
+    for place, _, assessments, result in judged(folder, infos, metrics, looked):
         for info, one in zip(infos, assessments, strict=True):
             only_score = one.error is None and one.verdict is None and one.score is not None
             verdicts[info.name]["scored" if only_score else verdict_of(one)] += 1
@@ -113,13 +113,13 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
                 low, high = info.score_range
                 part = int(BINS * (one.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
-        telling = [one for one in found if one.kind.level != Level.REST]
+        telling = [one for one in result if one.kind.level != Level.REST]
         chosen = worst_of(telling)
         if chosen is None:
             continue
         ranking += 1
         need = tuple(-number for number in need_of(telling))
-        entry = need, -looked.answers, chosen.badness, found.index(chosen), place
+        entry = need, -looked.answers, chosen.badness, result.index(chosen), place
         (heapq.heappush if len(worst) < most else heapq.heappushpop)(worst, entry)
     listed = []
     for _, _, badness, number, place in sorted(worst, reverse=True):
@@ -260,22 +260,22 @@ class Run:
     def _shown(self, worst: int) -> RunShown:
         from trustassay.runs.report import judge_of
 
-        found = self.looks(worst)
+        result = self.looks(worst)
         settings = self._folder.read_run()
         judge = judge_of(settings, self.summary_file) if settings else None
         return RunShown(
             str(self.path),
-            found.sentence(),
+            result.sentence(),
             [
                 MetricShown(
                     metric,
                     self.summaries[metric.name],
-                    found.verdicts[metric.name],
-                    found.scores[metric.name],
+                    result.verdicts[metric.name],
+                    result.scores[metric.name],
                 )
                 for metric in self.metrics
             ],
-            [(one.id, short(one.question, 240), one.verdict, one.reason) for one in found.worst],
+            [(one.id, short(one.question, 240), one.verdict, one.reason) for one in result.worst],
             judge.note if judge else "",
         )
 
@@ -290,8 +290,8 @@ class Run:
         try:
             import pandas
         except ImportError as error:
-            words = f"to_pandas needs pandas, which is not installed: {install('pandas')}"
-            raise ImportError(words) from error
+            message = f"to_pandas needs pandas, which is not installed: {install('pandas')}"
+            raise ImportError(message) from error
         import arro3.io
 
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
@@ -300,8 +300,8 @@ class Run:
         texts: dict[str, list[Any]] = {"question": [], "response": []}
         for place, record in enumerate(self._folder.sample_records()):
             places[record["id"]] = place
-            for name, found in texts.items():
-                found.append(record.get(name))
+            for name, result in texts.items():
+                result.append(record.get(name))
         rows = [places[one] for one in columns["id"]]
         shown = {name: [found[row] for row in rows] for name, found in texts.items()}
         frame = pandas.DataFrame({"id": columns.pop("id"), **shown, **columns})

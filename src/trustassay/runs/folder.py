@@ -116,8 +116,8 @@ class RunFolder:
             RunFolderError: it holds files whose names do not begin with a dot.
         """
         if any(not path.name.startswith(".") for path in self.path.iterdir()):
-            words = f"is not empty and holds no {what}; choose another folder"
-            raise RunFolderError(f"{self.path}: {words}")
+            message = f"is not empty and holds no {what}; choose another folder"
+            raise RunFolderError(f"{self.path}: {message}")
 
     # run.json and summary.json
 
@@ -198,10 +198,10 @@ class RunFolder:
 
     def check_samples(self, expected: int) -> None:
         """Check that there are so many samples."""
-        found = sum(1 for _ in file_lines(self.samples_path))
-        if found != expected:
-            words = f"lines: {found:,}, samples: {expected:,}"
-            raise RunFolderError(f"{self.samples_path}: damaged ({words}); {SAMPLES_REPAIR}")
+        result = sum(1 for _ in file_lines(self.samples_path))
+        if result != expected:
+            message = f"lines: {result:,}, samples: {expected:,}"
+            raise RunFolderError(f"{self.samples_path}: damaged ({message}); {SAMPLES_REPAIR}")
 
     def sample_records(self) -> Iterator[dict[str, Any]]:
         """Yield the samples as they are stored: checking them takes longer than reading them."""
@@ -278,8 +278,8 @@ class RunFolder:
             step()
         known = np.array(ids, dtype=np.uint64)
         by_hash = np.argsort(known, kind="stable")
-        found = np.searchsorted(known, hashes, sorter=by_hash)
-        places = np.append(by_hash, -1)[found]
+        result = np.searchsorted(known, hashes, sorter=by_hash)
+        places = np.append(by_hash, -1)[result]
         return np.where(np.append(known, 0)[places] == hashes, places, -1)
 
     def assessments(
@@ -301,13 +301,13 @@ class RunFolder:
             RunFolderError: there are units, and not an assessment of each sample.
         """
         path = self.assessments_path
-        found = StoredAssessments(path, metric, self, step, units, evidence_later=evidence_later)
-        if units is not None and len(found) != len(units):
+        result = StoredAssessments(path, metric, self, step, units, evidence_later=evidence_later)
+        if units is not None and len(result) != len(units):
             raise RunFolderError(
-                f"{path}: {len(found):,} assessments of {metric} of "
+                f"{path}: {len(result):,} assessments of {metric} of "
                 f"{len(units):,} samples; run the run's command again"
             )
-        return found
+        return result
 
     def lines(self) -> Iterator[tuple[int, Line]]:
         """Yield the assessments in the order of the file: offset and line, evidence not decoded."""
@@ -322,14 +322,14 @@ class RunFolder:
 
     def assessments_at(self, offset: int, count: int) -> list[Assessment]:
         """Return ``count`` assessments, the first of which begins at the byte ``offset``."""
-        found = []
+        result = []
         with self.assessments_path.open("rb") as file:
             for _ in range(count):
                 file.seek(offset)
                 line = file.readline()
-                found.append(Assessment.from_dict(self._decoded(json.loads, offset, line)))
+                result.append(Assessment.from_dict(self._decoded(json.loads, offset, line)))
                 offset += len(line)
-        return found
+        return result
 
     def _decoded(self, decode: Callable[[bytes], T], offset: int, line: bytes) -> T:
         try:
@@ -405,25 +405,25 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
         RunFolderError: ``run.json`` is damaged.
         UnknownNameError: the run has no description, and the metric is not installed.
     """
-    found = {}
+    result = {}
     for name, settings in run["metrics"].items():
         told = run.get(ABOUT, {}).get(name)
         if told is None:
             metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
-            found[name] = MetricInfo.of(metric)
+            result[name] = MetricInfo.of(metric)
             continue
         try:
-            found[name] = MetricInfo.from_dict(told)
+            result[name] = MetricInfo.from_dict(told)
         except (KeyError, TypeError, ValueError):
-            words = f"damaged (the description of {name} cannot be read)"
-            raise RunFolderError(f"{folder.path / 'run.json'}: {words}") from None
-    return found
+            message = f"damaged (the description of {name} cannot be read)"
+            raise RunFolderError(f"{folder.path / 'run.json'}: {message}") from None
+    return result
 
 
 def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
     """Return, by name, those metrics of a run that are installed, with the run's options."""
-    found = {}
+    result = {}
     for name, settings in run["metrics"].items():
         with suppress(UnknownNameError, TypeError, ValueError):
-            found[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
-    return found
+            result[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+    return result

@@ -146,12 +146,12 @@ class ShardMark:
     @classmethod
     def take(cls, record: dict[str, Any]) -> Self | None:
         """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
-        found = record.pop(SHARD, None)
+        result = record.pop(SHARD, None)
         kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
-        if not isinstance(found, Mapping) or found.keys() != kinds.keys():
+        if not isinstance(result, Mapping) or result.keys() != kinds.keys():
             return None
-        sound = all(isinstance(found[name], kind) for name, kind in kinds.items())
-        return cls(**found) if sound else None
+        sound = all(isinstance(result[name], kind) for name, kind in kinds.items())
+        return cls(**result) if sound else None
 
 
 class BadInputError(Portable, UsageError):
@@ -298,32 +298,33 @@ def checks_of(
             if of not in known:
                 _check_whole(pool, of, beyond[0])
                 known.add(of)
-        found: list[Problem] = []
+        result: list[Problem] = []
         as_filled = sample
         for stage in stages:
             if stage.lacks(sample):
-                found += stage.problems(as_filled)
+                result += stage.problems(as_filled)
                 as_filled = stage.stand_in(as_filled)
         for metric in metrics:
-            found += metric.problems(as_filled)
+            result += metric.problems(as_filled)
             if not asked:
-                found += metric.problems_without_model(sample)
-        return found
+                result += metric.problems_without_model(sample)
+        return result
 
     return check
 
 
 def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> None:
     """Raise :class:`ValueError` unless a file holds all samples of the input of a shard."""
-    words = f"{metric} compares a sample with all others, and the input is one shard of several"
+    message = f"{metric} compares a sample with all others, and the input is one shard of several"
     repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
     if pool is None:
-        raise UsageError(f"{words}: {repair}")
+        raise UsageError(f"{message}: {repair}")
     with Path(pool).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != of:
+        result = hashlib.file_digest(file, "sha256").hexdigest()
+    if result != of:
         raise UsageError(
-            f"{words}, whose samples have the SHA-256 {of}; {os.fspath(pool)} has {found}: {repair}"
+            f"{message}, whose samples have the SHA-256 {of}; {os.fspath(pool)} has {result}: "
+            f"{repair}"
         )
 
 
@@ -346,8 +347,8 @@ async def _sound(
         known_as = hash64(sample.id)
         if known_as in ids:
             if record.has_id:
-                words = f"{sample.id!r} is already used by an earlier record"
-                problems.append(Problem("id", words))
+                message = f"{sample.id!r} is already used by an earlier record"
+                problems.append(Problem("id", message))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
                 known_as = hash64(sample.id)

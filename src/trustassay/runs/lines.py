@@ -50,10 +50,10 @@ def encoded_sample(sample: Sample) -> bytes:
 def decoded(line: bytes) -> dict[str, Any]:
     """Return what ``json.loads`` returns for the line of an object, in less time."""
     text = line.decode()
-    found, end = _decode(text)
-    if not isinstance(found, dict) or text[end:].strip():
+    result, end = _decode(text)
+    if not isinstance(result, dict) or text[end:].strip():
         raise ValueError("expected one JSON object")
-    return found
+    return result
 
 
 def is_scored(line: bytes) -> bool:
@@ -73,9 +73,9 @@ def identity(line: bytes) -> tuple[str, str]:
     if plain := _PLAIN_IDENTITY.match(line):
         return plain[1].decode(), plain[2].decode()
     text = line.decode()
-    found, end = _decode(text, len('{"id": '))
+    result, end = _decode(text, len('{"id": '))
     metric, _ = _decode(text, end + len(', "metric": '))
-    return found, metric
+    return result, metric
 
 
 def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
@@ -142,8 +142,8 @@ class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
     def _read(self) -> list[Mapping[str, Any]]:
         with self._path.open("rb") as file:
             file.seek(self._start)
-            found: list[Mapping[str, Any]] = json.loads(b"[" + file.read(self._length) + b"]")
-        return found
+            result: list[Mapping[str, Any]] = json.loads(b"[" + file.read(self._length) + b"]")
+        return result
 
     def __len__(self) -> int:
         return len(self._read()) if self._length else 0
@@ -191,19 +191,19 @@ class StoredAssessments(Sequence[Assessment]):
     def failed(self) -> Iterator[Assessment]:
         """Yield those that failed, without decoding the others."""
         for offset, line in self._lines_at(self._offsets):
-            if not is_scored(line) and (found := self._read(offset, line)).error is not None:
-                yield found
+            if not is_scored(line) and (result := self._read(offset, line)).error is not None:
+                yield result
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Assessment]:
-        found = self._at(self._offsets)
+        result = self._at(self._offsets)
         if self._units is None:
-            return found
+            return result
         return (
             one if unit < 0 else replace(one, unit=unit)
-            for one, unit in zip(found, self._units.tolist(), strict=True)
+            for one, unit in zip(result, self._units.tolist(), strict=True)
         )
 
     @overload

@@ -260,21 +260,21 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
         ValueError: several where there may be one, or two of one name.
     """
     if isinstance(choice, Mapping):
-        found = dict(choice)
+        result = dict(choice)
     elif isinstance(choice, Sequence) and not isinstance(choice, str):
-        found = {}
+        result = {}
         for one in choice:
             name, model = _name_and_model(one)
-            if name in found:
-                name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in found)
-            found[name] = model
+            if name in result:
+                name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in result)
+            result[name] = model
     else:
         return {"": choice} if not many else dict([_name_and_model(choice)])
     if not many:
-        if len(found) != 1:
-            raise UsageError(f"{backend_words()[role]}: expected one model, got {len(found)}")
-        return {"": next(iter(found.values()))}
-    return found
+        if len(result) != 1:
+            raise UsageError(f"{backend_words()[role]}: expected one model, got {len(result)}")
+        return {"": next(iter(result.values()))}
+    return result
 
 
 def _check_defaults(demands: Iterable[Demand], given: Mapping[str, Any]) -> None:
@@ -295,8 +295,8 @@ def _name_and_model(choice: Any) -> tuple[str, Any]:
     """Read ``NAME=URI``, or find a name in a URI or an object."""
     if not isinstance(choice, str):
         return str(getattr(choice, "name", None) or getattr(choice, "__name__", "model")), choice
-    if (found := _NAMED.fullmatch(choice)) and ":" not in found["name"]:
-        return found["name"], found["uri"]
+    if (result := _NAMED.fullmatch(choice)) and ":" not in result["name"]:
+        return result["name"], result["uri"]
     _, _, rest = choice.partition(":")
     return re.split(r"@(?=https?://)|\?", rest)[0].rsplit("/", 1)[-1] or choice, choice
 
@@ -350,21 +350,21 @@ def recorded_backends(
     """
     asked = {one.word for one in demands_of(metrics, {*backends, *given})}
     wanted = {MODEL, *asked} - set(given)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")
         if key not in wanted:
             continue
         if key in ("entailer", SECOND):
-            found[key] = _entailer(name, calls, backend_words()[key])
+            result[key] = _entailer(name, calls, backend_words()[key])
         elif key in ROLES:
-            found[key] = _or_absent(resolve.chat, name, _AbsentChat, "--model")
+            result[key] = _or_absent(resolve.chat, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             sources = partial(load, "distractors")
-            found[key] = _or_absent(sources, name, _AbsentSource, "--distractors")
+            result[key] = _or_absent(sources, name, _AbsentSource, "--distractors")
         else:
-            found[key] = name
-    return found
+            result[key] = name
+    return result
 
 
 def _or_absent(load: Callable[[str], Any], name: Any, absent: type[_Absent], option: str) -> Any:

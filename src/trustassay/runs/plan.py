@@ -122,8 +122,8 @@ class _Rehearsal:
         for stage in stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
-                found = await stage.fill(sample, _StandIns(self, name, self._client))
-                sample = stage.stand_in(found.sample) if found.failure else found.sample
+                result = await stage.fill(sample, _StandIns(self, name, self._client))
+                sample = stage.stand_in(result.sample) if result.failure else result.sample
         return sample
 
     async def prepare(self, metrics: Sequence[Metric], pool: StoredPool) -> dict[str, Any]:
@@ -155,9 +155,9 @@ class _Rehearsal:
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
         """Count a request; return its reply, or a stand-in, and whether it is stored."""
-        found, gatherer = capability(name), self._client.batcher(name, backend)
+        result, gatherer = capability(name), self._client.batcher(name, backend)
         key, stored = gatherer.look_up(item, self._calls)
-        place = metric, found.stored_as, gatherer.backend
+        place = metric, result.stored_as, gatherer.backend
         part = self._parts.setdefault(place, Part(*place))
         if new := key not in self._asked:
             self._asked.add(key)
@@ -175,7 +175,7 @@ class _Rehearsal:
             probes = self._probes.setdefault((name, gatherer.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
-        return found.stand_in(item), False
+        return result.stand_in(item), False
 
     async def reply_through(
         self, metric: str, name: str, backend: Any, item: Any
@@ -212,13 +212,13 @@ class _Rehearsal:
 
     def _measured(self, part: Part) -> Planned:
         """Return the part of a model other than a chat model, by computing some of its requests."""
-        found = next(one for one in capabilities().values() if one.stored_as == part.capability)
-        probes = self._probes.get((found.name, part.backend), ())
-        model = self._backend(found.served_by or found.name, part.backend)
+        result = next(one for one in capabilities().values() if one.stored_as == part.capability)
+        probes = self._probes.get((result.name, part.backend), ())
+        model = self._backend(result.served_by or result.name, part.backend)
         if not probes or model is None or is_remote(model):  # an endpoint is not asked
             return part.local(LATENCY.times(part.new), 0)
         started = time.perf_counter()
-        found.compute(model, list(probes))
+        result.compute(model, list(probes))
         speed = (time.perf_counter() - started) / len(probes)
         factor = stretch(len(probes))
         each = Range(speed / factor, speed, speed * factor)
@@ -232,12 +232,12 @@ class _Rehearsal:
             return part.seconds
         calls = Range(part.new, part.new, part.new)
         tokens = part.prompt + part.reply
-        found = part.seconds.times(1 / min(limits.concurrency, max(part.new, 1)))
+        result = part.seconds.times(1 / min(limits.concurrency, max(part.new, 1)))
         rates = ((calls, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
         for amount, rate in rates:
             if rate:
-                found = found.at_least(amount.times(60 / rate))
-        return found
+                result = result.at_least(amount.times(60 / rate))
+        return result
 
     def _backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, also one that another asks."""
@@ -281,6 +281,6 @@ class _StandIns(SampleModels):
     ) -> Choice:
         """Return what is stored of a choice, or the option that the metric expects."""
         before = self._rehearsal.stood_in
-        found = await super().choose(text, options, **how)
+        result = await super().choose(text, options, **how)
         told = self._rehearsal.stood_in == before
-        return found if told or expected is None else replace(found, index=expected)
+        return result if told or expected is None else replace(result, index=expected)

@@ -82,8 +82,8 @@ class StoredPool:
         place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
         if place == len(self._by_hash):
             return None
-        found = int(self._by_hash[place])
-        return found if self._hashes[found] == wanted else None
+        result = int(self._by_hash[place])
+        return result if self._hashes[result] == wanted else None
 
 
 class WholePool(StoredPool):
@@ -103,9 +103,9 @@ class WholePool(StoredPool):
         own = cast(SampleModels, models).uncounted()
         for stage in self._stages:
             if stage.lacks(sample) and not stage.problems(sample):
-                found = await stage.fill(sample, own)
-                self.failures += found.failure is not None
-                sample = found.sample
+                result = await stage.fill(sample, own)
+                self.failures += result.failure is not None
+                sample = result.sample
         return sample
 
 
@@ -127,11 +127,11 @@ async def prepare(
     A failure is a value: it only fails the samples of its own metric. ``folder`` gets the traceback
     of an error that a metric does not tell of itself.
     """
-    found = {metric.name: Prepared() for metric in metrics}
+    result = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
         if metric.pool and pool is not None:
-            found[metric.name] = await _prepared(metric, pool, client, folder)
-    return found
+            result[metric.name] = await _prepared(metric, pool, client, folder)
+    return result
 
 
 def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
@@ -148,12 +148,12 @@ async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Pa
     try:
         value = await metric.prepare(pool, cast(Models, models))
     except (AssessmentError, BackendError) as error:
-        words = f"could not be prepared: {error}"
-        return Prepared(failure=Failure(words, getattr(error, "kind", None)))
+        message = f"could not be prepared: {error}"
+        return Prepared(failure=Failure(message, getattr(error, "kind", None)))
     except Exception as error:
         keep_failure(folder, metric.name, error)
-        words = f"{metric.name} failed while it prepared: {words_of(error)}"
-        return Prepared(failure=Failure(words))
+        message = f"{metric.name} failed while it prepared: {words_of(error)}"
+        return Prepared(failure=Failure(message))
     return Prepared(value, None, **models.counted())
 
 
@@ -197,14 +197,14 @@ class Preparation:
     def read(self) -> Mapping[str, Any] | None:
         """Return the requests by metric; ``None`` where it is not finished."""
         try:
-            found = json.loads((self.path / PREPARED).read_bytes())
+            result = json.loads((self.path / PREPARED).read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise self._damaged(PREPARED, error) from None
-        if not isinstance(found, dict):
+        if not isinstance(result, dict):
             raise self._damaged(PREPARED, "expected an object")
-        return found
+        return result
 
     def arrays(self, metric: str) -> Arrays | None:
         """Return what a metric packed; ``None`` if it packed nothing."""
@@ -248,8 +248,8 @@ class Preparation:
         except BlockingIOError:
             return False
         except OSError as error:
-            words = f"cannot be locked ({error}); move the file of all samples to a local disk"
-            raise RunFolderError(f"{self.path}: {words}") from None
+            message = f"cannot be locked ({error}); move the file of all samples to a local disk"
+            raise RunFolderError(f"{self.path}: {message}") from None
         return True
 
     def _damaged(self, name: str, why: object) -> RunFolderError:
@@ -271,28 +271,28 @@ async def prepare_once(
     fails, or lacks what a model did not answer, is not stored.
     """
     pool = WholePool(preparation.pool, stages)
-    found: dict[str, Prepared] = {}
+    result: dict[str, Prepared] = {}
     async with preparation.alone(shown=shown):
         made = preparation.read()
         waiting = [metric for metric in metrics if metric.pool]
         if made is not None:
-            found |= _unpacked(waiting, pool, preparation, made)
-            waiting = [metric for metric in waiting if metric.name not in found]
+            result |= _unpacked(waiting, pool, preparation, made)
+            waiting = [metric for metric in waiting if metric.name not in result]
         if waiting:
             async with open_calls(backends, calls, preparation.calls_path) as client:
-                found |= await prepare(waiting, pool, client, preparation.path)
-        failed = pool.failures or any(one.failure for one in found.values())
+                result |= await prepare(waiting, pool, client, preparation.path)
+        failed = pool.failures or any(one.failure for one in result.values())
         if made is None and not failed:
             packed = {
                 metric.name: arrays
                 for metric in waiting
-                if (arrays := await asyncio.to_thread(metric.pack, found[metric.name].value))
+                if (arrays := await asyncio.to_thread(metric.pack, result[metric.name].value))
                 is not None
             }
-            made = requests_of(found)
+            made = requests_of(result)
             preparation.write(packed, made)
-            found |= _unpacked(waiting, pool, preparation, made)
-    return {metric.name: found.get(metric.name, Prepared()) for metric in metrics}
+            result |= _unpacked(waiting, pool, preparation, made)
+    return {metric.name: result.get(metric.name, Prepared()) for metric in metrics}
 
 
 def _unpacked(
@@ -302,12 +302,12 @@ def _unpacked(
     made: Mapping[str, Any],
 ) -> dict[str, Prepared]:
     """Return what of metrics is stored in arrays, by name."""
-    found = {}
+    result = {}
     for metric in metrics:
         if (arrays := preparation.arrays(metric.name)) is not None:
             value = metric.unpack(arrays, pool)
-            found[metric.name] = Prepared(value, None, **made.get(metric.name, {}))
-    return found
+            result[metric.name] = Prepared(value, None, **made.get(metric.name, {}))
+    return result
 
 
 def packed_name(metric: str) -> str:

@@ -163,21 +163,21 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
 def _value(by_metric: Mapping[str, Assessment], name: str) -> float:
     metric, _, part = name.partition(".")
     one = by_metric[metric]
-    found = one.parts.get(part) if part else one.score
-    return math.nan if found is None else float(found)
+    result = one.parts.get(part) if part else one.score
+    return math.nan if result is None else float(result)
 
 
 def _unlike(
     calibrator: Calibrator, names: Sequence[str], table: Floats, questions: Places
 ) -> dict[str, dict[str, float]]:
     spreads = calibrator.spreads
-    found = {
+    result = {
         name: unlikeness(spreads[name], table[:, names.index(name)], questions) for name in spreads
     }
-    corrected = holm([one.p for one in found.values()])
+    corrected = holm([one.p for one in result.values()])
     return {
         name: {"distance": one.distance, "p": p}
-        for (name, one), p in zip(found.items(), corrected, strict=True)
+        for (name, one), p in zip(result.items(), corrected, strict=True)
     }
 
 
@@ -224,9 +224,10 @@ def chances_told(found: Mapping[str, Any]) -> ChancesTold:
     warnings = []
     for name in found["unlike"]:
         distance, p = found["likeness"][name]["distance"], found["likeness"][name]["p"]
-        told = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
+        message = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
         warnings.append(
             f"{name}: its distribution here is unlike that of the labelled answers (largest "
-            f"distance {distance:.2f}, p {told}); the probabilities and promises may not hold here"
+            f"distance {distance:.2f}, p {message}); the probabilities and promises may not hold "
+            "here"
         )
     return ChancesTold(sentences, warnings)

@@ -224,8 +224,8 @@ class Rated:
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
         """Return the mean rating of a stored sample; ``None`` without one, or of words."""
-        found = self.of(sample["id"], sample.get("model"))
-        return found.mean if found else None
+        result = self.of(sample["id"], sample.get("model"))
+        return result.mean if result else None
 
     def _of(self, sample_id: str, model: str | None) -> list[Rating]:
         return [
@@ -316,8 +316,8 @@ def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
     """Return the metrics that all runs have."""
     shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
     if not shared:
-        found = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
-        raise RunFolderError(f"the runs have no metric in common ({found})")
+        message = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
+        raise RunFolderError(f"the runs have no metric in common ({message})")
     for name in shared:
         kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
         if len(kinds) > 1:
@@ -423,7 +423,7 @@ class _Pool:
             name: Column(place, info.title, info.score_range, self.here.get(name))
             for place, (name, info) in enumerate(self.infos.items())
         }
-        found = []
+        result = []
         for answers in asked[:QUESTIONS]:
             half = MODELS // 2
             kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
@@ -437,5 +437,5 @@ class _Pool:
                 answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
                 shown.append((one.model, run.folder.path.name, answer))
             question, best, worst = shown[0][2].sample.question, answers[0].score, answers[-1].score
-            found.append(AskedQuestion(question, len(answers), shown, best, worst))
-        return found
+            result.append(AskedQuestion(question, len(answers), shown, best, worst))
+        return result

@@ -118,10 +118,10 @@ def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed:
         raise
     except Exception as error:
         keep_failure(folder, metric.name, error)
-        words = f"{metric.name} could not be summarised: {words_of(error)}"
+        message = f"{metric.name} could not be summarised: {words_of(error)}"
         failed = sum(one.error is not None for one in assessments)
         settings = metric.settings()
-        return Summary({}, len(assessments), failed, settings=settings, error=words)
+        return Summary({}, len(assessments), failed, settings=settings, error=message)
 
 
 def _calls(folder: RunFolder, counted: Counted, prices: Prices) -> dict[str, Any]:
@@ -166,10 +166,10 @@ def _usage(
         metric: {model: priced(model, usage) for model, usage in used.items()}
         for metric, used in by_metric.items()
     }
-    found: dict[str, Any] = {"models": models, "metrics": metrics}
+    result: dict[str, Any] = {"models": models, "metrics": metrics}
     if table := next(filter(None, map(prices.basis, models)), ""):
-        found["prices"] = table
-    return found
+        result["prices"] = table
+    return result
 
 
 # what a calibrator adds
@@ -196,7 +196,7 @@ def apply_calibrator(
     run, summary = folder.read_finished()
     total = int(run["samples"]["samples"])
     with steps.begin("applying the calibrator", total) as step:
-        found = calibrated_run(folder, calibrator, step)
+        result = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
     counted = count(
         folder,
@@ -208,9 +208,9 @@ def apply_calibrator(
         steps=steps,
     )
     write_calibrator(calibrator, folder.path / CALIBRATOR)
-    folder.write_json("summary", {**summary, CALIBRATED: found.to_dict()})
+    folder.write_json("summary", {**summary, CALIBRATED: result.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:
-        write_parquet(folder, list(counted.parts), step, found)
+        write_parquet(folder, list(counted.parts), step, result)
     if report:
         write_report(
             folder,
@@ -218,10 +218,10 @@ def apply_calibrator(
             domain_field=domain_field,
             counted=counted,
             rated=rated,
-            calibrated=found,
+            calibrated=result,
             steps=steps,
         )
-    return found
+    return result
 
 
 ROWS = 4096

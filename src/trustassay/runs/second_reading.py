@@ -120,8 +120,8 @@ def check_second(
     """Raise :class:`UsageError` for options of a second reader in a run that has none, and for a
     second reader of a shard: what it reads depends on all answers."""
     if shard and readers_of(metrics, backends):
-        words = "the input is a shard, and what a second reader reads depends on all answers"
-        raise UsageError(f"{words}; score and merge without it, then rescore with it")
+        message = "the input is a shard, and what a second reader reads depends on all answers"
+        raise UsageError(f"{message}; score and merge without it, then rescore with it")
     if options != SecondOptions() and not readers_of(metrics, backends):
         raise UsageError("second_share, second_budget, second_alone: expected a second reader too")
 
@@ -136,14 +136,14 @@ async def assessed_by_both(
     """Assess one sample that comes alone; the second reader, if there is one, reads it where it
     needs a look or nearly does. What that fails to read keeps what the first reader found.
     """
-    found, line = await assessed(metric, sample, client, options, folder)
-    if not readers_of([metric], client.backends) or found.error is not None:
-        return found, line
-    if problem_of(metric, found) is None and not metric.in_doubt(found):
-        return found, line
+    result, line = await assessed(metric, sample, client, options, folder)
+    if not readers_of([metric], client.backends) or result.error is not None:
+        return result, line
+    if problem_of(metric, result) is None and not metric.in_doubt(result):
+        return result, line
     second = SecondReader(options.second.second_alone)
     again, its_line = await assessed(metric, sample, client, options, folder, None, second)
-    return (found, line) if again.error is not None else (again, its_line)
+    return (result, line) if again.error is not None else (again, its_line)
 
 
 class SecondReading:
@@ -220,11 +220,11 @@ class SecondReading:
 
         async def assess(metric: Metric, place: int) -> None:
             own, path = prepared[metric.name].value, self._folder.path
-            found, line = await assessed(metric, pool[place], client, options, path, own, second)
-            if found.error is None:
+            result, line = await assessed(metric, pool[place], client, options, path, own, second)
+            if result.error is None:
                 writer.append(line)
             else:
-                failures.append((metric.name, found.error))
+                failures.append((metric.name, result.error))
             progress.step()
 
         shown = options.progress
@@ -251,7 +251,7 @@ def second_results(
     if not stored:  # of samples that came one by one
         return {}
     units = read_units(folder, run.get(UNIT))
-    found = {}
+    result = {}
     for metric in metrics:
         if metric.name not in stored:
             continue
@@ -264,7 +264,7 @@ def second_results(
                 statements += one.parts[READ]
         now = {row.place: flagged[row.place] for row in rows}
         chosen = choose(rows, len(flagged), units, SecondOptions(**run[FILE]), metric, seed)
-        found[metric.name] = {
+        result[metric.name] = {
             "reader": run["backends"][ROLE],
             "answers": len(rows),
             "read": len(read),
@@ -275,7 +275,7 @@ def second_results(
             "set": sum(now[row.place] and not row.flagged for row in rows),
             **share_to_look_at(chosen, now, read, units),
         }
-    return {FILE: found}
+    return {FILE: result}
 
 
 def share_to_look_at(

@@ -279,14 +279,14 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
     first = shards[0]
     by_number: dict[int, Path] = {}
     for shard in shards:
-        found = [
+        result = [
             f"{name} is {getattr(shard.mark, name)!r}, in {first.folder.path} it is {wanted!r}"
             for name in ("of", "into")
             if getattr(shard.mark, name) != (wanted := getattr(first.mark, name))
         ]
-        if found:
-            words = "; ".join(found)
-            raise RunFolderError(f"{shard.folder.path}: of another input or division: {words}")
+        if result:
+            message = "; ".join(result)
+            raise RunFolderError(f"{shard.folder.path}: of another input or division: {message}")
         if other := by_number.get(shard.mark.number):
             raise RunFolderError(
                 f"{shard.folder.path} and {other}: both of shard {shard.mark.number}, so their "
@@ -317,15 +317,15 @@ def _check_complete(shards: Sequence[_ShardRun]) -> None:
         if shard.folder.read_summary() is None
     ]
     mark = shards[0].mark
-    found = sum(shard.run["samples"]["samples"] + shard.run["skipped"] for shard in shards)
-    if found != mark.samples:
+    result = sum(shard.run["samples"]["samples"] + shard.run["skipped"] for shard in shards)
+    if result != mark.samples:
         given = {shard.mark.number for shard in shards}
         for number in sorted(set(range(mark.into)) - given):
-            words = f"shard {number} of {mark.into}: not given; score it: "
-            lines.append(words + _command(shards[0], number))
+            message = f"shard {number} of {mark.into}: not given; score it: "
+            lines.append(message + _command(shards[0], number))
         if len(given) == mark.into:
             lines.append(
-                f"the runs hold {found:,} of the {mark.samples:,} samples: a shard was not scored "
+                f"the runs hold {result:,} of the {mark.samples:,} samples: a shard was not scored "
                 "in full (--limit?)"
             )
     if lines:
@@ -357,13 +357,13 @@ def _preparation(shard: _ShardRun, pool: Path | None) -> Preparation | None:
     """Return what was prepared for all shards, if anything was; raises if it is not there."""
     if (key := shard.run.get(PREPARATION)) is None:
         return None
-    found = Preparation(pool or Path(shard.run[POOL]), key)
-    if not found.path.is_dir():
+    result = Preparation(pool or Path(shard.run[POOL]), key)
+    if not result.path.is_dir():
         raise RunFolderError(
-            f"{found.path}: is missing, and the runs compared samples with all others; give --pool "
-            "the file of all samples (NAME.whole.jsonl) beside it"
+            f"{result.path}: is missing, and the runs compared samples with all others; give "
+            "--pool the file of all samples (NAME.whole.jsonl) beside it"
         )
-    return found
+    return result
 
 
 # what is written
@@ -454,11 +454,11 @@ def _merge_calls(files: Sequence[Path], target: Path, step: Callable[[], object]
         for path in paths:
             CallStore(path).close()  # what a killed process left in the journal, and the schema
             store.execute("ATTACH ? AS shard", [str(path)])
-            found = store.execute(
+            result = store.execute(
                 "SELECT COUNT(*) FROM shard.calls AS theirs JOIN calls ON calls.key = theirs.key "
                 "WHERE NOT calls.cached AND NOT theirs.cached AND calls.capability = 'chat'"
             )
-            repeated += found.fetchone()[0]
+            repeated += result.fetchone()[0]
             store.execute(
                 "INSERT INTO calls SELECT * FROM shard.calls WHERE TRUE ON CONFLICT (key) "
                 "DO UPDATE SET cached = 0, prompt_tokens = excluded.prompt_tokens, "

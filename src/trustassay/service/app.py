@@ -84,13 +84,13 @@ def create_app(
     paths = [route.path for route in routes if isinstance(route, Route)]
     document = openapi(paths, asks_token=bool(settings.tokens))
     guards = [Middleware(Guarded, settings), Middleware(Limited, settings)]
-    found = Starlette(
+    result = Starlette(
         routes=routes,
         middleware=[Middleware(Counted, count, paths), *guards],
         exception_handlers={**dict.fromkeys(ANSWERED, answered), Exception: failed},
     )
-    found.router.redirect_slashes = False
-    return found
+    result.router.redirect_slashes = False
+    return result
 
 
 def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
     kinds = document.pop("x-errors")
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     seconds = {"type": "integer", "minimum": 1}
-    words = "Seconds after which to send it again."
-    headers = {"Retry-After": {"description": words, "required": True, "schema": seconds}}
+    message = "Seconds after which to send it again."
+    headers = {"Retry-After": {"description": message, "required": True, "schema": seconds}}
     document["info"]["version"] = version("trustassay")
     document["paths"] = {one: document["paths"][one] for one in paths if one in document["paths"]}
     for operations in document["paths"].values():
@@ -244,8 +244,8 @@ class _Streamed(StreamingResponse):
             told = {"type": "invalid_sample", "message": "the sample cannot be scored"}
             error: dict[str, Any] = {**told, "problems": problems_json(one.problems)}
         else:
-            words = "the service was interrupted before it was scored; send it again"
-            error = {"type": "closing", "message": words}
+            message = "the service was interrupted before it was scored; send it again"
+            error = {"type": "closing", "message": message}
         return {"index": index, "id": self._samples[index].id, "error": error}
 
 
@@ -260,8 +260,8 @@ class Meter:
         try:
             import prometheus_client as prometheus
         except ImportError:
-            words = "the service needs prometheus_client, which is not installed"
-            raise BackendError(f"{words}: {install('serve')}") from None
+            message = "the service needs prometheus_client, which is not installed"
+            raise BackendError(f"{message}: {install('serve')}") from None
         self._prometheus = prometheus
         self._registry = prometheus.CollectorRegistry()
 
@@ -269,16 +269,18 @@ class Meter:
             return kind(f"trustassay_{name}", words, labels, registry=self._registry, **more)
 
         counter, gauge = prometheus.Counter, prometheus.Gauge
-        words = "Replies, by the path of the route and the status."
-        self._replies = made(counter, "replies", words, ("path", "status"))
-        words = "Samples accepted and ended: scored, failed (a metric gave no score), or given up."
-        self._samples = made(counter, "samples", words, ("outcome",))
-        words = "What each metric found."
-        self._verdicts = made(counter, "verdicts", words, ("metric", "verdict"))
-        words = "Seconds from accepting a sample to its result."
-        self._seconds = made(prometheus.Histogram, "sample_seconds", words, buckets=SECONDS)
-        words = "Samples accepted and not finished."
-        self._in_progress = made(gauge, "samples_in_progress", words)
+        message = "Replies, by the path of the route and the status."
+        self._replies = made(counter, "replies", message, ("path", "status"))
+        message = (
+            "Samples accepted and ended: scored, failed (a metric gave no score), or given up."
+        )
+        self._samples = made(counter, "samples", message, ("outcome",))
+        message = "What each metric found."
+        self._verdicts = made(counter, "verdicts", message, ("metric", "verdict"))
+        message = "Seconds from accepting a sample to its result."
+        self._seconds = made(prometheus.Histogram, "sample_seconds", message, buckets=SECONDS)
+        message = "Samples accepted and not finished."
+        self._in_progress = made(gauge, "samples_in_progress", message)
         self._capacity = made(gauge, "capacity", "Samples that are accepted at once.")
         for outcome in ("scored", "failed", "given_up"):
             self._samples.labels(outcome)
@@ -294,9 +296,9 @@ class Meter:
             return
         self._samples.labels("failed" if assay.errors else "scored").inc()
         self._seconds.observe(seconds)
-        for name, found in assay.assessments.items():
-            if found.error is None:
-                self._verdicts.labels(name, found.verdict or "none").inc()
+        for name, result in assay.assessments.items():
+            if result.error is None:
+                self._verdicts.labels(name, result.verdict or "none").inc()
 
     def part(self, service: Service) -> Part:
         """Return the route that shows the metrics of a service."""

@@ -83,8 +83,8 @@ def guardrail_part(service: Service, judging: Judging) -> Part:
             return reply({"action": "NONE"})
         earlier = conversations.of(asked.get("litellm_call_id") or "")
         if earlier is None and "question" not in record:
-            words = "no conversation of this litellm_call_id came before its answer"
-            raise RequestError(422, f"{words}; set the guardrail's mode to [pre_call, post_call]")
+            message = "no conversation of this litellm_call_id came before its answer"
+            raise RequestError(422, f"{message}; set the guardrail's mode to [pre_call, post_call]")
         record = {**(earlier or {}), **record}
         verdicts = await judging.verdicts(service, record, filter(None, asked["texts"]))
         blocked = [why for one in verdicts for why in one.blocked]

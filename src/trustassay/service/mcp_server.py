@@ -56,14 +56,14 @@ def mcp_server(service: Service) -> MCPServer[Any]:
         if documents is not None:
             record["documents"] = documents
         try:
-            found = service.verdict_of(await service.score(record))
+            result = service.verdict_of(await service.score(record))
         except (SampleError, BusyError, ClosingError, ScorerClosedError) as error:
             raise ToolError(str(error)) from None
-        known = found["metrics"]
+        known = result["metrics"]
         for name in metrics or ():
             if name not in known:
                 raise ToolError(did_you_mean("metric", name, list(known)))
-        return found | {"metrics": {name: known[name] for name in metrics or known}}
+        return result | {"metrics": {name: known[name] for name in metrics or known}}
 
     about = ToolAnnotations(title="Check an answer", read_only_hint=True, open_world_hint=False)
     server.add_tool(check_answer, description=DESCRIPTION, annotations=about)
@@ -73,14 +73,14 @@ def mcp_server(service: Service) -> MCPServer[Any]:
 def mcp_part(service: Service) -> Part:
     """Return the route ``/mcp``, at which clients reach the tool over HTTP."""
     server = mcp_server(service)
-    found = server.streamable_http_app(
+    result = server.streamable_http_app(
         stateless_http=True,
         json_response=True,
         # bodies and hosts are checked for all routes, see guarding.py
         max_request_body_size=sys.maxsize,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Part(found.routes, running=server.session_manager.run)
+    return Part(result.routes, running=server.session_manager.run)
 
 
 def serve_stdio(door: OpenScorer) -> None:

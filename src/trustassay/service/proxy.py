@@ -117,8 +117,8 @@ class _Proxy:
         try:
             return await read_body(response, REPLY_BYTES, self._room)
         except OversizedError:
-            words = f"the upstream's reply has more than {REPLY_BYTES:,} bytes"
-            raise RequestError(502, words) from None
+            message = f"the upstream's reply has more than {REPLY_BYTES:,} bytes"
+            raise RequestError(502, message) from None
         except BodyError as error:
             raise RequestError(502, f"the upstream's reply is {error}") from None
         except TimeoutError:
@@ -130,18 +130,18 @@ class _Proxy:
         """Return a completion that came as one JSON object, with its verdict."""
         body = await self._read(response)
         headers = passed_back(response.headers)
-        found = await TextWork(long=len(body) > SHORT_PASSAGES)(_completion, body)
-        choices = found["choices"]
+        result = await TextWork(long=len(body) > SHORT_PASSAGES)(_completion, body)
+        choices = result["choices"]
         answers = [answer_of(one.get("message")) for one in choices]
         verdicts = await self._judging.verdicts(self._service, record, answers)
         said = {"role": "assistant", "content": self._judging.blocking.message}
         withheld = {"message": said, "finish_reason": "content_filter", "logprobs": None}
-        found["choices"] = [
+        result["choices"] = [
             {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
             for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
         ]
-        found[FIELD] = _told(verdicts)
-        content = await TextWork(long=len(body) > SHORT_PASSAGES)(encoded, found)
+        result[FIELD] = _told(verdicts)
+        content = await TextWork(long=len(body) > SHORT_PASSAGES)(encoded, result)
         return Response(content, response.status, headers | _headers(verdicts))
 
     async def _as_it_comes(
@@ -266,13 +266,13 @@ def _completion(body: bytes) -> dict[str, Any]:
         RequestError: it is none (502).
     """
     try:
-        found = parse_json(body, "the reply")
+        result = parse_json(body, "the reply")
     except RequestError:
-        found = None
-    choices = found.get("choices") if isinstance(found, dict) else None
+        result = None
+    choices = result.get("choices") if isinstance(result, dict) else None
     if not (isinstance(choices, list) and all(isinstance(one, dict) for one in choices)):
         raise RequestError(502, "the upstream's reply is not a chat completion")
-    return dict(found)
+    return dict(result)
 
 
 def _may_be_last(event: Event) -> bool:
@@ -294,5 +294,5 @@ def _headers(verdicts: Sequence[Verdict]) -> dict[str, str]:
     scores = [
         f"{name}={one['score']:.4g}" for name, one in metrics.items() if one["score"] is not None
     ]
-    found = {STATUS: _status(verdicts)}
-    return found | ({SCORES: ", ".join(scores)} if scores else {})
+    result = {STATUS: _status(verdicts)}
+    return result | ({SCORES: ", ".join(scores)} if scores else {})

@@ -164,8 +164,8 @@ def parse_json(text: bytes, where: str) -> Any:
         RequestError: it is not that, or not as deep and finite as can be written again.
     """
     try:
-        found = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
-        if _is_deep(found):
+        result = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
+        if _is_deep(result):
             raise RecursionError
     except UnicodeDecodeError as error:
         raise RequestError(400, f"{where}: byte {error.start + 1} is not UTF-8") from None
@@ -173,12 +173,12 @@ def parse_json(text: bytes, where: str) -> Any:
         place = f"line {error.lineno} column {error.colno}"
         raise RequestError(400, f"{where}: is not JSON ({place}: {error.msg})") from None
     except RecursionError:
-        words = f"more than {DEEPEST} objects and lists are inside one another"
-        raise RequestError(400, f"{where}: {words}") from None
+        message = f"more than {DEEPEST} objects and lists are inside one another"
+        raise RequestError(400, f"{where}: {message}") from None
     except ValueError:
-        words = "a number is not finite, or has too many digits"
-        raise RequestError(400, f"{where}: {words}") from None
-    return found
+        message = "a number is not finite, or has too many digits"
+        raise RequestError(400, f"{where}: {message}") from None
+    return result
 
 
 def _is_deep(content: Any) -> bool:
@@ -197,8 +197,8 @@ def _is_deep(content: Any) -> bool:
 
 
 def _finite(text: str) -> float:
-    found = float(text)
-    return found if math.isfinite(found) else _refuse(text)
+    result = float(text)
+    return result if math.isfinite(result) else _refuse(text)
 
 
 def _refuse(_text: str) -> NoReturn:
@@ -261,11 +261,11 @@ class Guarded:
             later = {"retry-after": str(math.ceil(wait))}
             refused = fault(429, "too many requests in a minute", closing(later))
         elif not self._tokens and not _names_this_machine(headers.getlist("host")):
-            words = "the Host header must name this machine (127.0.0.1 or localhost)"
-            refused = fault(421, words, closing())
+            message = "the Host header must name this machine (127.0.0.1 or localhost)"
+            refused = fault(421, message, closing())
         elif self._tokens and given is None and scope["path"] not in OPEN:
-            words = "expected the header Authorization: Bearer TOKEN with a valid token"
-            refused = fault(401, words, closing({"www-authenticate": "Bearer"}))
+            message = "expected the header Authorization: Bearer TOKEN with a valid token"
+            refused = fault(401, message, closing({"www-authenticate": "Bearer"}))
         else:
             await self._app(scope, receive, send)
             return
@@ -306,8 +306,8 @@ class Limited:
                 async with asyncio.timeout_at(deadline):
                     return await receive()
             except TimeoutError:
-                words = f"the request did not arrive within {slow_s:g} seconds"
-                raise RequestError(408, words, closing()) from None
+                message = f"the request did not arrive within {slow_s:g} seconds"
+                raise RequestError(408, message, closing()) from None
 
         async def receiving() -> Message:
             nonlocal total, own, done
@@ -341,8 +341,8 @@ def _given(headers: Headers) -> list[str]:
     """
     bearers, keys = headers.getlist("authorization"), headers.getlist("x-api-key")
     scheme, _, token = bearers[0].partition(" ") if len(bearers) == 1 else ("", "", "")
-    found = [token.strip()] if scheme.lower() == "bearer" else []
-    return found + (keys if len(keys) == 1 else [])
+    result = [token.strip()] if scheme.lower() == "bearer" else []
+    return result + (keys if len(keys) == 1 else [])
 
 
 def _digest(token: str) -> str:

@@ -53,14 +53,14 @@ def read_tokens(text: str) -> tuple[str, ...]:
     Raises:
         ValueError: one is too short, or cannot be sent in a header; the message does not show it.
     """
-    found: Sequence[str] = [part.strip() for part in text.split(",") if part.strip()]
-    for number, token in enumerate(found, 1):
-        which = f"{TOKEN_VARIABLE}, token {number} of {len(found)}"
+    result: Sequence[str] = [part.strip() for part in text.split(",") if part.strip()]
+    for number, token in enumerate(result, 1):
+        which = f"{TOKEN_VARIABLE}, token {number} of {len(result)}"
         if len(token) < SHORTEST_TOKEN:
             raise UsageError(f"{which}: expected {SHORTEST_TOKEN} characters or more")
         if not TOKEN.fullmatch(token):
             raise UsageError(f"{which}: expected letters, digits and ._~+/=- alone")
-    return tuple(found)
+    return tuple(result)
 
 
 Note = Callable[[Assay | None, float], None]
@@ -143,13 +143,13 @@ class Service:
             BusyError, ClosingError, ScorerClosedError: none was accepted.
         """
         self._admit(len(samples))
-        found: list[asyncio.Task[Assay] | SampleError] = []
+        result: list[asyncio.Task[Assay] | SampleError] = []
         for sample in samples:
             try:
-                found.append(self._begin(sample))
+                result.append(self._begin(sample))
             except SampleError as error:
-                found.append(error)
-        return found
+                result.append(error)
+        return result
 
     def verdict_of(self, assay: Assay) -> dict[str, Any]:
         """Return the JSON object of one result.
@@ -159,11 +159,11 @@ class Service:
         sentence, the ``parts`` and the ``error``.
         """
         metrics = self.scorer.metrics_for(assay.sample)
-        found = {one.name: _told(one, assay.assessments[one.name]) for one in metrics}
+        result = {one.name: _told(one, assay.assessments[one.name]) for one in metrics}
         return {
             "id": assay.sample.id,
-            "needs_look": any(one["problem"] is not None for one in found.values()),
-            "metrics": found,
+            "needs_look": any(one["problem"] is not None for one in result.values()),
+            "metrics": result,
         }
 
     def _begin(self, sample: Sample) -> asyncio.Task[Assay]:

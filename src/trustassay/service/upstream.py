@@ -108,8 +108,8 @@ class Upstream:
             raise UpstreamError(f"the upstream cannot be reached ({_words(error)})") from None
         if 300 <= response.status < 400:
             response.close()
-            words = f"the upstream redirects ({response.status}), which is not followed"
-            raise UpstreamError(f"{words}; give --upstream its final address")
+            message = f"the upstream redirects ({response.status}), which is not followed"
+            raise UpstreamError(f"{message}; give --upstream its final address")
         return response
 
     def redacted(self, body: bytes) -> bytes:
@@ -142,12 +142,12 @@ def _passed_on(
     headers: Iterable[tuple[str, str]], dropped: frozenset[str]
 ) -> list[tuple[str, str]]:
     """Return headers in lower case without ``dropped``, those of the connection, and ours."""
-    found = [(name.lower(), value) for name, value in headers]
-    named = [value for name, value in found if name == "connection"]
+    result = [(name.lower(), value) for name, value in headers]
+    named = [value for name, value in result if name == "connection"]
     dropped |= {part.strip().lower() for value in named for part in value.split(",")}
     return [
         (name, value)
-        for name, value in found
+        for name, value in result
         if name not in dropped and not name.startswith(OURS) and value.isascii()
     ]
 
@@ -194,9 +194,9 @@ async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event
         left += piece
         if total > most:
             raise UpstreamError(f"{large}: it has more than {most:,} bytes")
-        while found := _END.search(left, looked):
-            raw = bytes(left[: found.end()])
-            del left[: found.end()]
+        while result := _END.search(left, looked):
+            raw = bytes(left[: result.end()])
+            del left[: result.end()]
             looked = 0
             yield (event := _event(raw))
             if event.data == DONE:
@@ -211,10 +211,10 @@ def _event(raw: bytes) -> Event:
     lines = [line for line in _LINES.split(raw) if line]
     if any(b"\r" in line or not line.startswith(_KNOWN) for line in lines):
         return Event(raw, raw, None)
-    found = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
-    if not found:
+    result = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+    if not result:
         return Event(raw, None, None)
-    data = b"\n".join(found)
+    data = b"\n".join(result)
     try:
         chunk = parse_json(data, "an event")
     except RequestError:
@@ -262,11 +262,11 @@ class StreamedAnswers:
 
     def texts(self) -> dict[int, str | None]:
         """Return the answers; ``None`` for one without text, as for a call of tools."""
-        found = {}
+        result = {}
         for index in sorted(self._texts):
             words = "".join(self._texts[index]) or "".join(self._refusals[index])
-            found[index] = words or None
-        return found
+            result[index] = words or None
+        return result
 
     def finish(self) -> None:
         """Take note that the stream is over."""
@@ -291,8 +291,8 @@ class StreamedAnswers:
 def has_text(chunk: Mapping[str, Any]) -> bool:
     """Whether a chunk holds a part of an answer, or anything else a client waits for."""
     deltas = [choice.get("delta") for choice in _choices(chunk)]
-    found = [delta for delta in deltas if isinstance(delta, dict)]
-    return any(value for delta in found for name, value in delta.items() if name != "role")
+    result = [delta for delta in deltas if isinstance(delta, dict)]
+    return any(value for delta in result for name, value in delta.items() if name != "role")
 
 
 def without_choices(event: Event, indices: Collection[int]) -> Event | None:
@@ -312,5 +312,5 @@ def empty_chunk(last: Mapping[str, Any], index: int = 0) -> dict[str, Any]:
 
 
 def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = chunk.get("choices")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    result = chunk.get("choices")
+    return [one for one in result if isinstance(one, dict)] if isinstance(result, list) else []

@@ -40,8 +40,8 @@ def read_thresholds(
     known = {metric.name: metric for metric in metrics}
     for name in given:
         if name not in known:
-            words = f"expected a metric that is scored ({', '.join(known)})"
-            raise UsageError(f"--block-{side}: {words}, got {name!r}")
+            message = f"expected a metric that is scored ({', '.join(known)})"
+            raise UsageError(f"--block-{side}: {message}, got {name!r}")
         if known[name].lower_is_better is (side == "below"):
             other = "above" if side == "below" else "below"
             raise UsageError(f"--block-{side} {name}: these scores are good; use --block-{other}")
@@ -67,16 +67,16 @@ class Blocking:
     def reasons(self, told: Mapping[str, Any]) -> list[str]:
         """Return why an answer with this verdict is withheld; empty if it is not."""
         metrics = told.get("metrics", {})
-        found = []
+        result = []
         for one in self.thresholds:
             score = metrics.get(one.metric, {}).get("score")
             if score is None:
                 continue
             if score < one.limit if one.side == "below" else score > one.limit:
-                found.append(f"{one.metric} {score:.4g} is {one.side} {one.limit:g}")
-        if self.unscored and not found and _unscored(told):
-            found.append("there is no verdict on it")
-        return found
+                result.append(f"{one.metric} {score:.4g} is {one.side} {one.limit:g}")
+        if self.unscored and not result and _unscored(told):
+            result.append("there is no verdict on it")
+        return result
 
 
 class Verdict(NamedTuple):
@@ -149,19 +149,19 @@ class Judging:
         where there is nothing for it.
         """
         said = [one for one in messages if isinstance(one, Mapping)] if _is_list(messages) else []
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if question := spoken_by(said, "user"):
-            found["question"] = question
+            result["question"] = question
         roles = {role for name in self.documents_in for role in DOCUMENT_ROLES[name]}
         by_role = [one for one in said if str(one.get("role")) in roles]
         passages = [spoken_by([one], "system", "tool") for one in by_role]
         given = [documents] if isinstance(documents, str) else documents
         all_of_them = [*(given or ()), *filter(None, passages)]
         if all_of_them or given is not None:
-            found["documents"] = all_of_them
+            result["documents"] = all_of_them
         if isinstance(model, str) and model:
-            found["model"] = model
-        return found
+            result["model"] = model
+        return result
 
     async def verdicts(
         self, service: Service, record: Mapping[str, Any], answers: Iterable[str | None]

@@ -54,8 +54,8 @@ class AnswerRatings:
     @property
     def mean(self) -> float | None:
         """The mean over raters; ``None`` of words, and of numbers too large to be added up."""
-        found = fmean(self.means) if self.means else None
-        return found if found is None or math.isfinite(found) else None
+        result = fmean(self.means) if self.means else None
+        return result if result is None or math.isfinite(result) else None
 
     @property
     def sd(self) -> float | None:
@@ -90,18 +90,18 @@ class RatingsTold:
     @property
     def in_words(self) -> str:
         """Say what was joined, and what was not."""
-        words = (
+        message = (
             f"{amount(self.ratings, 'rating')} by {amount(self.raters, 'rater')} of "
             f"{self.rated:,} of {amount(self.answers, 'answer')}; "
             f"{amount(self.answers - self.rated, 'answer')} without a rating"
         )
         if not self.unknown:
-            return f"{words}."
+            return f"{message}."
         ids = ", ".join(one[:40] for one in list(self.unknown)[:UNKNOWN_TOLD])
         more = len(self.unknown) - UNKNOWN_TOLD
         ids += f" and {more:,} more" if more > 0 else ""
         left = amount(sum(self.unknown.values()), "rating")
-        return f"{words}. {left} of no answer in the run, by id and model: {ids}."
+        return f"{message}. {left} of no answer in the run, by id and model: {ids}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ class AnswerChance:
         """Say it in short."""
         if self.probability is None:
             return "no probability"
-        words = f"right with probability {self.probability:.2f}"
+        message = f"right with probability {self.probability:.2f}"
         if self.accepted is None:
-            return words
-        return f"{words}, {'accepted' if self.accepted else 'not accepted'}"
+            return message
+        return f"{message}, {'accepted' if self.accepted else 'not accepted'}"
 
 
 @dataclass(frozen=True, slots=True)

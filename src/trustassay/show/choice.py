@@ -207,11 +207,11 @@ class Choice(Generic[Where]):
 
     def add(self, findings: Sequence[Finding], where: Where) -> None:
         """Take the next answer: what each metric says of it, and where it is found again."""
-        for found in findings:
-            kind = self._place(found.kind)
+        for result in findings:
+            kind = self._place(result.kind)
             if kind not in self._kinds:
                 self._kinds[kind] = _Worst(self._most)
-            entry = _Entry(found.badness, -self._position, findings, where)
+            entry = _Entry(result.badness, -self._position, findings, where)
             self._kinds[kind].add(entry)
         self._position += 1
 
@@ -262,8 +262,8 @@ class Choice(Generic[Where]):
         chosen = self._chosen()
         listed: dict[Kind, list[float | None]] = {}
         for entry in chosen:
-            for found in entry.findings:
-                listed.setdefault(self._found(found.kind), []).append(found.score)
+            for result in entry.findings:
+                listed.setdefault(self._found(result.kind), []).append(result.score)
         counts = []
         for kind in self._in_turn():
             of_kind = listed.get(kind, [])
@@ -276,7 +276,7 @@ class Choice(Generic[Where]):
         return sorted(self._kinds, key=lambda kind: (kind.level, -self._kinds[kind].total, kind))
 
     def _chosen(self) -> list[_Entry[Where]]:
-        found: dict[int, _Entry[Where]] = {}
+        result: dict[int, _Entry[Where]] = {}
         in_order = [(kind, self._kinds[kind].in_order()) for kind in self._in_turn()]
         problems = [entries for kind, entries in in_order if kind.level != Level.REST]
         rest = [
@@ -284,9 +284,9 @@ class Choice(Generic[Where]):
         ]
         rest.sort(key=lambda entry: entry[:2], reverse=True)
         for lists in (problems, [rest]):
-            for entry in islice(_in_turns(lists, found), self._most - len(found)):
-                found[entry.before] = entry
-        return list(found.values())
+            for entry in islice(_in_turns(lists, result), self._most - len(result)):
+                result[entry.before] = entry
+        return list(result.values())
 
 
 def _in_turns(

@@ -174,19 +174,19 @@ class Group:
         """Return the JSON form; what there is nothing to say of is left out."""
         parts = {"score": self.scores, "stable_score": self.stable, "rating": self.ratings}
         parts["stable_rating"] = self.stable_ratings
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             name: {"n": one.n, "mean": one.mean, "error": one.error}
             for name, one in parts.items()
             if one.n
         }
         if line := self.line:
-            found["line"] = {
+            result["line"] = {
                 "slope": line.slope,
                 "slope_interval": line.slope_interval,
                 "intercept": line.intercept,
                 "intercept_interval": line.intercept_interval,
             }
-        return found
+        return result
 
 
 class Row(NamedTuple):
@@ -285,26 +285,26 @@ class Groups:
 
     def by_domain(self) -> dict[str | None, dict[Name, Group]]:
         """Return the shown groups by their domain."""
-        found: dict[str | None, dict[Name, Group]] = {}
+        result: dict[str | None, dict[Name, Group]] = {}
         for name, group in self.shown().items():
-            found.setdefault(name.domain, {})[name] = group
-        return found
+            result.setdefault(name.domain, {})[name] = group
+        return result
 
     def models(self) -> dict[Name, Group]:
         """Return the models of the shown groups over all of their domains, best mean first."""
         names = dict.fromkeys(name.model for name in self.shown())
-        found = {Name(model, None): self.model(model) for model in names}
-        return dict(sorted(found.items(), key=lambda item: self._rank(item[1])))
+        result = {Name(model, None): self.model(model) for model in names}
+        return dict(sorted(result.items(), key=lambda item: self._rank(item[1])))
 
     def columns(self) -> list[Column]:
         """Return the shown groups as Figure 1 of the paper has them: a column for each domain with
         all models first, and last the column of all domains. A margin of one group is left out.
         """
         domains = self.by_domain()
-        found = [_column(one, cells, self.domain(one)) for one, cells in domains.items()]
+        result = [_column(one, cells, self.domain(one)) for one, cells in domains.items()]
         if len(domains) > 1:
-            found.append(_column(None, self.models(), self.whole, margin=True))
-        return found
+            result.append(_column(None, self.models(), self.whole, margin=True))
+        return result
 
     def domain(self, domain: str | None) -> Group:
         """Return all samples of a domain."""
@@ -343,27 +343,27 @@ class Groups:
         if not group.rated:
             return []
         step = self.axis() // RATED_BINS
-        found = []
+        result = []
         for number in range(RATED_BINS):
             last = number == RATED_BINS - 1
             places = group.rated[number * step : None if last else (number + 1) * step]
             one = sum(places, Moments())
             if one.n:
                 edges = self.value(number * step), self.value((number + 1) * step)
-                found.append(RatedBin(*edges, one.n, one.mean, one.error))
-        return found
+                result.append(RatedBin(*edges, one.n, one.mean, one.error))
+        return result
 
     def to_dict(self) -> dict[str, Any]:
         """Return the block of ``summary.json``: every group that was counted, largest first."""
         largest = sorted(self.cells.items(), key=lambda item: -item[1].n)
-        found: dict[str, Any] = {"domain_field": self.domain_field}
+        result: dict[str, Any] = {"domain_field": self.domain_field}
         if self.stable_below is not None:
-            found["stable_below"] = self.stable_below
-        found["all"] = self.whole.to_dict()
-        found["groups"] = [{**name._asdict(), **group.to_dict()} for name, group in largest]
+            result["stable_below"] = self.stable_below
+        result["all"] = self.whole.to_dict()
+        result["groups"] = [{**name._asdict(), **group.to_dict()} for name, group in largest]
         if self.others.n:
-            found["others"] = self.others.to_dict()
-        return found
+            result["others"] = self.others.to_dict()
+        return result
 
 
 def _short(name: object) -> str | None:

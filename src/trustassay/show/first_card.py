@@ -73,16 +73,16 @@ class Looked:
     @property
     def remarks(self) -> list[str]:
         """What the sentence does not say: failures, and answers without a score."""
-        found = []
+        result = []
         if self.failed:
-            found.append(f"{self.failed:,} of these could not be scored")
+            result.append(f"{self.failed:,} of these could not be scored")
         if self.unscored:
             count = sum(self.unscored.values())
             whys = ", ".join(f"{n:,} {why}" for why, n in self.unscored.items())
-            found.append(
+            result.append(
                 f"{amount(count, 'answer')} {'has' if count == 1 else 'have'} no score: {whys}"
             )
-        return found
+        return result
 
 
 @dataclass(frozen=True)

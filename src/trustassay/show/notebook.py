@@ -79,7 +79,7 @@ def headline_rows(
     summary: Summary, figures: Mapping[str, Figure]
 ) -> list[tuple[str, str, str, str, str]]:
     """Return key, value, interval, samples and meaning of the headline figures."""
-    found = []
+    result = []
     for key, value in summary.values.items():
         figure = figures.get(key)
         if figure is None or not figure.headline:
@@ -89,8 +89,8 @@ def headline_rows(
         n = f"{summary.support.get(key, summary.n):,}"
         n += f" ({summary.units[key]:,} units)" if key in summary.units else ""
         meaning = summary.not_applicable.get(key, figure.explanation)
-        found.append((key, shown, " to ".join(ends), n, meaning))
-    return found
+        result.append((key, shown, " to ".join(ends), n, meaning))
+    return result
 
 
 _Rectangle = tuple[float, float, float, float, str]
@@ -123,12 +123,12 @@ def _picture(shown: MetricShown) -> _Picture:
         colour = _colour(shown.metric, name)
         rectangles.append((left, 2, max(width - 1, 0.5), 18, colour))
         left += width
-        words = f"{count:,} {name[:40]}"
-        needed = 16 + 6.6 * len(words) + 12
+        message = f"{count:,} {name[:40]}"
+        needed = 16 + 6.6 * len(message) + 12
         if at + needed > WIDTH and at:
             at, row = 0.0, row + 1
         rectangles.append((at, 27 + 18 * row, 10, 10, colour))
-        texts.append((at + 15, 36 + 18 * row, words, "start"))
+        texts.append((at + 15, 36 + 18 * row, message, "start"))
         at += needed
     label = ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
     return _Picture(label, 44 + 18 * row, rectangles, texts)

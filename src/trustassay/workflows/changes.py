@@ -180,14 +180,16 @@ class AnswerChanges(JsonForm):
     def in_words(self) -> str:
         """Say how many answers changed, and how."""
         counts = self.counts
-        words = f"{amount(counts['worse'], 'answer')} got worse, {counts['better']:,} better, "
-        words += f"{counts['same']:,} stayed the same"
+        message = f"{amount(counts['worse'], 'answer')} got worse, {counts['better']:,} better, "
+        message += f"{counts['same']:,} stayed the same"
         if counts["other"]:
-            words += f", {counts['other']:,} have another verdict, and no score in one of the runs"
+            message += (
+                f", {counts['other']:,} have another verdict, and no score in one of the runs"
+            )
         if counts["failed"]:
-            words += f", {counts['failed']:,} failed in one of the runs"
-            words += f" ({counts['failed_now']:,} in the second alone)"
-        return words
+            message += f", {counts['failed']:,} failed in one of the runs"
+            message += f" ({counts['failed_now']:,} in the second alone)"
+        return message
 
 
 def figure_changes(
@@ -209,12 +211,12 @@ def figure_changes(
         if key in second.figures and key in both[0].keys() & both[1].keys():
             behind = both[0].counted(key) & both[1].counted(key)
             together.setdefault(behind.tobytes(), []).append(key)
-    found: dict[str, FigureChange] = {}
+    result: dict[str, FigureChange] = {}
     for mask, own in together.items():
         kept = pairing.only(np.frombuffer(mask, dtype=np.bool_))
         if len(kept.first):
-            found |= _changes(first, second, kept, own, seed)
-    return {key: found[key] for key in keys if key in found}
+            result |= _changes(first, second, kept, own, seed)
+    return {key: result[key] for key in keys if key in result}
 
 
 def _changes(
@@ -267,13 +269,13 @@ def _drawn(
     sides: Sequence[Weighted], pairing: Pairing, keys: Sequence[str], rng: np.random.Generator
 ) -> dict[str, Floats]:
     """Return the differences of figures over questions drawn with replacement, shape (B,) each."""
-    found: dict[str, list[Floats]] = {key: [] for key in keys}
+    result: dict[str, list[Floats]] = {key: [] for key in keys}
     for counts in drawn_counts(pairing.questions, rng) if keys else ():
         weights = counts[:, pairing.units]
         ones, others = (side.figures(weights) for side in sides)
-        for key, draws in found.items():
+        for key, draws in result.items():
             draws.append(others[key] - ones[key])
-    return {key: np.concatenate(draws) for key, draws in found.items()}
+    return {key: np.concatenate(draws) for key, draws in result.items()}
 
 
 def _verdict_change(
@@ -351,13 +353,13 @@ def _told(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
     """Return question, id, response, score, verdict and reason of samples, by their places."""
     folder = RunFolder(side.path)
     assessments = folder.assessments(side.info.name)
-    found = {}
+    result = {}
     for place, record in enumerate(folder.sample_records()):
         if place in places:
             one, response = assessments[place], str(record.get("response") or "")
             judged = (one.score, one.verdict or "", one.reason)
-            found[place] = (str(record["question"]), one.id, response, *judged)
-    return found
+            result[place] = (str(record["question"]), one.id, response, *judged)
+    return result
 
 
 _OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT}
@@ -368,15 +370,15 @@ def other_judges(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
     """Say which options of metrics but seeds, and which models that judge, two runs differ in."""
-    found = []
+    result = []
     for name in names:
         options = [run["metrics"][name] for run in (first, second)]
         for option in dict.fromkeys([*options[0], *options[1]]):
             values = [one.get(option) for one in options]
             if values[0] != values[1] and option != "seed":
-                found.append(f"{name}: {option} was {values[0]}, then {values[1]}")
+                result.append(f"{name}: {option} was {values[0]}, then {values[1]}")
     names = sorted({*first["backends"], *second["backends"]} - {MODEL})
-    return found + _changed(first["backends"], second["backends"], names, "the ")
+    return result + _changed(first["backends"], second["backends"], names, "the ")
 
 
 def differing_settings(

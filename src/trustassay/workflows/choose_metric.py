@@ -66,14 +66,14 @@ def _chosen(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], s
 def _by_citations(shown: Sequence[Sample]) -> tuple[list[str], str]:
     told = [one for one in shown if not refuses_in_words(one.response or "")]
     citing = sum(cites(one.response or "", len(one.documents or ())) for one in told)
-    words = f"{citing} of {len(told)} answers cite their documents"
+    message = f"{citing} of {len(told)} answers cite their documents"
     refusals = len(shown) - len(told)
     if refusals:
-        words += f", {refusals} {'refuses' if refusals == 1 else 'refuse'} to answer"
+        message += f", {refusals} {'refuses' if refusals == 1 else 'refuse'} to answer"
     if 2 * citing > len(told):
-        return ["grounding"], f"{words}; the other choice is --metric faithfulness"
+        return ["grounding"], f"{message}; the other choice is --metric faithfulness"
     metrics = ["faithfulness", CITED_ALONE] if citing else ["faithfulness"]
-    return metrics, f"{words}; the other choice is --metric grounding"
+    return metrics, f"{message}; the other choice is --metric grounding"
 
 
 def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:

@@ -139,7 +139,7 @@ class Comparison:
         """Return the JSON form."""
 
         def side(one: Side) -> dict[str, Any]:
-            found = {
+            result = {
                 "run": str(one.path),
                 "scores": len(one.scores),
                 "without_score": one.without_score,
@@ -147,8 +147,8 @@ class Comparison:
                 "median": float(np.median(one.scores)),
             }
             if self.stable_below is not None:
-                found["stable_share"] = one.share_below(self.stable_below)
-            return found
+                result["stable_share"] = one.share_below(self.stable_below)
+            return result
 
         return {
             "metric": self.metric.name,
@@ -292,9 +292,9 @@ class WinRate:
     @property
     def summary(self) -> Summary:
         """The figures, as of the metric ``pairwise``."""
-        found = RunFolder(self.path).read_summary()
-        assert found is not None  # the run is finished
-        return Summary(**found["metrics"][Pairwise.name])
+        result = RunFolder(self.path).read_summary()
+        assert result is not None  # the run is finished
+        return Summary(**result["metrics"][Pairwise.name])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -410,13 +410,13 @@ async def _answers(source: Source, options: WinRateOptions, limit: int | None) -
         source, reading = RunFolder(Path(source)).samples_path, replace(reading, fields={})
     async with samples_of(source, reading) as (folder, _):
         samples = list(folder.samples())
-    found: dict[str, Sample] = {}
+    result: dict[str, Sample] = {}
     for sample in samples:
         key = question_key(sample.question)
-        if key in found:
+        if key in result:
             raise UsageError(
                 f"{_name(source)}: the question {sample.question.strip()[:80]!r} has several "
-                f"answers ({found[key].id!r} and {sample.id!r}); expected one a question"
+                f"answers ({result[key].id!r} and {sample.id!r}); expected one a question"
             )
-        found[key] = sample
-    return found
+        result[key] = sample
+    return result

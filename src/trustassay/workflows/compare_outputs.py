@@ -32,34 +32,36 @@ def win_rate_headline(found: WinRate, first: Path, second: Path) -> str:
     if rate is None:
         return f"Nothing was won or lost in both orders: {rest}."
     counts = f"{values['wins']} won, {values['losses']} lost, {rest}"
-    words = f"{first} wins {rate:.1f} % against {second}: {counts}"
+    message = f"{first} wins {rate:.1f} % against {second}: {counts}"
     if reason := summary.without_interval.get("win_rate"):
-        return f"{words}; whether that is a real difference is unknown ({reason})."
+        return f"{message}; whether that is a real difference is unknown ({reason})."
     low, high = summary.intervals["win_rate"]
     clear = "" if low > 50 or high < 50 else ", which is not a clear difference"
-    return f"{words}{clear} (95 % interval {low:.1f} to {high:.1f})."
+    return f"{message}{clear} (95 % interval {low:.1f} to {high:.1f})."
 
 
 def headline(found: Comparison) -> str:
     """Return a sentence on how the mean and the distribution changed."""
     change = found.paired or found.mean
     a, b = (float(side.scores.mean()) for side in (found.first, found.second))
-    words = f"The mean went from {a:.3f} to {b:.3f}"
+    message = f"The mean went from {a:.3f} to {b:.3f}"
     within = f"95 % interval {ends_text(change.interval, '+')}"
     if change.interval is None:
-        words += f"; whether that is a real change is unknown ({change.without})"
+        message += f"; whether that is a real change is unknown ({change.without})"
     elif change.interval[0] <= 0 <= change.interval[1]:
-        words += f"; that is not a clear change ({within})"
+        message += f"; that is not a clear change ({within})"
     else:
         better = (change.value < 0) == found.metric.lower_is_better
-        words += f", which is {'better' if better else 'worse'}: by {change.value:+.3f} ({within})"
+        message += (
+            f", which is {'better' if better else 'worse'}: by {change.value:+.3f} ({within})"
+        )
     p = found.distribution.p
     if p is None:
-        words += ". The distributions are not tested: several answers belong to one question"
+        message += ". The distributions are not tested: several answers belong to one question"
     else:
         differ = "differ" if p < 0.05 else "do not differ significantly"
-        words += f". The distributions {differ} (p = {p_text(p)})"
-    return f"{words}.".replace("-", "−")
+        message += f". The distributions {differ} (p = {p_text(p)})"
+    return f"{message}.".replace("-", "−")
 
 
 def scores(found: Comparison) -> document.Table:

@@ -124,7 +124,7 @@ async def _scored(
     pairs: Sequence[LabelledPair], entailer: Entailer, options: CallOptions
 ) -> tuple[Floats, str, float]:
     """Return the three probabilities of each pair, the first failure, and the seconds it took."""
-    found = np.full((len(pairs), 3), NO_SCORE)
+    result = np.full((len(pairs), 3), NO_SCORE)
     reason = ""
     begun = time.monotonic()
     async with open_calls(Backends.of(entail=entailer), options) as client:
@@ -141,8 +141,8 @@ async def _scored(
                 elif isinstance(reply, BaseException):
                     raise reply
                 else:
-                    found[place] = reply.entailment, reply.neutral, reply.contradiction
-    return found, reason, time.monotonic() - begun
+                    result[place] = reply.entailment, reply.neutral, reply.contradiction
+    return result, reason, time.monotonic() - begun
 
 
 def _measured(
@@ -215,8 +215,8 @@ def _calibration_error(
     figure = weighted_calibration_error(given, true)
     rows = cluster_weights(clusters, generator(seed, "entailers", what), REPLICATES)
     drawn = np.concatenate([figure(weights) for weights in rows])
-    found = interval_of(drawn, count, biased=value)
-    return Estimate(value, None if isinstance(found, str) else found)
+    result = interval_of(drawn, count, biased=value)
+    return Estimate(value, None if isinstance(result, str) else result)
 
 
 def _passed(chances: Floats, truth: Bools) -> Passed:

@@ -48,8 +48,8 @@ def fetch_model(model: Recommended, *, check: bool = False) -> bool:
     path = model.path
     if path.exists():
         if fault := _fault(model, path, check=check):
-            words = f"remove it, and run trustassay models get {model.name}"
-            raise BackendError(f"{path} has {fault}: {words}")
+            message = f"remove it, and run trustassay models get {model.name}"
+            raise BackendError(f"{path} has {fault}: {message}")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
@@ -134,23 +134,23 @@ async def _go_on(
     if start > model.bytes:
         start = file.truncate(0)
     async with await _answer(session, model, start) as response:
-        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
+        result = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
         if response.status == 200:
             total: int | None = response.content_length
-        elif response.status == 206 and found and int(found[1]) == start:
-            total = int(found[2])
+        elif response.status == 206 and result and int(result[1]) == start:
+            total = int(result[2])
         elif response.status == 416:
             file.truncate(0)
             raise PassingError(f"cannot go on from byte {start:,}, starting over")
         elif response.status in (408, 425, 429) or response.status >= 500:
             raise PassingError(f"{response.status} {response.reason}")
         else:
-            words = f"{response.status} {response.reason}, expected the file"
-            raise BackendError(f"{model.address}: {words}; HF_ENDPOINT may name a mirror")
+            message = f"{response.status} {response.reason}, expected the file"
+            raise BackendError(f"{model.address}: {message}; HF_ENDPOINT may name a mirror")
         if total != model.bytes:
             length = "unknown length" if total is None else f"{total:,} bytes"
-            words = f"a file of {length}, expected {model.bytes:,} bytes"
-            raise BackendError(f"{model.address}: {words}")
+            message = f"a file of {length}, expected {model.bytes:,} bytes"
+            raise BackendError(f"{model.address}: {message}")
         if response.status == 200:
             start = file.truncate(0)
         progress.step(start // MB - progress.done)

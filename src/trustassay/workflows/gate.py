@@ -86,14 +86,14 @@ def gate(
 
 def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return every number of a summary by its dotted name, with its interval or why it has none."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     installed = metrics_of(run)
     for metric, one in summary["metrics"].items():
         about = run.get(ABOUT, {}).get(metric, {}).get("figures", {})
         if metric in installed:
             about = {k: f.to_dict() for k, f in MetricInfo.of(installed[metric]).figures.items()}
         for key, value in one.get("values", {}).items():
-            found[f"{metric}.{key}"] = {
+            result[f"{metric}.{key}"] = {
                 "value": value,
                 "unit": about.get(key, {}).get("unit", ""),
                 "interval": one.get("intervals", {}).get(key),
@@ -103,11 +103,11 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
                 "range": about.get(key, {}).get("range"),
             }
         for key in ("n", "failed"):
-            found.setdefault(f"{metric}.{key}", {"value": one.get(key), "whole": one.get("n")})
+            result.setdefault(f"{metric}.{key}", {"value": one.get(key), "whole": one.get("n")})
     for name, value in flattened({k: v for k, v in summary.items() if k != "metrics"}):
         if isinstance(value, int | float) and not isinstance(value, bool):
-            found.setdefault(name, {"value": value})
-    return found
+            result.setdefault(name, {"value": value})
+    return result
 
 
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:
@@ -230,10 +230,10 @@ class ComparedRuns:
 
     def checks(self, seed: int) -> list[Check]:
         """Return the checks of figures, of unscored answers, and of answers without a partner."""
-        found: list[Check] = []
+        result: list[Check] = []
         for name, scored in self.scored.items():
-            found += [*self._figures(name, scored, seed), *self._shares(name)]
-        return [*found, self._missing()]
+            result += [*self._figures(name, scored, seed), *self._shares(name)]
+        return [*result, self._missing()]
 
     def _figures(self, name: str, scored: tuple[Scored, Scored], seed: int) -> list[Check]:
         figures = scored[1].figures
@@ -257,8 +257,8 @@ class ComparedRuns:
         changes = figure_changes(*scored, self.pairing, chosen, seed)
         why = why_not_resampled(self.pairing, *scored)
         absent |= {key: why for key in chosen if key not in changes}
-        found = [self._no_worse(name, one, scored[1].info) for one in changes.values()]
-        return found + [
+        result = [self._no_worse(name, one, scored[1].info) for one in changes.values()]
+        return result + [
             Check(f"{name}.{key}", self._rule, None, None, 0.0, "fail", f"it has no change: {why}")
             for key, why in absent.items()
         ]
@@ -266,8 +266,8 @@ class ComparedRuns:
     @property
     def _rule(self) -> str:
         margin = self.earlier.margin
-        words = f", by {margin:g} % of its range at most" if margin else ""
-        return f"no worse than {self.earlier.path}{words}"
+        message = f", by {margin:g} % of its range at most" if margin else ""
+        return f"no worse than {self.earlier.path}{message}"
 
     def _no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> Check:
         """Return the check of a change: is its interval above the line of what is tolerated?"""
@@ -300,8 +300,8 @@ class ComparedRuns:
         if verdicts is None or (verdicts.of == "score" and margin):
             return "untestable", f"{why}, and no verdicts that could be tested", ""
         if not verdicts.can_decide(margin):
-            words = f"{why}, and {amount(verdicts.questions, 'question')} cannot show a change"
-            return "untestable", words, "score more questions, or test single answers"
+            message = f"{why}, and {amount(verdicts.questions, 'question')} cannot show a change"
+            return "untestable", message, "score more questions, or test single answers"
         worse, kept = verdicts.worse_p(margin), verdicts.kept_p(margin)
         why += f"; by an exact test of the verdicts: {verdicts.in_words()}, p = {worse:.2g}"
         if worse < ONE_SIDED:
@@ -313,29 +313,29 @@ class ComparedRuns:
         value, interval = change.difference.value, change.difference.interval
         assert interval is not None
         assert change.verdicts is not None
-        found = []
+        result = []
         if more := more_samples(value, interval, line, change.verdicts.questions):
             side = "pass" if (value >= line) == (change.better == "higher") else "fail"
             stays = f"if the difference stays {value:+.3g}"
-            found.append(f"about {more:,} more questions would make it {side}, {stays}")
+            result.append(f"about {more:,} more questions would make it {side}, {stays}")
         if width:
             far = -interval[0] if change.better == "higher" else interval[1]
             margin = math.ceil(1000 * far / width) / 10
-            found.append(
+            result.append(
                 f"with a margin of {margin:g} it would pass: trustassay gate {self.path} "
                 f"--no-worse-than {self.earlier.path} --margin {margin:g}"
             )
-        return "; ".join(found)
+        return "; ".join(result)
 
     def _shares(self, name: str) -> list[Check]:
         """Return a check of each outcome whose share of answers rises beyond chance."""
-        found = []
+        result = []
         for one in self.outcomes[name]:
             if one.p is None or one.p >= ONE_SIDED:
                 continue
             shares = [100 * one.first / one.of_first, 100 * one.second / one.of_second]
             margin = f", by {self.earlier.margin:g} points" if self.earlier.margin else ""
-            found.append(
+            result.append(
                 Check(
                     f"{name}: {one.name}",
                     f"no more than in {self.earlier.path}{margin}",
@@ -349,7 +349,7 @@ class ComparedRuns:
                     "%",
                 )
             )
-        return found
+        return result
 
     def _missing(self) -> Check:
         """Return the check of answers of the earlier run that have no partner."""
@@ -369,8 +369,8 @@ class ComparedRuns:
 
 def _metric_of(name: str, shared: Sequence[str]) -> str:
     """Return the metric of a figure's dotted name."""
-    if found := [metric for metric in shared if name.startswith(f"{metric}.")]:
-        return found[0]
+    if result := [metric for metric in shared if name.startswith(f"{metric}.")]:
+        return result[0]
     metric = name.partition(".")[0]
     if metric in shared:
         raise UsageError(f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}")

@@ -113,17 +113,17 @@ async def _generate(
         )
         models = SampleModels(client)
         questions = _questions(folder, stages, again=options.again)
-        async for found in filled(questions, models, ahead, progress.step):
-            name = found.sample.id
+        async for result in filled(questions, models, ahead, progress.step):
+            name = result.sample.id
             if options.repeats > 1:
-                name = f"{name}#{found.repeat + 1}"
-            if failure := found.failures.get("response"):
+                name = f"{name}#{result.repeat + 1}"
+            if failure := result.failures.get("response"):
                 done.failed[name] = failure.error
                 done.empty += failure.fault == "empty"
                 continue
             done.written += 1
-            done.cut += CUT in found.sample.metadata and bool(found.asked)
-            content = found.sample.to_dict() | {"id": name}
+            done.cut += CUT in result.sample.metadata and bool(result.asked)
+            content = result.sample.to_dict() | {"id": name}
             file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
         file.flush()
         done.endpoints = client.endpoints.all()

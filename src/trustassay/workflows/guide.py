@@ -64,14 +64,14 @@ def pages() -> list[GuidePage]:
     folder = Path(str(files("trustassay").joinpath("guide")))
     if not folder.is_dir():
         folder = Path(__file__).parents[3] / "docs"
-    found = [
+    result = [
         GuidePage(path.relative_to(folder).with_suffix("").as_posix(), path.read_text("utf-8"))
         for path in sorted(folder.rglob("*.md"))
         if path.relative_to(folder).parts[0] != "api"
     ]
-    if not found:
+    if not result:
         raise UsageError(f"no pages of the guide in {folder}; install trustassay again")
-    return found
+    return result
 
 
 def search(query: str, among: Sequence[GuidePage]) -> list[GuidePage]:

@@ -132,19 +132,19 @@ class Variances:
                 "more or less than people."
             )
         one, other = (_spread(group) for group in (judges, people))
-        told = (
+        message = (
             f"Asked again about the same answer, a judge differs from itself by a standard "
             f"deviation of {one}, a person from themselves by {other}: "
         )
         if self.difference_interval is None:
             reason = judges.without or people.without or "it is the same without any of the answers"
-            return f"{told}whether they differ is not known: {reason}."
+            return f"{message}whether they differ is not known: {reason}."
         low, high = self.difference_interval
         if low <= 0 <= high:
             verdict = "there is no significant difference"
         else:
             verdict = f"the judges vary {'more' if low > 0 else 'less'} than the people"
-        return f"{told}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
+        return f"{message}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
 
 
 def _again(group: Decomposition) -> str:
@@ -166,12 +166,12 @@ def _again(group: Decomposition) -> str:
 
 def _spread(group: Decomposition) -> str:
     """Write the standard deviation at a repeat with its interval and its share."""
-    found = group.component(REPEAT)
-    assert found is not None
-    ends = found.sd_interval
+    result = group.component(REPEAT)
+    assert result is not None
+    ends = result.sd_interval
     within = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
-    of_all = "" if found.share is None else f", {found.share:.0f} % of the variance"
-    return f"{found.sd:.2f}{within}{of_all}"
+    of_all = "" if result.share is None else f", {result.share:.0f} % of the variance"
+    return f"{result.sd:.2f}{within}{of_all}"
 
 
 def variances(
@@ -199,12 +199,12 @@ def variances(
     for one in ratings:
         group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
         by_group.setdefault(group, []).append(one)
-    found, spreads = {}, {}
+    result, spreads = {}, {}
     for group, own in by_group.items():
         try:
             table = _cells(own, places)
         except NotEstimableError as error:
-            found[group] = _counted(group, own, why=str(error))
+            result[group] = _counted(group, own, why=str(error))
             continue
         without, touched = [], []
         for weights in weights_without(own_units):
@@ -212,22 +212,22 @@ def variances(
             without.append(table.components(kept))
             touched.append((kept == 0).any(axis=1))
         left, units_of = np.concatenate(without), own_units[table.rows]
-        found[group] = _decomposed(group, own, table, left[np.concatenate(touched)], units_of)
-        if REPEAT in table.names and not found[group].without:
+        result[group] = _decomposed(group, own, table, left[np.concatenate(touched)], units_of)
+        if REPEAT in table.names and not result[group].without:
             spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
-    return _compared(found, spreads)
+    return _compared(result, spreads)
 
 
 def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cells:
     raters = {rater: at for at, rater in enumerate(dict.fromkeys(one.rater for one in own))}
-    found = cells(
+    result = cells(
         [places[one.item, one.model] for one in own],
         [raters[one.rater] for one in own],
         [one.value for one in own],
         (len(places), len(raters)),
     )
-    found.components()  # raises where the ratings do not tell them apart
-    return found
+    result.components()  # raises where the ratings do not tell them apart
+    return result
 
 
 def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
@@ -308,7 +308,7 @@ def votes_of(path: Path) -> Ratings | None:
         label: float(label if scale.numeric else place) for place, label in enumerate(upwards)
     }
     models = {one["id"]: str(one.get("model") or "") for one in folder.sample_records()}
-    found: list[Rating] = []
+    result: list[Rating] = []
     for assessment in folder.assessments(METRIC):
         seen: Counter[str] = Counter()
         for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
@@ -320,12 +320,12 @@ def votes_of(path: Path) -> Ratings | None:
                     f"a level of the rubric {scale.name}; restore the rubric that it was judged by"
                 )
             own = (assessment.id, vote.judge, places[vote.level], seen[vote.judge])
-            found.append(Rating(*own, models.get(assessment.id, "")))
+            result.append(Rating(*own, models.get(assessment.id, "")))
             seen[vote.judge] += 1
-    if not found:
+    if not result:
         return None
     categories = () if scale.numeric else tuple(upwards)
-    return Ratings(found, categories, scale.ordinal, tuple(sorted(places.values())))
+    return Ratings(result, categories, scale.ordinal, tuple(sorted(places.values())))
 
 
 def joined(given: Ratings, votes: Ratings) -> Ratings:
@@ -346,7 +346,7 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
     models: dict[str, set[str]] = {}
     for one in given.ratings:
         models.setdefault(one.item, set()).add(one.model)
-    found = [replace(one, value=_moved(one.value, given, categories)) for one in given.ratings]
+    result = [replace(one, value=_moved(one.value, given, categories)) for one in given.ratings]
     for one in votes.ratings:
         model = one.model
         rated = models.get(one.item, {model})
@@ -354,9 +354,9 @@ def joined(given: Ratings, votes: Ratings) -> Ratings:
             model = ""
         elif not model and len(rated) == 1:
             (model,) = rated  # a sample without a model, of which annotate names the one asked
-        found.append(replace(one, value=_moved(one.value, votes, categories), model=model))
+        result.append(replace(one, value=_moved(one.value, votes, categories), model=model))
     ordered = votes.ordered or (given.ordered and bool(given.categories))
-    return Ratings(found, categories, ordered, _scale(given, votes, categories), given.missing)
+    return Ratings(result, categories, ordered, _scale(given, votes, categories), given.missing)
 
 
 def _scale(given: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:

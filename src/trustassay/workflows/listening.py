@@ -36,17 +36,17 @@ def listening(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        found = socket.socket(family, kind, protocol)
+        result = socket.socket(family, kind, protocol)
         try:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind(address)
-            found.listen(128)
+            result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            result.bind(address)
+            result.listen(128)
         except OSError:
-            found.close()
+            result.close()
             raise
     except OSError as error:
         raise InputError(
             f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 takes a "
             "free one) or --host"
         ) from None
-    return found
+    return result

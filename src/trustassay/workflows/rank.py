@@ -55,20 +55,20 @@ class Ranking:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        found = self.found
+        result = self.found
         models = []
         for place, name in enumerate(self.models):
-            chances = found.probabilities
+            chances = result.probabilities
             one: dict[str, Any] = {
                 "model": name,
-                "mean": float(found.means[place]),
-                "interval": as_json(found.intervals[place]),
-                **({"without_interval": found.without} if found.without else {}),
+                "mean": float(result.means[place]),
+                "interval": as_json(result.intervals[place]),
+                **({"without_interval": result.without} if result.without else {}),
                 "rank_probabilities": None if chances is None else chances[place].tolist(),
                 "unscored": dict(self.unscored[place]),
             }
-            if found.truth is not None:
-                one["accuracy"] = float(found.truth[place])
+            if result.truth is not None:
+                one["accuracy"] = float(result.truth[place])
             models.append(one)
         alike = self.alike and dict(zip(("alike", "pairs"), self.alike, strict=True))
         content: dict[str, Any] = {
@@ -86,12 +86,12 @@ class Ranking:
                     "p": one.p,
                     "told_apart": one.apart,
                 }
-                for one in found.differences
+                for one in result.differences
             ],
             "pairs_ordered_alike": [{"truth": "label", **alike}] if alike else [],
         }
-        if found.agreement is not None:
-            content["agreement"] = fields_as_json(found.agreement, "kendall", "spearman")
+        if result.agreement is not None:
+            content["agreement"] = fields_as_json(result.agreement, "kendall", "spearman")
         return content
 
 
@@ -120,7 +120,7 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
     labels = answers.table(answers.labels, shared)
     right = {at: [float(label > 0) for label in own] for at, own in answers.labels.items()}
     assert scores is not None
-    found = rank_models(
+    result = rank_models(
         scores,
         generator(seed, "rank", name),
         lower_is_better=info.lower_is_better,
@@ -132,9 +132,9 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
         info,
         len(shared),
         answers.questions - len(shared),
-        [answers.models[place] for place in found.order],
-        found,
-        [answers.unscored[place] for place in found.order],
+        [answers.models[place] for place in result.order],
+        result,
+        [answers.unscored[place] for place in result.order],
         None if labels is None else ordered_alike(sign * scores, labels),
     )
 
@@ -168,19 +168,19 @@ class _Answers:
                 question = hash64(sample.question.strip())
                 place = model, questions.setdefault(question, len(questions))
                 known[hash64(sample.id)] = place, sample.label
-        found = cls(list(models), len(questions), {}, {}, [Counter() for _ in models])
+        result = cls(list(models), len(questions), {}, {}, [Counter() for _ in models])
         for assessment in folder.assessments(metric):
             if (there := known.get(hash64(assessment.id))) is None:
                 continue
             place, label = there
             if assessment.score is None:
                 why = "failed" if assessment.error is not None else assessment.verdict
-                found.unscored[place[0]][why or "no score"] += 1
+                result.unscored[place[0]][why or "no score"] += 1
                 continue
-            found.scores.setdefault(place, []).append(assessment.score)
+            result.scores.setdefault(place, []).append(assessment.score)
             if label is not None:
-                found.labels.setdefault(place, []).append(label)
-        return found
+                result.labels.setdefault(place, []).append(label)
+        return result
 
     def shared(self) -> list[int]:
         """Return the questions for which every model has a score."""

@@ -320,7 +320,7 @@ def junit(gate: Gate, undecided: Result) -> bytes:
         case = ET.SubElement(
             suite, "testcase", {"classname": "trustassay.gate", "name": name, "time": "0"}
         )
-        words = "\n".join(_told(gate, check))
+        message = "\n".join(_told(gate, check))
         tag = {"fail": "failure", "untestable": "error"}.get(result, "system-out")
         about = {}
         if result == "undecided":
@@ -328,7 +328,7 @@ def junit(gate: Gate, undecided: Result) -> bytes:
         elif result != "pass":
             why = check.why if result == "fail" else explained(check)
             about = {"message": _xml(why), "type": check.result}
-        ET.SubElement(case, tag, about).text = _xml(words)
+        ET.SubElement(case, tag, about).text = _xml(message)
     ET.indent(root)
     found: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return found + b"\n"

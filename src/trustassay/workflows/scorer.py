@@ -86,8 +86,8 @@ class EvaluationEvents:
             BackendError: as of the constructor.
         """
         if choice not in (True, False, "explanations"):
-            words = f"opentelemetry: expected True, False or 'explanations', got {choice!r:.60}"
-            raise UsageError(words)
+            message = f"opentelemetry: expected True, False or 'explanations', got {choice!r:.60}"
+            raise UsageError(message)
         return cls(explanations=choice == "explanations") if choice else None
 
     def send(self, sample: Sample, found: Assessment) -> None:
@@ -204,21 +204,21 @@ def record_of(
 ) -> Located | Fault:
     """Return the sample of a single record, or why it has none."""
     try:
-        found, *others = read_samples([given], fields=fields)
+        result, *others = read_samples([given], fields=fields)
     except InputError as error:
         return Fault("", (Problem("record", str(error)),))
-    words = f"holds answers of several systems (expected {expected})"
-    return Fault("", (Problem("record", words),)) if others else found
+    message = f"holds answers of several systems (expected {expected})"
+    return Fault("", (Problem("record", message),)) if others else result
 
 
 def problems_of(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
     """Return what keeps metrics from scoring a sample with these backends."""
-    found: list[Problem] = []
+    result: list[Problem] = []
     asked = backends.find("chat", MODEL) is not None
     for metric in metrics:
-        found += metric.problems(sample)
-        found += [] if asked else metric.problems_without_model(sample)
-    return found
+        result += metric.problems(sample)
+        result += [] if asked else metric.problems_without_model(sample)
+    return result
 
 
 class Scorer:
@@ -270,19 +270,19 @@ class Scorer:
         Raises:
             SampleError: it is none, or cannot be scored.
         """
-        found = record_of(given, self._options.fields)
-        if isinstance(found, Fault):
-            raise SampleError(found.problems)
-        problems = problems_of(found.sample, self._metrics, self._backends)
+        result = record_of(given, self._options.fields)
+        if isinstance(result, Fault):
+            raise SampleError(result.problems)
+        problems = problems_of(result.sample, self._metrics, self._backends)
         inventory = Inventory()
-        inventory.add(found.sample)
+        inventory.add(result.sample)
         try:
             check_served(self._metrics, self._backends, inventory)
         except UsageError as error:
             problems.append(Problem("documents", str(error)))
         if problems:
-            raise SampleError([found.in_own_words(one) for one in dict.fromkeys(problems)])
-        return found.sample
+            raise SampleError([result.in_own_words(one) for one in dict.fromkeys(problems)])
+        return result.sample
 
     def begin(self, sample: Sample) -> asyncio.Task[Assay]:
         """Accept a sample that :meth:`check` returned; :meth:`finished` waits for its task.
@@ -310,8 +310,8 @@ class Scorer:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():
-                words = f"the scorer was interrupted before {task.get_name()!r} was scored"
-                raise ScorerClosedError(words) from None
+                message = f"the scorer was interrupted before {task.get_name()!r} was scored"
+                raise ScorerClosedError(message) from None
             self.give_up(task)
             raise
 
@@ -364,20 +364,20 @@ class Scorer:
     async def _assay(self, sample: Sample) -> Assay:
         async with self._free:
             metrics = self.metrics_for(sample)
-            found = await all_of(self._assess(metric, sample) for metric in metrics)
-        return Assay(sample, {one.metric: one for one in found})
+            result = await all_of(self._assess(metric, sample) for metric in metrics)
+        return Assay(sample, {one.metric: one for one in result})
 
     async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
         path = self._run.folder.path if self._run else None
         try:
-            found, line = await assessed_by_both(metric, sample, self._client, self._options, path)
+            result, line = await assessed_by_both(metric, sample, self._client, self._options, path)
             if self._run:
-                self._run.note(found, line)
+                self._run.note(result, line)
         except DiskFullError as error:
-            found = _failed(sample, metric, error)
+            result = _failed(sample, metric, error)
         if self._events:
-            self._events.send(sample, found)
-        return found
+            self._events.send(sample, result)
+        return result
 
 
 Door = Callable[[], AbstractAsyncContextManager[Scorer]]

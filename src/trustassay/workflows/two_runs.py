@@ -73,21 +73,21 @@ class Pairing:
             ways.append(f"{self.by_id:,} by id and question")
         if self.by_question:
             ways.append(f"{self.by_question:,} by question")
-        words = f"{amount(len(self.first), 'pair')} of answers"
-        words += f" ({', '.join(ways)})" if ways else ""
+        message = f"{amount(len(self.first), 'pair')} of answers"
+        message += f" ({', '.join(ways)})" if ways else ""
         if self.repeated:
-            words += (
+            message += (
                 f"; {self.repeated:,} are of questions that occur in a run several times, paired "
                 "by model and order"
             )
         if self.only_first or self.only_second:
-            words += (
+            message += (
                 f"; without a partner: {self.only_first:,} of the first run and "
                 f"{self.only_second:,} of the second"
             )
         if self.other_question:
-            words += f"; {amount(self.other_question, 'id')} with different questions"
-        return words
+            message += f"; {amount(self.other_question, 'id')} with different questions"
+        return message
 
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts."""
@@ -98,18 +98,18 @@ class Pairing:
 
 def read_keys(folder: RunFolder) -> SampleKeys:
     """Return what a run's samples are paired by; RunFolderError: they are missing or damaged."""
-    found = SampleKeys(array("Q"), array("Q"), array("Q"))  # type: ignore[arg-type]
+    result = SampleKeys(array("Q"), array("Q"), array("Q"))  # type: ignore[arg-type]
     if not folder.samples_path.exists():
         raise RunFolderError(f"{folder.samples_path}: is missing; score the input again")
     for number, record in enumerate(folder.sample_records(), 1):
         try:
             question = question_key(record["question"])
             own = (record["id"], question, record.get("model"))
-            for column, text in zip(found, own, strict=True):
+            for column, text in zip(result, own, strict=True):
                 column.append(hash64(text) if text else 0)  # type: ignore[attr-defined]
         except (KeyError, TypeError, AttributeError):
             raise folder.bad_sample(number, "has no id or question") from None
-    return SampleKeys(*(np.array(column, dtype=np.uint64) for column in found))
+    return SampleKeys(*(np.array(column, dtype=np.uint64) for column in result))
 
 
 def pair(first: SampleKeys, second: SampleKeys) -> Pairing:
@@ -127,13 +127,13 @@ def pair(first: SampleKeys, second: SampleKeys) -> Pairing:
         np.setdiff1d(np.arange(len(keys.ids)), taken)
         for keys, taken in ((first, in_first[same]), (second, in_second[same]))
     ]
-    found = list(_by_question(first, second, rest[0], rest[1]))
+    result = list(_by_question(first, second, rest[0], rest[1]))
     several = [
         {question for question, count in Counter(keys.questions.tolist()).items() if count > 1}
         for keys in (first, second)
     ]
     often = several[0] | several[1]
-    pairs = sorted(pairs + found)
+    pairs = sorted(pairs + result)
     places = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     questions = first.questions[places[:, 0]]
     numbers = np.unique(questions, return_inverse=True)[1].astype(np.int64)
@@ -146,8 +146,8 @@ def pair(first: SampleKeys, second: SampleKeys) -> Pairing:
         places[:, 1],
         units,
         by_id,
-        len(found),
-        sum(int(first.questions[one]) in often for one, _ in found),
+        len(result),
+        sum(int(first.questions[one]) in often for one, _ in result),
         int((~same).sum()),
         len(first.ids) - len(pairs),
         len(second.ids) - len(pairs),
@@ -222,7 +222,7 @@ def outcome_changes(
     counts = [Counter(first.outcomes), Counter(second.outcomes)]
     totals = (len(first.outcomes), len(second.outcomes))
     between = sorted({*counts[0], *counts[1]} - {SCORED, FAILED, NOT_ASSESSABLE})
-    found, tested = [Outcome(SCORED, counts[0][SCORED], counts[1][SCORED], *totals)], []
+    result, tested = [Outcome(SCORED, counts[0][SCORED], counts[1][SCORED], *totals)], []
     for name in (*between, NOT_ASSESSABLE, FAILED):
         one, other = counts[0][name], counts[1][name]
         if one or other or name == FAILED:
@@ -231,8 +231,8 @@ def outcome_changes(
             p = share_rise_p(risen, fallen, questions, margin) if changed else None
             tested.append(Outcome(name, one, other, *totals, risen, fallen, questions, p))
     corrected = iter(holm([one.p for one in tested if one.p is not None]))
-    found += [one if one.p is None else replace(one, p=next(corrected)) for one in tested]
-    return [*found, Outcome(MISSING, pairing.only_second, pairing.only_first, *totals)]
+    result += [one if one.p is None else replace(one, p=next(corrected)) for one in tested]
+    return [*result, Outcome(MISSING, pairing.only_second, pairing.only_first, *totals)]
 
 
 def _moved(name: str, first: Scored, second: Scored, pairing: Pairing) -> tuple[int, int, int]:
@@ -410,11 +410,11 @@ def paired_runs(
     folders = [RunFolder(path) for path in paths]
     keys = [read_keys(folder) for folder in folders]
     infos = [metric_infos(*both) for both in zip(folders, runs, strict=True)]
-    found = {}
+    result = {}
     for name in names:
         first, second = (read_scored(paths[i], runs[i], infos[i][name], keys[i]) for i in range(2))
-        found[name] = (first, second)
-    return pair(keys[0], keys[1]), found
+        result[name] = (first, second)
+    return pair(keys[0], keys[1]), result
 
 
 def headlines(

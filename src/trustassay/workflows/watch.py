@@ -262,8 +262,8 @@ class Watch:
         with source.open("rb") as file:
             start = file.read(LONGEST)
         packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
-        if found := packed or other_than_text(start):
-            raise InputError(f"{source}: {found}")
+        if result := packed or other_than_text(start):
+            raise InputError(f"{source}: {result}")
         check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
         self._source, self._backends, self._options, self._tell = source, backends, options, tell
         self._limit = read_score(metric, "--threshold", options.threshold)
@@ -322,9 +322,9 @@ class Watch:
         while True:
             inventory = Inventory()
             for line in self._file.first(FIRST):
-                found = self._read(line)
-                if not isinstance(found, Fault):
-                    inventory.add(found.sample)
+                result = self._read(line)
+                if not isinstance(result, Fault):
+                    inventory.add(result.sample)
             ended = idle_s is not None and time.monotonic() - waited >= idle_s
             if inventory.samples or ended:
                 return inventory
@@ -361,20 +361,20 @@ class Watch:
         """Return the sample of a line; a faulty one is told of and counted."""
         if not line.strip():
             return None
-        found = self._read(line)
-        if isinstance(found, Fault):
-            self._note(found)
+        result = self._read(line)
+        if isinstance(result, Fault):
+            self._note(result)
             return None
-        sample = found.sample
+        sample = result.sample
         taken = hash64(sample.id) in self._run.ids
         if taken and self._file.reads_again:
             return None
         self._file.reads_again = False
         problems = problems_of(sample, [self._metric], self._backends)
-        if taken and found.has_id:
+        if taken and result.has_id:
             problems.append(Problem("id", f"{sample.id!r} is already used by an earlier record"))
         if problems:
-            self._note(Fault(found.where, tuple(map(found.in_own_words, problems))))
+            self._note(Fault(result.where, tuple(map(result.in_own_words, problems))))
             return None
         name, number = sample.id, 1
         while hash64(name) in self._run.ids:
@@ -388,10 +388,10 @@ class Watch:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             return Fault(where, (Problem("record", f"is not JSON ({error})"),))
-        found = record_of(record, self._options.fields, "one answer a line")
-        if isinstance(found, Fault):
-            return replace(found, where=where)
-        return found._replace(where=where)
+        result = record_of(record, self._options.fields, "one answer a line")
+        if isinstance(result, Fault):
+            return replace(result, where=where)
+        return result._replace(where=where)
 
     def _note(self, fault: Fault) -> None:
         self._found.faulty += 1
@@ -402,22 +402,22 @@ class Watch:
 
     async def _score(self, sample: Sample, client: Client) -> None:
         path = self._run.folder.path
-        found, line = await assessed_by_both(self._metric, sample, client, self._how, path)
-        self._run.note(found, line)
+        result, line = await assessed_by_both(self._metric, sample, client, self._how, path)
+        self._run.note(result, line)
         if self._events:
-            self._events.send(sample, found)
-        if found.score is None:
-            self._found.failed += found.error is not None
-            self._found.scoreless += found.error is None
-            if found.error is not None:
-                self._tell(f"{sample.id}: failed: {found.error}")
+            self._events.send(sample, result)
+        if result.score is None:
+            self._found.failed += result.error is not None
+            self._found.scoreless += result.error is None
+            if result.error is not None:
+                self._tell(f"{sample.id}: failed: {result.error}")
             return
         self._found.scored += 1
-        beyond = self._is_beyond(found)
+        beyond = self._is_beyond(result)
         self._recent.append(beyond)
         if beyond:
             self._found.beyond += 1
-            self._tell(f"{sample.id}: {self._metric.name} {found.score:.3f}: {sample.question}")
+            self._tell(f"{sample.id}: {self._metric.name} {result.score:.3f}: {sample.question}")
         share = sum(self._recent) / len(self._recent)
         full = len(self._recent) == self._options.window
         if full and share > self._options.share and self._found.alarm is None:

@@ -126,7 +126,7 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
     sample, models = context.sample, context.models
     answer = answer_of(sample)
     aliases = _aliases(sample) if options.aliases else []
-    found = _given(sample, aliases) if options.takes("given") else []
+    result = _given(sample, aliases) if options.takes("given") else []
     written = ("llm",) if models.names("generator") else ()
     sources = options.named_sources or (*written, *models.names("distractors"))
     asked = [name for name in sources if name not in ("given", "pool")]
@@ -146,9 +146,9 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
             limit=options.candidates,
             seed=context.seed,
         )
-        known = {normalised(one.text) for one in found}
-        found += [one for one in more if normalised(one.text) not in known]
-    return found[: options.candidates]
+        known = {normalised(one.text) for one in result}
+        result += [one for one in more if normalised(one.text) not in known]
+    return result[: options.candidates]
 
 
 def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
@@ -215,10 +215,10 @@ class Row(EvidenceRow, told_by=("options", "right")):
         answer = own[place].text if 0 <= place < len(own) else ""
         letters = [*LETTERS[: len(own)], LETTERS[-1]]
         chances = dict(enumerate(self.probabilities or ()))
-        found = []
+        result = []
         for i, (letter, one) in enumerate(zip(letters, [*own, Option(NONE_OF_THEM)], strict=True)):
             other = i < len(own) and letter != self.right
-            found.append(
+            result.append(
                 Offered(
                     letter,
                     (word_differences(answer, one.text) if other else None)
@@ -229,7 +229,7 @@ class Row(EvidenceRow, told_by=("options", "right")):
                     chances.get(i),
                 )
             )
-        return found
+        return result
 
 
 class Offered(NamedTuple):
@@ -276,9 +276,9 @@ class Offer(NamedTuple):
 
     def options(self, answer: str) -> list[Option]:
         """Return the first four options, each in one line."""
-        found = [Option(one_line(one.text), one.source, one.level) for one in self.distractors]
-        found.insert(self.right, Option(answer))
-        return found
+        result = [Option(one_line(one.text), one.source, one.level) for one in self.distractors]
+        result.insert(self.right, Option(answer))
+        return result
 
 
 class Offers(NamedTuple):

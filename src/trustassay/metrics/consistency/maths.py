@@ -67,15 +67,15 @@ def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
     before all were offered. Equals are drawn. The first k of n triples are those of n = k.
     """
     uses = np.zeros(candidates, dtype=int)
-    found: dict[frozenset[int], Triple] = {}
+    result: dict[frozenset[int], Triple] = {}
     for _ in range(most_checks(candidates, n)):
         drawn = rng.permutation(candidates)
         order = drawn[np.argsort(uses[drawn], kind="stable")].tolist()
         # While one was not offered yet, the first triple holds it, and so is a new one.
-        triple = next(t for t in combinations(order, 3) if frozenset(t) not in found)
-        found[frozenset(triple)] = triple
+        triple = next(t for t in combinations(order, 3) if frozenset(t) not in result)
+        result[frozenset(triple)] = triple
         uses[list(triple)] += 1
-    return list(found.values())
+    return list(result.values())
 
 
 def places(n: int, rng: np.random.Generator) -> list[int]:
@@ -129,7 +129,7 @@ def counts(checks: Sequence[Check]) -> dict[str, int]:
     was chosen, and ``none_chosen`` option E, all of the checks whose reply names an option.
     """
     parsed = [check for check in checks if check.chosen is not None]
-    found = {
+    result = {
         "checks": len(checks),
         "consistent": sum(check.consistent for check in checks),
         "none_chosen": sum(check.chosen == NONE for check in parsed),
@@ -137,9 +137,9 @@ def counts(checks: Sequence[Check]) -> dict[str, int]:
         "unparsed": len(checks) - len(parsed),
     }
     for i, letter in enumerate(LETTERS[:PLACES].lower()):
-        found[f"offered_{letter}"] = sum(check.right == i for check in parsed)
-        found[f"chosen_{letter}"] = sum(check.chosen == i for check in parsed)
-    return found
+        result[f"offered_{letter}"] = sum(check.right == i for check in parsed)
+        result[f"chosen_{letter}"] = sum(check.chosen == i for check in parsed)
+    return result
 
 
 def position_bias(totals: Mapping[str, float]) -> float | None:

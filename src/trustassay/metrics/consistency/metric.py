@@ -86,10 +86,10 @@ def _interval(sums: RowSums, above: str, below: str) -> Interval | str:
     Answers, or their units, were drawn, and not choices: those of one answer go together.
     """
     each = np.eye(len(_COLUMNS))
-    found = sums.ratio(each[_COLUMNS.index(above)], each[_COLUMNS.index(below)])
-    if reason := too_few_units(sums.n, sums.units, found.units, FEWEST_FOR_MEANS):
+    result = sums.ratio(each[_COLUMNS.index(above)], each[_COLUMNS.index(below)])
+    if reason := too_few_units(sums.n, sums.units, result.units, FEWEST_FOR_MEANS):
         return reason
-    low, high = mean_interval(*found)
+    low, high = mean_interval(*result)
     return 100 * low, 100 * high
 
 
@@ -181,18 +181,18 @@ class Consistency(ConsistencyOptions):
             return self.assessed(sample, None, reason=NO_ANSWER)
         what = "characters of an answer that is offered among others"
         context.limits.count(what, len(response))
-        found = await candidates_of(self, context)
-        to_make = offers(sample.id, found, self.checks, context.seed)
+        result = await candidates_of(self, context)
+        to_make = offers(sample.id, result, self.checks, context.seed)
         done = await check(self, sample, context.models, to_make)
-        made = self._assessment(sample, len(found), len(to_make.wanted), done)
-        if not (found and self.asks_generator and context.models.names("generator")):
+        made = self._assessment(sample, len(result), len(to_make.wanted), done)
+        if not (result and self.asks_generator and context.models.names("generator")):
             return made
-        sources = Counter(one.source for one in found)
-        words = ", ".join(f"{n} {source}" for source, n in sources.most_common())
+        sources = Counter(one.source for one in result)
+        message = ", ".join(f"{n} {source}" for source, n in sources.most_common())
         return replace(
             made,
-            reason=f"{made.reason}; distractors: {words}",
-            parts={**made.parts, "written": sources["llm"] / len(found)},
+            reason=f"{made.reason}; distractors: {message}",
+            parts={**made.parts, "written": sources["llm"] / len(result)},
         )
 
     def _assessment(
@@ -235,21 +235,21 @@ class Consistency(ConsistencyOptions):
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
         sums = RowSums(len(_COLUMNS))
-        found = summarised(self.statistics, _counted(assessments, sums), self.score_range)
+        result = summarised(self.statistics, _counted(assessments, sums), self.score_range)
         n, totals = sums.n, dict(zip(_COLUMNS, sums.total.tolist(), strict=True))
         for key, (above, below) in RATIOS.items():
             value = interval = None
             if totals[below]:
                 value, interval = 100 * totals[above] / totals[below], _interval(sums, above, below)
-            found.put(key, value, n, interval, units=sums.units, why=_WHY[below])
-        found.put(
+            result.put(key, value, n, interval, units=sums.units, why=_WHY[below])
+        result.put(
             "position_bias",
             position_bias(totals),
             n,
             "a distance is above 0 by chance alone",
             why="no option from A to D was chosen",
         )
-        return found.with_settings(self.settings(), self.figures)
+        return result.with_settings(self.settings(), self.figures)
 
     def _reason(
         self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool

@@ -235,8 +235,8 @@ class FactCheck(Metric):
         question = sample.question
         statement = self.statement_template.filled(question=question, answer=answer)
         if models.names("retriever"):
-            found = await models.search(statement, self.k)
-            passages = [Document(one.id, one.text, one.title) for one in found]
+            result = await models.search(statement, self.k)
+            passages = [Document(one.id, one.text, one.title) for one in result]
             return Evidence(question, answer, statement, passages, True)
         documents = sample.documents or ()
         if all(document.blank for document in documents):
@@ -351,11 +351,11 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
     }
     passages = []
     for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
-        found: dict[str, Any] = {"error": str(reply)}
+        result: dict[str, Any] = {"error": str(reply)}
         if isinstance(reply, Entailment):
-            found = {name: round(value, 4) for name, value in reply._asdict().items()}
+            result = {name: round(value, 4) for name, value in reply._asdict().items()}
         decides = verdict if place == decisive else ""
-        passages.append(replace(passage, **found, decides=decides))
+        passages.append(replace(passage, **result, decides=decides))
     statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
     return Checked(verdict, reason, parts, [statement, *passages])
 
@@ -377,16 +377,16 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
         return None if read[1] else Unread(read[0], REPAIR, REPAIR_PROMPT)
 
     read, again = await asked_twice(ask, text, prompt.name, unread)
-    reply, found = again if again and again[1] else read
+    reply, result = again if again and again[1] else read
     said = " ".join(reply.split())
     said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
-    if found is None:
-        words = "the judge's reply names none of supports, contradicts and neither"
-        raise UnparsedError(f"{words}: {said!r}")
+    if result is None:
+        message = "the judge's reply names none of supports, contradicts and neither"
+        raise UnparsedError(f"{message}: {said!r}")
     rows = [
         Statement(evidence.statement, evidence.retrieved),
-        JudgeReply(reply, found.verdict),
+        JudgeReply(reply, result.verdict),
         *evidence.shown,
     ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(found.verdict, f"the judge says: {said}", parts, rows)
+    return Checked(result.verdict, f"the judge says: {said}", parts, rows)

@@ -73,19 +73,19 @@ def stated(question: str, reply: str) -> str | None:
     reply = reply.strip().rstrip(".!").strip()
     if len(words) < 2 or not reply:
         return None
-    found = _AGREES.match(reply)
-    if found is not None and reply[found.end() : found.end() + 1].isalnum():
-        found = None  # "Nobody", "Trueman"
+    result = _AGREES.match(reply)
+    if result is not None and reply[result.end() : result.end() + 1].isalnum():
+        result = None  # "Nobody", "Trueman"
     if words[0].casefold() in _AUXILIARY:
-        if found is None:
+        if result is None:
             return None
         said = " ".join(_told(words[0].casefold(), words[1:]))
-        if found["no"]:
+        if result["no"]:
             return _sentence(f"It is not true that {said}")
-        rest = reply[found.end() :].strip(" ,.;:!–—-")
+        rest = reply[result.end() :].strip(" ,.;:!–—-")
         return _sentence(said if _ELLIPSIS.fullmatch(rest) else f"{said} {rest}".rstrip())
     inner = re.split(r"[\s'’]+", reply.casefold())
-    if found is not None or exclaimed or inner[0] in _PRONOUNS or not _VERBS.isdisjoint(inner):
+    if result is not None or exclaimed or inner[0] in _PRONOUNS or not _VERBS.isdisjoint(inner):
         return None  # a sentence of its own, or none: "That's it", "Wow!"
     if is_empty_word(inner[0]):
         reply = reply[0].lower() + reply[1:]
@@ -96,8 +96,8 @@ def stated(question: str, reply: str) -> str | None:
 def _asked(question: str) -> list[str]:
     """Return the words of the last question of a text, without what leads on to it."""
     text = re.split(r"(?<=[.!?])\s+", question.strip())[-1].rstrip("?!. ")
-    while found := _LEAD.match(text):
-        text = text[found.end() :]
+    while result := _LEAD.match(text):
+        text = text[result.end() :]
     return text.split()
 
 
@@ -198,18 +198,18 @@ def sentences(
     the heads of tables and code claim nothing; a sentence that declines claims what it answers
     after "but".
     """
-    found: list[Claim] = []
+    result: list[Claim] = []
     for part, prose in _parts(without_references(response)):
         if not prose:
-            found.append(Claim(part.strip(), None, why="a heading or code"))
+            result.append(Claim(part.strip(), None, why="a heading or code"))
             continue
-        found += [
+        result += [
             Claim(one.text, answers_apart(one.hypothesis) or None, why=DECLINES)
             if refuses(one.hypothesis)
             else Claim(one.text, _hypothesis(question, _EMPHASIS.sub("", one.hypothesis)))
             for one in statements(part, split, trailing=True, lines=True)
         ]
-    return found
+    return result
 
 
 def _parts(text: str) -> list[tuple[str, bool]]:
@@ -222,8 +222,8 @@ def _parts(text: str) -> list[tuple[str, bool]]:
         marks.append(not (fenced or fence or head or rule or _HEADING.match(line)))
         fenced ^= fence
     runs = groupby(zip(marks, lines, strict=True), key=itemgetter(0))
-    found = [("\n".join(line for _, line in own), prose) for prose, own in runs]
-    return [(part, prose) for part, prose in found if any(map(str.isalnum, part))]
+    result = [("\n".join(line for _, line in own), prose) for prose, own in runs]
+    return [(part, prose) for part, prose in result if any(map(str.isalnum, part))]
 
 
 def _is_rule(lines: list[str]) -> bool:
@@ -237,12 +237,12 @@ def refusal_of(response: str, refuses: Detector, split: Splitter) -> str | None:
     Beside the sentences that decline, apologies, referrals and what the documents are about
     answer nothing.
     """
-    if not (found := refuses(response)):
+    if not (result := refuses(response)):
         return None
     claims = sentences("", response, split, refuses)
     declining = any(claim.why == DECLINES for claim in claims)
     others = [claim.text for claim in claims if claim.hypothesis is not None]
-    return found if not declining or all(map(belongs_to_refusal, others)) else None
+    return result if not declining or all(map(belongs_to_refusal, others)) else None
 
 
 def _hypothesis(question: str, text: str) -> str | None:
@@ -262,8 +262,8 @@ def listed(reply: str) -> list[Claim]:
     A reply with neither raises UnparsedError.
     """
     lines = (*_BULLETED.finditer(reply), *numbered(reply))  # "- 1. Claim" is a line of both
-    found = [text.strip() for _, text in sorted({m.start(): m["text"] for m in lines}.items())]
-    if not found and reply.strip().strip(".\"'").casefold() not in ("none", "no claims"):
+    result = [text.strip() for _, text in sorted({m.start(): m["text"] for m in lines}.items())]
+    if not result and reply.strip().strip(".\"'").casefold() not in ("none", "no claims"):
         shown = " ".join(reply.split())[:80]
         raise UnparsedError(f"the model's reply lists no claims: {shown!r}")
-    return [Claim(text, text) for text in found]
+    return [Claim(text, text) for text in result]

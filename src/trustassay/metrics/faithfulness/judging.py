@@ -311,12 +311,12 @@ class Judging:
     ) -> None:
         self._options, self._models, self._second = options, context.models, context.second
         self._documents: Sequence[Document] = context.sample.documents or ()
-        found = pieces(self._documents, options.split)
-        context.limits.count("sentences of its passages", len(found))
-        self._work = TextWork(long=len(found) > MANY)
+        result = pieces(self._documents, options.split)
+        context.limits.count("sentences of its passages", len(result))
+        self._work = TextWork(long=len(result) > MANY)
         self._words = [set(content_words(document.title or "")) for document in self._documents]
         self._pieces: list[list[Piece]] = [[] for _ in self._documents]
-        for piece in found:
+        for piece in result:
             self._words[piece.passage] |= piece.words
             self._pieces[piece.passage].append(piece)
         self._held = sorted(set().union(*self._words))
@@ -364,8 +364,8 @@ class Judging:
         row = before.row
         first = _beside(row.entailment or 0.0, row.contradiction or 0.0)
         assert self._second
-        found = await self._second.verdict(self._models, shown, text, first)
-        return await self._work(self._read_twice, claim, shown, first.entailment, found)
+        result = await self._second.verdict(self._models, shown, text, first)
+        return await self._work(self._read_twice, claim, shown, first.entailment, result)
 
     def _read_twice(
         self, claim: Claim, shown: Sequence[Window], first: float, found: Entailment
@@ -467,14 +467,14 @@ class Judging:
         near = set().union(*(self._words[number] for number in numbers))
         said, missing = _said(claim), set(self._missing(claim))
         numbered = ((word, own) for word, own in written(said) if own and own[0][0].isdigit())
-        found = [w for w, own in numbered if w.casefold() != "one" and not near.issuperset(own)]
-        return found + [word for word in names(said) if word in missing and word not in found]
+        result = [w for w, own in numbered if w.casefold() != "one" and not near.issuperset(own)]
+        return result + [word for word in names(said) if word in missing and word not in result]
 
     def _missing(self, claim: Claim) -> list[str]:
         """Return the words of a statement, as written, that no passage holds."""
         pairs = written(_said(claim))
-        found = (word for word, own in pairs if own and not any(map(self._holds, own)))
-        return list(dict.fromkeys(found))
+        result = (word for word, own in pairs if own and not any(map(self._holds, own)))
+        return list(dict.fromkeys(result))
 
     def _holds(self, stem: str) -> bool:
         """Whether a passage has the word, or one that begins with it: "cancel", "cancelled"."""

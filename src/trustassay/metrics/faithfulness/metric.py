@@ -109,8 +109,8 @@ class Faithfulness(FaithfulnessOptions):
         work = TextWork.on(sample)
         if refusal := await work(refusal_of, response, self.refuses, self.split):
             rows = [Refusal(refusal, self.refusal)]
-            words = "refuses to answer"
-            return self.assessed(sample, None, rows, verdict="refused", reason=words)
+            message = "refuses to answer"
+            return self.assessed(sample, None, rows, verdict="refused", reason=message)
         if all(document.blank for document in sample.documents or ()):
             return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
         claims = await self._claims(context)
@@ -126,8 +126,8 @@ class Faithfulness(FaithfulnessOptions):
             lambda one: one.row.verdict != "supported",
             lambda place: judging.again(claims[place], judged[place]),
         )
-        found = self._assessed(sample, judged)
-        return replace(found, parts={**found.parts, READ: float(read)})
+        result = self._assessed(sample, judged)
+        return replace(result, parts={**result.parts, READ: float(read)})
 
     async def _claims(self, context: Context) -> Sequence[Claim]:
         sample = context.sample
@@ -149,8 +149,8 @@ class Faithfulness(FaithfulnessOptions):
         verdict = worst(verdicts)
         rows = [one.row for one in judged]
         if not supports:
-            words = "not assessable: no sentence claims anything"
-            return self.assessed(sample, None, rows, verdict=verdict, reason=words)
+            message = "not assessable: no sentence claims anything"
+            return self.assessed(sample, None, rows, verdict=verdict, reason=message)
         counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
         return self.assessed(
             sample,
@@ -226,8 +226,8 @@ class Faithfulness(FaithfulnessOptions):
 def _reason(rows: Sequence[Statement], judged: int) -> str:
     """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
-        if found := [row for row in rows if row.verdict == verdict]:
-            return f"{len(found)} of {amount(judged, 'sentence')} {verdict}: {found[0].why}"
+        if result := [row for row in rows if row.verdict == verdict]:
+            return f"{len(result)} of {amount(judged, 'sentence')} {verdict}: {result[0].why}"
     words = f"all {judged} sentences supported"
     words = words if judged != 1 else "the passages support the answer"
     near = [row for row in rows if row.borderline]

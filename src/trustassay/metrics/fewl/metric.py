@@ -205,12 +205,12 @@ class Fewl(FewlOptions):
     def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
         """Return what :meth:`prepare` returned; without vectors where neighbours are known."""
         told = json.loads(arrays["told"].tobytes())
-        found = questions_of(pool, told["names"])
-        found.ability = {(name, number): value for name, number, value in told["ability"]}
+        result = questions_of(pool, told["names"])
+        result.ability = {(name, number): value for name, number, value in told["ability"]}
         if "places" in arrays:
-            found.known = Neighbours(arrays["places"], arrays["similarities"])
-        found.vectors = arrays.get("vectors", found.vectors)
-        return found
+            result.known = Neighbours(arrays["places"], arrays["similarities"])
+        result.vectors = arrays.get("vectors", result.vectors)
+        return result
 
     async def assess(self, context: Context) -> Assessment:
         """Compare, weigh, subtract; every reference stands in the evidence."""
@@ -343,22 +343,22 @@ class Fewl(FewlOptions):
         right, and have intervals over units.
         """
         columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
-        found = summarised(self.statistics, _noting(assessments, columns), self.score_range)
+        result = summarised(self.statistics, _noting(assessments, columns), self.score_range)
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
         why = "all labels say the same" if len(labels) else "no scored sample has a label"
         for key, of in _COMPARED.items():
             scores = np.array(columns[of])
             value = auroc(scores, labels)
             if value is None:
-                found.put(key, None, len(labels), why=why)
+                result.put(key, None, len(labels), why=why)
                 continue
             interval = auroc_interval(scores, labels, units)
             if not isinstance(interval, str):
                 interval = (100 * interval[0], 100 * interval[1])
-            found.put(key, 100 * value, len(labels), interval, units=units_in(units))
-        known = found.values["auroc"] is not None
-        found.put("chance", CHANCE if known else None, len(labels), why=why)
-        return found.with_settings(self.settings(), self.figures)
+            result.put(key, 100 * value, len(labels), interval, units=units_in(units))
+        known = result.values["auroc"] is not None
+        result.put("chance", CHANCE if known else None, len(labels), why=why)
+        return result.with_settings(self.settings(), self.figures)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where references agree with anything rather than with the answer."""

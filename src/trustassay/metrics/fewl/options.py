@@ -109,21 +109,21 @@ class FewlOptions(Metric):
     @property
     def filling(self) -> Mapping[str, int]:
         """How many pairs and answers it wants."""
-        found = {"references": self.answers}
-        return found | ({"wrong_answers": self.pairs} if self.wants_pairs else {})
+        result = {"references": self.answers}
+        return result | ({"wrong_answers": self.pairs} if self.wants_pairs else {})
 
     def needs(self) -> Sequence[Need]:
         """A similarity; an embedder to find neighbours; whom stages and ``ask`` ask."""
         default = "novel" if self.form == "agreement" else None
-        found = [
+        result = [
             Need("compare", default=default),
             Need("chat", "references", many=True, optional=True),
         ]
         if self.penalising != "none":
-            found.append(Need("embed"))
+            result.append(Need("embed"))
         if self.wants_pairs:
-            found.append(Need("chat", "generator", optional=True))
-        return found
+            result.append(Need("chat", "generator", optional=True))
+        return result
 
     @property
     def score_range(self) -> tuple[float, float]:

@@ -140,8 +140,8 @@ async def says_same(
 
 def yes_or_no(text: str) -> bool | None:
     """Return which of both a reply names; ``None`` where it names neither, or both."""
-    found = _yes_or_no().read(plain(text))
-    return None if len(found) != 1 else "yes" in found
+    result = _yes_or_no().read(plain(text))
+    return None if len(result) != 1 else "yes" in result
 
 
 @cache
@@ -191,9 +191,9 @@ def nearest(
     n, m = len(queries), len(pool)
     k = min(k, m)
     places = np.full((n, k), -1, dtype=np.int64)
-    found = np.zeros((n, k), dtype=np.float32)
+    result = np.zeros((n, k), dtype=np.float32)
     if not (n and k):
-        return Neighbours(places, found)
+        return Neighbours(places, result)
     own = np.full(n, -1) if itself is None else np.asarray(itself, dtype=np.int64)
     rows = _rows_at_once(block_bytes, m)
     for start in range(0, n, rows):
@@ -205,8 +205,8 @@ def nearest(
             order = _largest(values, k)
             order = order[np.isfinite(values[order])]
             places[start + row, : len(order)] = order
-            found[start + row, : len(order)] = values[order]
-    return Neighbours(places, found)
+            result[start + row, : len(order)] = values[order]
+    return Neighbours(places, result)
 
 
 def _rows_at_once(block_bytes: int, m: int) -> int:
@@ -241,8 +241,8 @@ def random_others(
     alike = ((place, float(query @ pool[place])) for place in order if place != itself)
     taken = list(islice((one for one in alike if one[1] <= max_similarity + ROUNDING), k))
     taken += [(-1, 0.0)] * (k - len(taken))
-    places, found = zip(*taken, strict=True) if k else ((), ())
-    return Neighbours(np.array([places], dtype=np.int64), np.array([found], dtype=np.float32))
+    places, result = zip(*taken, strict=True) if k else ((), ())
+    return Neighbours(np.array([places], dtype=np.int64), np.array([result], dtype=np.float32))
 
 
 EMBEDDED_AT_ONCE = 1024
@@ -293,20 +293,20 @@ class QuestionPool:
         number = self.numbers.get(sample.question.strip())
         k, most = options.neighbours, options.max_similarity
         if options.penalising == "nearest" and number is not None:
-            found, row = self._nearest(number, options)
+            result, row = self._nearest(number, options)
         else:
             row, itself = 0, -1 if number is None else number
             query = self.vectors[itself] if itself >= 0 else await models.embed(sample.question)
             if options.penalising == "random":
                 rng = generator(seed, sample.question.strip(), "neighbours")
-                found = random_others(
+                result = random_others(
                     query, self.vectors, k, rng, max_similarity=most, itself=itself
                 )
             else:
-                found = nearest(query[None], self.vectors, k, max_similarity=most)
+                result = nearest(query[None], self.vectors, k, max_similarity=most)
         pairs = [
             (int(place), float(similarity))
-            for place, similarity in zip(found.places[row], found.similarities[row], strict=True)
+            for place, similarity in zip(result.places[row], result.similarities[row], strict=True)
             if place >= 0
         ]
         drop = options.declining == "drop"
@@ -343,14 +343,14 @@ class QuestionPool:
     async def _answers(self, number: int, models: Models, drop: bool) -> Mapping[Key, str]:
         """Return what the references answered to a question; nothing of those to ``drop``."""
         if number not in self._kept:
-            found: dict[str, tuple[str, ...]] = {}
+            result: dict[str, tuple[str, ...]] = {}
             for place in self.places[number]:
                 sample = await self.pool.filled(place, models)
                 for name, texts in sample.references.items():
-                    found.setdefault(name, texts)
-                if self.names <= found.keys():
+                    result.setdefault(name, texts)
+                if self.names <= result.keys():
                     break
-            self._kept[number] = found
+            self._kept[number] = result
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         known = answers_of(self._kept[number], drop=drop)
@@ -359,27 +359,27 @@ class QuestionPool:
 
 async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
     """Look at all samples: sort their questions, embed them, and learn whom to believe."""
-    found = questions_of(pool, models.names("references"))
+    result = questions_of(pool, models.names("references"))
     if options.penalising != "none":
-        found.vectors = await _embedded(list(found.numbers), models)
+        result.vectors = await _embedded(list(result.numbers), models)
     if options.weighting == "agreement":
-        found.ability = await _abilities(pool.own, models, drop=options.declining == "drop")
-    return found
+        result.ability = await _abilities(pool.own, models, drop=options.declining == "drop")
+    return result
 
 
 def questions_of(pool: Pool, names: Iterable[str]) -> QuestionPool:
     """Return the questions of a pool, with the names of all references."""
-    found = QuestionPool(pool)
+    result = QuestionPool(pool)
     every = set(names)
     for place, sample in enumerate(pool):
         question = sample.question.strip()
-        number = found.numbers.setdefault(question, len(found.places))
-        if number == len(found.places):
-            found.places.append([])
-        found.places[number].append(place)
+        number = result.numbers.setdefault(question, len(result.places))
+        if number == len(result.places):
+            result.places.append([])
+        result.places[number].append(place)
         every |= sample.references.keys()
-    found.names = frozenset(every)
-    return found
+    result.names = frozenset(every)
+    return result
 
 
 async def _embedded(questions: Sequence[str], models: Models) -> Vectors:

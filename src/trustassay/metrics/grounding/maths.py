@@ -61,7 +61,7 @@ def terms(column: Mapping[str, Floats], correctness: str | None, *, skip_blank: 
     known = ~np.isnan(column["answerable"])
     answerable = column["answerable"] == 1
     unanswerable = column["answerable"] == 0
-    found: Terms = {
+    result: Terms = {
         "answered_ratio": (column["answered"], everyone),
         "answerable_ratio": (column["answerable"], known),
         "overlapped_ratio": (column["answered"] * column["answerable"], known),
@@ -73,8 +73,8 @@ def terms(column: Mapping[str, Floats], correctness: str | None, *, skip_blank: 
         "answerable_prec": (column["answerable"], answered & known),
         "invalid_citations": (column["invalid_citations"], everyone),
     }
-    found |= _citation_terms(column, answered, skip_blank=skip_blank)
-    return found | _gold_terms(column, correctness) if correctness else found
+    result |= _citation_terms(column, answered, skip_blank=skip_blank)
+    return result | _gold_terms(column, correctness) if correctness else result
 
 
 def _citation_terms(column: Mapping[str, Floats], answered: Bools, *, skip_blank: bool) -> Terms:
@@ -107,7 +107,7 @@ def _gold_terms(column: Mapping[str, Floats], correctness: str) -> Terms:
     stripped = column["answered_stripped"] == 1
     answered = stripped if correctness == "cm" else column["answered"] == 1
     shown = answerable & stripped
-    found: Terms = {}
+    result: Terms = {}
     others: Terms = {}
     if correctness == "em5":
         keys, parametric = LIST_KEYS, "parametric_qampari_rec_top5"
@@ -135,15 +135,15 @@ def _gold_terms(column: Mapping[str, Floats], correctness: str) -> Terms:
         ("calib_answered_", supported, calibrated & answered),
         ("calib_answerable_", supported, calibrated & answerable),
     ):
-        found |= {f"{prefix}{k}": (s, population) for k, s in zip(keys, scores, strict=True)}
-    return found | {parametric: (own, calibrated & answered)} | others
+        result |= {f"{prefix}{k}": (s, population) for k, s in zip(keys, scores, strict=True)}
+    return result | {parametric: (own, calibrated & answered)} | others
 
 
 def _list_scores(column: Mapping[str, Floats], precise: str, hits: str, golds: str) -> list[Floats]:
     """Return the six list figures of each answer, in the order of ``LIST_KEYS``."""
-    elements, found, wanted = column["elements"], column[hits], column[golds]
-    precision, recall = ratio(column[precise], elements), ratio(found, wanted)
-    top = ratio(np.minimum(TOP, found), np.minimum(TOP, wanted))
+    elements, result, wanted = column["elements"], column[hits], column[golds]
+    precision, recall = ratio(column[precise], elements), ratio(result, wanted)
+    top = ratio(np.minimum(TOP, result), np.minimum(TOP, wanted))
     return [elements, precision, recall, top, f1(precision, recall), f1(precision, top)]
 
 
@@ -201,22 +201,22 @@ def figures(
     made of them, which are NaN. With ``undefined_f1_zero`` the F1 of undefined citation figures
     is 0, as in trust_eval 0.1.6.
     """
-    found: dict[str, Floats] = {}
+    result: dict[str, Floats] = {}
     for key, total in sums.items():
         mean = ratio(total, sizes[key])
         if key in UNDEFINED_WHERE_EMPTY:
             within = sizes[UNDEFINED_WHERE_EMPTY[key]]
             mean = np.where((sizes[key] == 0) & (within > 0), np.nan, mean)
-        found[key] = mean if key in NOT_PERCENT else 100 * mean
+        result[key] = mean if key in NOT_PERCENT else 100 * mean
     for key, (inputs, combine) in COMPOSITES.items():
-        if all(name in found for name in inputs):
-            found[key] = combine(*(found[name] for name in inputs))
+        if all(name in result for name in inputs):
+            result[key] = combine(*(result[name] for name in inputs))
     if undefined_f1_zero:
-        found["regular_citation_f1"] = np.nan_to_num(found["regular_citation_f1"])
+        result["regular_citation_f1"] = np.nan_to_num(result["regular_citation_f1"])
     if correctness:
         inputs = (CORRECTNESS_F1[correctness], "macro_f1", "answered_citation_f1")
-        found["trust_score"] = np.mean([found[name] for name in inputs], axis=0)
-    return found
+        result["trust_score"] = np.mean([result[name] for name in inputs], axis=0)
+    return result
 
 
 def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
@@ -435,11 +435,11 @@ def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatc
     """
     aliases = [list(map(rules.normal, gold)) for gold in golds]
     known = {alias for names in aliases for alias in names}
-    found = [element for element in map(rules.normal, predicted) if element]
+    result = [element for element in map(rules.normal, predicted) if element]
     return ListMatch(
-        elements=tuple(found),
-        precise=sum(element in known for element in found),
-        hits=tuple(any(alias in found for alias in names) for names in aliases),
+        elements=tuple(result),
+        precise=sum(element in known for element in result),
+        hits=tuple(any(alias in result for alias in names) for names in aliases),
     )
 
 
@@ -466,8 +466,8 @@ def wrong_in_documents(
     """
     normal, contains = rules.normal, rules.contains
     aliases = [normal(alias) for gold in supported for alias in gold]
-    found = [normal(p) for p in predicted if p]
-    wrong = [p for p in found if not any(contains(p, alias) for alias in aliases)]
+    result = [normal(p) for p in predicted if p]
+    wrong = [p for p in result if not any(contains(p, alias) for alias in aliases)]
     texts = [normal(passage) for passage in passages]
     if not wrong:
         return None

@@ -88,9 +88,9 @@ class Assessing:
         self, coverage: Flags | None, hits: Sequence[bool], judges: Sequence[_Judge], computed: bool
     ) -> Assessment:
         """Return what was found, with the evidence."""
-        refusal, found = self.refusal, self.found
+        refusal, result = self.refusal, self.found
         final = [judge(coverage) for judge in judges]
-        claims = [judgement for s, judgement in zip(found, final, strict=True) if self.claims(s)]
+        claims = [judgement for s, judgement in zip(result, final, strict=True) if self.claims(s)]
         parts = {
             "answered": float(refusal is None),
             "answered_stripped": float(self.stripped is None),
@@ -183,20 +183,20 @@ class Assessing:
         if not self.golds:
             return None, False
         pairs = await self.work(self.coverage_pairs)
-        found = [[0] * len(self.golds) for _ in self.blocks]
+        result = [[0] * len(self.golds) for _ in self.blocks]
         for (d, g), label in zip(pairs, await self.entail(pairs.values()), strict=True):
-            found[d][g] = int(label)
-        return found, True
+            result[d][g] = int(label)
+        return result, True
 
     def coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
         """Return what is to be asked of each document and gold answer, by their indices."""
-        found = {}
+        result = {}
         for (d, block), (g, gold) in product(enumerate(self.blocks), enumerate(self.golds)):
             if self.metric.correctness == "cm":
-                found[d, g] = block, gold[0]
+                result[d, g] = block, gold[0]
             elif (alias := maths.mentions(block, gold, self.rules)) is not None:
-                found[d, g] = block, f"{self.sample.question} {alias}"
-        return found
+                result[d, g] = block, f"{self.sample.question} {alias}"
+        return result
 
     async def hits(self) -> list[bool]:
         """Return which gold answers the response gives."""
@@ -236,8 +236,8 @@ class Assessing:
             return judge
 
         cite = [place for place, one in enumerate(judges) if one.indices]
-        found, self.read_twice = await read_again(judges, cite, bad, again)
-        return found
+        result, self.read_twice = await read_again(judges, cite, bad, again)
+        return result
 
     # writing down
 
@@ -395,11 +395,11 @@ class Grounding(GroundingOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        found = missing(sample, response="the text to assess", documents="the passages shown")
+        result = missing(sample, response="the text to assess", documents="the passages shown")
         flags = {len(document.supports or ()) for document in sample.documents or ()}
         if len(flags) > 1 and not self.golds(sample):
-            found.append(Problem("documents", "have lists of supports that differ in length"))
-        return found
+            result.append(Problem("documents", "have lists of supports that differ in length"))
+        return result
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a second reader, and a retriever for samples without documents, if any."""
@@ -440,12 +440,12 @@ class Grounding(GroundingOptions):
             int(parts.get(name, 0))
             for name in ("statements", "supported_statements", "citations", "precise_citations")
         )
-        found = []
+        result = []
         if wrong := max(0, sentences - supported):
-            found.append(f"{wrong} of {amount(sentences, 'sentence')} not supported")
+            result.append(f"{wrong} of {amount(sentences, 'sentence')} not supported")
         if wrong := max(0, citations - precise):
-            found.append(f"{wrong} of {amount(citations, 'citation')} not needed or incorrect")
-        return "; ".join(found) or None
+            result.append(f"{wrong} of {amount(citations, 'citation')} not needed or incorrect")
+        return "; ".join(result) or None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences with their citations, the gold answers, and notes on passages."""

@@ -39,9 +39,9 @@ def declines(sentence: str) -> str | None:
     a witness said there was no information. Words beyond 2,000 characters are not looked at.
     """
     bare = _words("label").sub("", _words("quoted").sub('""', sentence[:LONGEST]), count=1)
-    found = (m for p in _DECLINING if (m := p.search(bare)))
+    result = (m for p in _DECLINING if (m := p.search(bare)))
     return next(
-        (m.group() for m in found if not _words("reported").search(bare[: m.start()])), None
+        (m.group() for m in result if not _words("reported").search(bare[: m.start()])), None
     )
 
 

@@ -112,10 +112,10 @@ def _pieces(text: str, split: Splitter, *, trailing: bool) -> list[str]:
     pieces, start, position, taken, marker = [], 0, 0, 0, 0
     sentences = [s for s in map(str.strip, split(bare)) if s]
     for sentence in sentences[:-1]:
-        found = bare.find(sentence, position)
-        if found < 0:
+        result = bare.find(sentence, position)
+        if result < 0:
             raise BackendError("the sentence splitter returned text that is not in the response")
-        position = found + len(sentence)
+        position = result + len(sentence)
         if _is_numbering(sentence):
             continue  # "1." and what it numbers are one sentence
         while marker < len(removed) and removed[marker][0] < position + (trailing and not leads):
@@ -170,14 +170,14 @@ def _in_windows(split: Splitter, text: str) -> list[str]:
     """Split a long text part by part; the parts end with a paragraph, a line, a sentence or a word,
     whichever of these there is first.
     """
-    found, start = [], 0
+    result, start = [], 0
     while len(text) - start > WINDOW:
         window = text[start : start + WINDOW]
         ends = (place + len(seam) for seam in _SEAMS if (place := window.rfind(seam)) > 0)
         end = start + next(ends, WINDOW)
-        found += split(text[start:end])
+        result += split(text[start:end])
         start = end
-    return found + split(text[start:])
+    return result + split(text[start:])
 
 
 @cache

@@ -76,10 +76,10 @@ def _derivatives(
     sizes = np.tile(total[width // 2 :], 2)
     steps = STEP * np.where(sizes > 0, sizes, 1.0)
     moved = total + np.concatenate([np.zeros((1, width)), np.diag(steps), -np.diag(steps)])
-    found = figures(moved)
-    point = {key: float(found[key][0]) for key in keys}
+    result = figures(moved)
+    point = {key: float(result[key][0]) for key in keys}
     ahead, behind = (
-        np.array([found[key][i : i + width] for key in keys]).reshape(len(keys), width)
+        np.array([result[key][i : i + width] for key in keys]).reshape(len(keys), width)
         for i in (1, 1 + width)
     )
     return point, (ahead - behind) / (2 * steps)
@@ -164,9 +164,9 @@ class Answers:
 
     def rows(self, table: Mapping[str, Floats]) -> Floats:
         """Return the rows of m answers from their parts, shape (m, 2 K)."""
-        found = maths.terms(table, self.correctness, skip_blank=self._rules.blank == "skip")
-        populations = np.array([found[key][1] for key in self._keys])
-        terms = np.array([found[key][0] for key in self._keys])
+        result = maths.terms(table, self.correctness, skip_blank=self._rules.blank == "skip")
+        populations = np.array([result[key][1] for key in self._keys])
+        terms = np.array([result[key][0] for key in self._keys])
         return np.concatenate([np.where(populations, terms, 0.0), populations]).T
 
     def add(self, rows: Floats, units: Places | None = None) -> None:
@@ -200,8 +200,8 @@ class Answers:
     @property
     def units(self) -> dict[str, int]:
         """The number of units behind each figure."""
-        found = self._alone + self._behind(self._sums.several)
-        return dict(zip(self._members, found.tolist(), strict=True))
+        result = self._alone + self._behind(self._sums.several)
+        return dict(zip(self._members, result.tolist(), strict=True))
 
     def figures(self, sums: Floats | None = None) -> dict[str, Floats]:
         """Return the figures, or those of other sums of shape (..., 2 K)."""
@@ -210,12 +210,12 @@ class Answers:
         totals = dict(zip(self._keys, columns[:k], strict=True))
         sizes = dict(zip(self._keys, columns[k:], strict=True))
         zero = self._rules.undefined_f1_zero
-        found = maths.figures(totals, sizes, self.correctness, undefined_f1_zero=zero)
-        found |= {name: totals[key] for name, key in COUNTS.items()}
-        found["unanswerable_num"] = sizes["answerable_ratio"] - totals["answerable_ratio"]
-        found["num_samples"] = sizes["answered_ratio"]
-        found["invalid_citations"] = totals["invalid_citations"]
-        return found
+        result = maths.figures(totals, sizes, self.correctness, undefined_f1_zero=zero)
+        result |= {name: totals[key] for name, key in COUNTS.items()}
+        result["unanswerable_num"] = sizes["answerable_ratio"] - totals["answerable_ratio"]
+        result["num_samples"] = sizes["answered_ratio"]
+        result["invalid_citations"] = totals["invalid_citations"]
+        return result
 
     def intervals(self, wanted: Iterable[str]) -> tuple[dict[str, Interval], dict[str, str]]:
         """Return the intervals of figures that have a value, by their first names, and for those
@@ -234,15 +234,15 @@ class Answers:
             key: _interval(key, point[key], float(covariance[i, i]), units[key])
             for i, key in enumerate(simple)
         }
-        found = {}
+        result = {}
         for key, parts in made.items():
             places = [simple.index(part) for part in parts]
             interval = _together(parts, point, alone, covariance[np.ix_(places, places)])
             if interval:
-                found[key] = interval
+                result[key] = interval
             else:
                 absent[key] = "all answers have the same value, so its variance is unknown"
-        return found, absent
+        return result, absent
 
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
@@ -372,14 +372,14 @@ class WeightedAnswers:
     def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> WeightedAnswers:
         """Read the assessments once."""
         answers = Answers(metric)
-        found = [np.zeros((0, answers.width))]
+        result = [np.zeros((0, answers.width))]
         for chunk in chunks(assessments):
             rows = np.zeros((len(chunk), answers.width))
             scored = [is_scored(one) for one in chunk]
             if parts := [one.parts for one in chunk if is_scored(one)]:
                 rows[scored] = answers.rows(maths.part_table(parts))
-            found.append(rows)
-        return cls(answers, np.concatenate(found))
+            result.append(rows)
+        return cls(answers, np.concatenate(result))
 
     def at(self, places: Places) -> WeightedAnswers:
         """Return the same of the answers at these places."""

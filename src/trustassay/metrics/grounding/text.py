@@ -123,16 +123,16 @@ def citation_markers(text: str) -> list[Marker]:
     is between backticks, ``a[1]``, ``row_names[2]``, ``x = [1, 2]``.
     """
     text = masked(text)
-    found: list[tuple[int, int, list[int]]] = []
+    result: list[tuple[int, int, list[int]]] = []
     for match in _MARKER.finditer(text):
         start, end = match.span()
         numbers = _numbers(match.group(1))
-        if found and found[-1][1] < start and _BETWEEN.fullmatch(text, found[-1][1], start):
-            start, _, before = found.pop()
+        if result and result[-1][1] < start and _BETWEEN.fullmatch(text, result[-1][1], start):
+            start, _, before = result.pop()
             before.extend(numbers)
             numbers = before
-        found.append((start, end, numbers))
-    return [Marker(start, end, tuple(numbers)) for start, end, numbers in found]
+        result.append((start, end, numbers))
+    return [Marker(start, end, tuple(numbers)) for start, end, numbers in result]
 
 
 def cites(response: str, documents: int) -> bool:

@@ -227,9 +227,9 @@ class Perturbed:
                 variant.changes.append(Change(one.change, not one.unseen, pieces))
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
-            found = word_differences(original, variant.text) if original is not None else None
-            variant.compared = found is not None
-            variant.pieces = found or [Piece("same", variant.text)]
+            result = word_differences(original, variant.text) if original is not None else None
+            variant.compared = result is not None
+            variant.pieces = result or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
         refused = [one.refused for one in rows.of(Refused)]
         empty = [one.empty for one in rows.of(Empty)]
@@ -248,8 +248,8 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
     answers = [Answer(text) for text in sample.resamples if not is_blank(text)]
     blank = [f"resamples[{i}]" for i, text in enumerate(sample.resamples) if is_blank(text)]
     if len(blank) > len(answers):
-        words = f"{len(blank)} of {len(sample.resamples)} resamples are blank"
-        raise AssessmentError(words, "empty")
+        message = f"{len(blank)} of {len(sample.resamples)} resamples are blank"
+        raise AssessmentError(message, "empty")
     return sample.response, answers, blank
 
 
@@ -322,14 +322,14 @@ class Asking:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""
         if self.metric.perturbation == "paraphrase":
             return await self._paraphrased(n)
-        question, how, found = self.sample.question, self.metric.family, list[str]()
+        question, how, result = self.sample.question, self.metric.family, list[str]()
         try:
             for _ in range(n):
-                found.append(perturb(question, how, self._rng, self._taken))
-                self._taken.add(found[-1])
+                result.append(perturb(question, how, self._rng, self._taken))
+                self._taken.add(result[-1])
         except NoPerturbationError as error:
             raise AssessmentError(str(error)) from None
-        return found
+        return result
 
     async def _paraphrased(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
@@ -346,16 +346,16 @@ class Asking:
         replies = await asyncio.gather(
             *(ask(repeat=number) for number in numbers), return_exceptions=True
         )
-        found = []
+        result = []
         for reply in replies:
             if isinstance(reply, BaseException):
                 self._lose("", reply)
             elif is_cut(reply) or reply.text.strip() == question.strip():
-                words = "the model gave no paraphrase of the question"
-                self._lose(reply.text.strip(), CallError(words, "refused"))
+                message = "the model gave no paraphrase of the question"
+                self._lose(reply.text.strip(), CallError(message, "refused"))
             else:
-                found.append(reply.text.strip())
-        return found
+                result.append(reply.text.strip())
+        return result
 
     def _prompt(self, question: str) -> tuple[str, str]:
         """Return what is asked, and the name of the prompt that was made for it."""

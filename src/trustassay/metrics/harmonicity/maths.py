@@ -67,8 +67,8 @@ def _in_blocks(
     o, p = o.reshape(-1, o.shape[-1]), p.reshape(-1, *p.shape[-2:])
     rows = max(1, BLOCK // max(1, p.shape[1] * p.shape[2]))
     starts = range(0, max(1, len(o)), rows)
-    found = [of(o[start : start + rows], p[start : start + rows]) for start in starts]
-    return [np.concatenate(parts).reshape(shape) for parts in zip(*found, strict=True)]
+    result = [of(o[start : start + rows], p[start : start + rows]) for start in starts]
+    return [np.concatenate(parts).reshape(shape) for parts in zip(*result, strict=True)]
 
 
 def _angles(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
@@ -76,17 +76,17 @@ def _angles(original: NDArray[Any], perturbed: NDArray[Any]) -> Angles:
     if perturbed.dtype not in (np.float32, np.float64):
         perturbed = perturbed.astype(np.float64)
     with np.errstate(all="ignore"):  # what overflows, or is 0 / 0, is computed again
-        found, sound = _quick(original.astype(np.float64), perturbed)
+        result, sound = _quick(original.astype(np.float64), perturbed)
     if not sound.all():
         o, p = original[~sound], perturbed[~sound]
         equal = (p == o[:, None]).all(axis=(1, 2)) & o.any(axis=1)
-        for column, value in zip(found, (0.0, 0.0, True), strict=True):
+        for column, value in zip(result, (0.0, 0.0, True), strict=True):
             column[~sound] = value
         if not equal.all():
             rows = np.flatnonzero(~sound)[~equal]
-            for column, values in zip(found, _careful(o[~equal], p[~equal]), strict=True):
+            for column, values in zip(result, _careful(o[~equal], p[~equal]), strict=True):
                 column[rows] = values
-    return found
+    return result
 
 
 def _quick(o: Floats, p: NDArray[np.floating]) -> tuple[Angles, Bools]:

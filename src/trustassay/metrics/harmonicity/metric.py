@@ -85,27 +85,29 @@ class Perturbing(PerturbingOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
-        found = Perturbed.read(assessment.evidence, sample.question)
-        original = found.original
+        result = Perturbed.read(assessment.evidence, sample.question)
+        original = result.original
         told = original is not None and sample.response in (None, original)
-        why = f"Asked again, it said: “{found.variants[0].text.strip()}”" if found.variants else ""
-        shows = found if found.answers else None
-        return View(data=found, tells_response=told, shows=shows, why=why)
+        why = (
+            f"Asked again, it said: “{result.variants[0].text.strip()}”" if result.variants else ""
+        )
+        shows = result if result.answers else None
+        return View(data=result, tells_response=told, shows=shows, why=why)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
         statistics = {k: one.statistic or _STATISTICS[k] for k, one in self.figures.items()}
-        found = summarised(statistics, map(_with_stable_mean, assessments))
-        why = "no answer is stable" if found.support["mean"] else "no sample was scored"
-        found.not_applicable.update(dict.fromkeys(found.not_applicable, why))
+        result = summarised(statistics, map(_with_stable_mean, assessments))
+        why = "no answer is stable" if result.support["mean"] else "no sample was scored"
+        result.not_applicable.update(dict.fromkeys(result.not_applicable, why))
         for key in _TOTALS:
-            if (total := found.values[key]) is not None:
-                found.values[key] = round(total)
-        for reasons in (found.intervals, found.without_interval):  # it says what was done
+            if (total := result.values[key]) is not None:
+                result.values[key] = round(total)
+        for reasons in (result.intervals, result.without_interval):  # it says what was done
             reasons.pop("perturbations", None)
-        if reason := found.without_interval.get("stable_mean"):
-            found.without_interval["stable_mean"] = reason.replace("samples", "stable samples")
-        return found.with_settings(self.settings())
+        if reason := result.without_interval.get("stable_mean"):
+            result.without_interval["stable_mean"] = reason.replace("samples", "stable samples")
+        return result.with_settings(self.settings())
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
@@ -202,16 +204,16 @@ class Harmonicity(Perturbing):
 
     def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
-        found = maths.angles(vectors[0], vectors[1:])
-        if not found.defined:
+        result = maths.angles(vectors[0], vectors[1:])
+        if not result.defined:
             raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
         rng = generator(self.seed, sample.id, "gamma")
         resampled = maths.resampled_gammas(vectors[0], vectors[1:], rng, self.replicates)
-        low, high = maths.gamma_interval(float(found.gamma), resampled)
+        low, high = maths.gamma_interval(float(result.gamma), resampled)
         return {
-            "gamma": float(found.gamma),
+            "gamma": float(result.gamma),
             "gamma_length": float(maths.gamma_length(vectors[0], vectors[1:])),
-            "angle_degrees": math.degrees(float(found.radians)),
+            "angle_degrees": math.degrees(float(result.radians)),
             "gamma_low": low,
             "gamma_high": high,
             "pairwise_distance": maths.pairwise_distance(vectors),
@@ -285,19 +287,19 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
 
 def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
     n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
-    words = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
+    message = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
-        words += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
+        message += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
     if asking.empty:
         lost = "left out" if asking.sample.resamples else "replaced"
-        words += f"; {len(asking.empty)} answers were empty and {lost}"
+        message += f"; {len(asking.empty)} answers were empty and {lost}"
     if cut := asking.cut(answers):
-        words += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
+        message += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
     if unseen := sum(answer.unseen for answer in answers):
-        words += f"; {unseen} may have been stripped by the endpoint"
+        message += f"; {unseen} may have been stripped by the endpoint"
     if turned:
-        words += "; the angle is beyond 90 degrees, where gamma falls again"
-    return words
+        message += "; the angle is beyond 90 degrees, where gamma falls again"
+    return message
 
 
 _TOTALS = ("refused", "empty", "cut", "unseen")

@@ -78,9 +78,9 @@ def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) 
     UnknownNameError is raised for a name that none has.
     """
     if callable(choice) or choice not in FAMILIES:
-        found = _function(choice)
-        check_reach(f"the function {found.name}", length, last)
-        return found
+        result = _function(choice)
+        check_reach(f"the function {result.name}", length, last)
+        return result
     check_reach(choice, length, last)
     how = FAMILIES[choice]
     return Family(choice, lambda text, rng: how(text, rng, length, last), choice in APPENDING)

@@ -80,8 +80,8 @@ def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
     labels, upwards = list(metric.scale.values), metric.scale.upwards
 
     def place(part: str) -> int | None:
-        found = one.parts.get(part)
-        return None if found is None else upwards.index(labels[int(found)])
+        result = one.parts.get(part)
+        return None if result is None else upwards.index(labels[int(result)])
 
     votes = [int(one.parts.get(f"votes:{label}", 0)) for label in upwards]
     return [one.id[:40], place("expected_place"), place("level_place"), votes]
@@ -211,7 +211,7 @@ class Judge(JudgeOptions):
         """What the summary holds, in the order in which it is shown."""
         if self.by == "entailer":
             return read_figures(__package__, "entailer")
-        scale, found = self.scale, dict(read_figures(__package__))
+        scale, result = self.scale, dict(read_figures(__package__))
         low, high = scale.range
         wide = high - low
         bounds = {
@@ -219,25 +219,25 @@ class Judge(JudgeOptions):
             "order_difference": (-wide, wide),
             "expected_score": (low, high),
         }
-        found |= {
-            key: replace(found[key], statistic=Mean(key, ends)) for key, ends in bounds.items()
+        result |= {
+            key: replace(result[key], statistic=Mean(key, ends)) for key, ends in bounds.items()
         }
         for key in ("sd", "without_variance"):
-            found[key] = replace(found[key], headline=self.repeats > 1)
+            result[key] = replace(result[key], headline=self.repeats > 1)
         passes = f"answers that pass, from {self.passes_from:g} on"
-        found["passes"] = replace(found["passes"], explanation=passes)
+        result["passes"] = replace(result["passes"], explanation=passes)
         if not scale.ordinal:
-            found |= {
-                key: replace(found[key], explanation=words) for key, words in _NOMINAL.items()
+            result |= {
+                key: replace(result[key], explanation=words) for key, words in _NOMINAL.items()
             }
-            mean, *others = (one for key, one in found.items() if key not in _OF_LEVELS)
+            mean, *others = (one for key, one in result.items() if key not in _OF_LEVELS)
             verdicts = [
                 Figure(verdict, f"answers judged {verdict}", "%", "", True, Share(verdict))
                 for verdict in self.verdicts
             ]
-            found = {one.key: one for one in (mean, *verdicts, *others)}
+            result = {one.key: one for one in (mean, *verdicts, *others)}
         cells = (_cell(one, other) for one in scale.values for other in scale.values)
-        return found | {key: Figure(key, "answers", "", "expected and judged") for key in cells}
+        return result | {key: Figure(key, "answers", "", "expected and judged") for key in cells}
 
     def needs(self) -> Sequence[Need]:
         """One judge or several, or an entailer."""
@@ -247,17 +247,17 @@ class Judge(JudgeOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """What the rubric shows has to be there, and an expected level on its scale."""
-        found = missing(sample, response="the answer to judge")
+        result = missing(sample, response="the answer to judge")
         shown = ("gold",) if self.by == "entailer" else self.scale.shows
         if "gold" in shown and not (sample.answers or sample.claims):
-            found.append(Problem("answers", "is missing (expected a gold answer)"))
+            result.append(Problem("answers", "is missing (expected a gold answer)"))
         if "documents" in shown and not sample.documents:
-            found.append(Problem("documents", "is missing (expected passages)"))
+            result.append(Problem("documents", "is missing (expected passages)"))
         level = self._expected(sample)
         if level is not None and self.scale.label_of(level) is None:
             known = ", ".join(self.scale.values)
-            found.append(Problem("expected", f"expected one of {known}, got {level[:40]!r}"))
-        return found
+            result.append(Problem("expected", f"expected one of {known}, got {level[:40]!r}"))
+        return result
 
     def _expected(self, sample: Sample) -> str | None:
         return sample.expected.get(self.scale.name, sample.expected.get(""))
@@ -272,9 +272,9 @@ class Judge(JudgeOptions):
         votes = [vote for vote in asking.votes if vote.level is not None]
         if 2 * len(votes) < len(asking.votes) or not votes:
             lost = [vote.reply for vote in asking.votes if vote.level is None]
-            words = f"{len(lost)} of {len(asking.votes)} replies of the judge could not be read"
+            message = f"{len(lost)} of {len(asking.votes)} replies of the judge could not be read"
             shown = next((f"the first: {reply[:200]!r}" for reply in lost if reply), "")
-            raise AssessmentError(f"{words}, {shown}" if shown else f"{words}: they are empty")
+            raise AssessmentError(f"{message}, {shown}" if shown else f"{message}: they are empty")
         parts = parts_of(asking, votes, self._passing(votes))
         model = sample.model
         own = [one for one in asking.judges if model is not None and _bare(model) == _bare(one)]
@@ -318,13 +318,13 @@ class Judge(JudgeOptions):
         best = max(range(len(golds)), key=scores.__getitem__)
         score = min(max(scores[best], 0.0), 1.0)
         verdict = "passes" if score >= self.passes_from else "fails"
-        words = f"{'more' if verdict == 'passes' else 'less'} than it takes to say the same"
+        message = f"{'more' if verdict == 'passes' else 'less'} than it takes to say the same"
         return self.assessed(
             sample,
             score,
             [GoldRow(gold, *mean) for gold, mean in zip(golds, means, strict=True)],
             verdict=verdict,
-            reason=f"{score:.2f} by entailment: {words} as a gold answer",
+            reason=f"{score:.2f} by entailment: {message} as a gold answer",
             parts={"entailment": means[best][0], "contradiction": means[best][1]},
         )
 
@@ -366,8 +366,10 @@ class Judge(JudgeOptions):
         if self.aggregate == "expected":
             told = [vote.expected for vote in votes if vote.expected is not None]
             if len(told) < len(votes):
-                words = "the judge gives no log-probabilities of the levels; take another aggregate"
-                raise AssessmentError(words)
+                message = (
+                    "the judge gives no log-probabilities of the levels; take another aggregate"
+                )
+                raise AssessmentError(message)
             return math.fsum(told) / len(told)
         return math.fsum(values) / len(values)
 
@@ -438,21 +440,21 @@ class Judge(JudgeOptions):
                     units["panels"].append(unit)
 
         figures = self.figures
-        found = summarised(self.statistics, read(), self.score_range)
-        values = found.values
+        result = summarised(self.statistics, read(), self.score_range)
+        values = result.values
         for key, statistic in self.statistics.items():
             if isinstance(statistic, Total):  # 0 of faults that no answer has
-                none = 0 if key.startswith("unreadable") and found.n > found.failed else None
+                none = 0 if key.startswith("unreadable") and result.n > result.failed else None
                 values[key] = none if (total := values[key]) is None else round(total)
         if self.by == "model":
-            _compare(found, self, expected, np.array(units["expected"], dtype=np.int64))
-            _compare_judges(found, self, panels, np.array(units["panels"], dtype=np.int64))
+            _compare(result, self, expected, np.array(units["expected"], dtype=np.int64))
+            _compare_judges(result, self, panels, np.array(units["panels"], dtype=np.int64))
         keys = dict.fromkeys((*(key for key in figures if key in values), *values))
         absent = {
-            k: v for k, v in found.not_applicable.items() if k in values and values[k] is None
+            k: v for k, v in result.not_applicable.items() if k in values and values[k] is None
         }
         return replace(
-            found.with_settings(self.settings(), keys),
+            result.with_settings(self.settings(), keys),
             not_applicable=absent,
             units={},
             details={"levels": self.scale.upwards, "answers": drawn} if drawn else {},

@@ -289,8 +289,8 @@ class _Checking:
         value = self.raw.get(key, default)
         listed = value if isinstance(value, list) else [value]
         for one in listed:
-            words = f"{key}: expected some of {', '.join(SHOWABLE)}{_got(one)}"
-            self.expect(one in SHOWABLE, words)
+            message = f"{key}: expected some of {', '.join(SHOWABLE)}{_got(one)}"
+            self.expect(one in SHOWABLE, message)
         self.expect(key != "shows" or "answer" in listed, "shows: the answer has to be shown")
         return tuple(map(str, listed))
 
@@ -299,8 +299,8 @@ class _Checking:
         if not isinstance(value, list) or not 2 <= len(value) <= 20:
             self.faults.append("levels: expected a list of 2 to 20 levels")
             return []
-        found = [self.level(one, f"levels[{place}]") for place, one in enumerate(value)]
-        levels = [level for level in found if level is not None]
+        result = [self.level(one, f"levels[{place}]") for place, one in enumerate(value)]
+        levels = [level for level in result if level is not None]
         owner: dict[str, str] = {}
         for level in levels:
             twice = sum(other.label == level.label for other in levels) > 1
@@ -324,8 +324,8 @@ class _Checking:
         whole = score is None or (isinstance(score, int) and not isinstance(score, bool))
         expect(whole, f"{where}.score: expected a whole number{_got(score)}")
         worded = isinstance(word, str) and word.strip() and not word.isdigit()
-        words = f"{where}.word: expected a word, in quotes if yes or no{_got(word)}"
-        expect(word is None or worded, words)
+        message = f"{where}.word: expected a word, in quotes if yes or no{_got(word)}"
+        expect(word is None or worded, message)
         expect(score is None or "value" not in raw, f"{where}: a score is its own value")
         number = isinstance(value, int | float) and not isinstance(value, bool) and _finite(value)
         expect(number, f"{where}.value: expected a number{_got(value)}")
@@ -344,8 +344,8 @@ class _Checking:
         if given is None:
             return max((level.value for level in levels), default=0.0)
         values = {level.label.lower(): level.value for level in reversed(levels)}
-        words = f"passes: expected the score or word of a level{_got(given)}"
-        self.expect(str(given).lower() in values, words)
+        message = f"passes: expected the score or word of a level{_got(given)}"
+        self.expect(str(given).lower() in values, message)
         return values.get(str(given).lower(), 0.0)
 
 

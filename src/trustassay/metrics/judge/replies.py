@@ -39,10 +39,10 @@ def read_reply(text: str, rubric: Rubric) -> Reading:
     text, reason = _without_json(text)
     if not reason and (match := _REASON.search(text)):
         reason = _SCORE_LINE.split(text[match.end() :], maxsplit=1)[0].strip()
-    found = _reader(rubric).read(plain(text))
-    if len(found) != 1:
-        return Reading(None, "several" if found else "none", reason)
-    label = next(iter(found))
+    result = _reader(rubric).read(plain(text))
+    if len(result) != 1:
+        return Reading(None, "several" if result else "none", reason)
+    label = next(iter(result))
     return Reading(label, None, reason) if label else Reading(None, "outside", reason)
 
 
@@ -180,13 +180,13 @@ def _without_json(text: str) -> tuple[str, str]:
             start += 1
             continue
         reason = reason or next((value for key, value in lines if _is_reason(key)), "")
-        told = "\n".join(f"{key}: {value}" for key, value in lines if not _is_reason(key))
+        message = "\n".join(f"{key}: {value}" for key, value in lines if not _is_reason(key))
         before = _OPENING.sub("", text[:start])
         after = text[end:]
         if len(before) < start:
             after = after.lstrip().removeprefix("```")
-        text = f"{before}\n{told}\n{after}"
-        start = len(before) + len(told) + 2
+        text = f"{before}\n{message}\n{after}"
+        start = len(before) + len(message) + 2
     return text, reason
 
 

@@ -260,13 +260,13 @@ class Asking:
     def _read(self, vote: VoteRow, reply: Reply | None) -> VoteRow:
         if reply is None:
             return replace(vote, fault="empty", reply="")
-        found = read_reply(reply.text, self.options.scale)
-        if found.label is None:
-            return replace(vote, fault=found.fault or "", reason=found.reason, reply=reply.text)
-        vote = replace(vote, level=found.label, reason=found.reason)
+        result = read_reply(reply.text, self.options.scale)
+        if result.label is None:
+            return replace(vote, fault=result.fault or "", reason=result.reason, reply=reply.text)
+        vote = replace(vote, level=result.label, reason=result.reason)
         if not reply.logprobs:
             return vote
-        logprobs = level_logprobs(reply.logprobs, self.options.scale, found.label)
+        logprobs = level_logprobs(reply.logprobs, self.options.scale, result.label)
         told = expected_value(logprobs, self.options.scale.values)
         return replace(vote, expected=told[0], told=told[1]) if told else vote
 

@@ -111,10 +111,10 @@ def outcome(first: str | None, swapped: str | None) -> Outcome:
 
 
 def _cells(*marked: tuple[int, int]) -> Floats:
-    found = np.zeros((4, 4))
+    result = np.zeros((4, 4))
     for row, column in marked:
-        found[row, column] += 1
-    return found
+        result[row, column] += 1
+    return result
 
 
 _WON, _LOST = _cells((0, 1)), _cells((1, 0))
@@ -149,11 +149,11 @@ def rate(name: str, table: ArrayLike) -> float:
 def outcomes(table: ArrayLike) -> dict[Outcome, int]:
     """Return how many questions had each outcome; shape of ``table`` is (4, 4)."""
     t = np.asarray(table, dtype=int)
-    found: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+    result: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
     for i, first in enumerate(CHOICES):
         for j, swapped in enumerate(CHOICES):
-            found[outcome(first, swapped)] += int(t[i, j])
-    return found
+            result[outcome(first, swapped)] += int(t[i, j])
+    return result
 
 
 _BEHIND = {"win_rate": "questions that were won or lost", "first_chosen": "questions with a choice"}
@@ -339,7 +339,7 @@ class Pairwise(Metric):
                 row[0, 4 * int(answer.parts["first"]) + int(answer.parts["swapped"])] = 1
                 sums.add(row, units_of([answer]))
                 equal += int(answer.parts["equal"])
-        found = Summary({}, len(assessments), len(assessments) - sums.n)
+        result = Summary({}, len(assessments), len(assessments) - sums.n)
         table, by_key = sums.total.reshape(4, 4), rates(sums)
         counts = outcomes(table)
         totals = {str(name): count for name, count in counts.items()}
@@ -347,11 +347,11 @@ class Pairwise(Metric):
         totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
         for key in FIGURES:
             if (one := by_key.get(key)) is None:
-                found.put(key, totals[key], sums.n)
+                result.put(key, totals[key], sums.n)
             else:
                 interval = one.interval or one.why or None
-                found.put(key, one.value, one.support, interval, units=one.units, why=one.why)
-        return found.with_settings(self.settings(), FIGURES)
+                result.put(key, one.value, one.support, interval, units=one.units, why=one.why)
+        return result.with_settings(self.settings(), FIGURES)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what a reader should look at."""
@@ -366,5 +366,5 @@ class Pairwise(Metric):
         rows = Rows(assessment.evidence, Other, Verdict)
         other = next(iter(rows.of(Other)), Other("", ""))
         by = other.by if isinstance(other.by, str) else ""
-        found = {"other": other.other, "by": by, "rows": rows.of(Verdict), "rest": rows.rest}
-        return View(data=found)
+        result = {"other": other.other, "by": by, "rows": rows.of(Verdict), "rest": rows.rest}
+        return View(data=result)

@@ -236,20 +236,20 @@ def lexical_parts(names: Sequence[str], given: Compared) -> dict[str, float]:
 
     BLEU by ``best`` takes all gold answers as its references at once, as it defines.
     """
-    columns, found = per_gold(names, given), {}
+    columns, result = per_gold(names, given), {}
     for name in names:
         if name in columns:
-            found[name] = aggregated(columns[name], given.how(name))
+            result[name] = aggregated(columns[name], given.how(name))
         elif PARTS[name].family == "bleu":
             order = int(name[-1])
             if given.recipe == "trustscore-paper":
-                found[name] = _paper_bleu(given.answer, given.golds, order)
+                result[name] = _paper_bleu(given.answer, given.golds, order)
             elif given.aggregate == "best":
-                found[name] = _bleu(given.answer, given.golds, order)
+                result[name] = _bleu(given.answer, given.golds, order)
             else:
                 values = [_bleu(given.answer, [gold], order) for gold in given.golds]
-                found[name] = aggregated(values, given.aggregate)
-    return found
+                result[name] = aggregated(values, given.aggregate)
+    return result
 
 
 def per_gold(names: Sequence[str], given: Compared) -> Mapping[str, Sequence[float]]:
@@ -289,11 +289,11 @@ def _tokens(answer: str, gold: str, question: str, _: Recipe) -> Mapping[str, fl
 
 
 def _rouge_l(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
-    found = _scorer("rouge_l").score(gold, answer)["rougeL"]
+    result = _scorer("rouge_l").score(gold, answer)["rougeL"]
     return {
-        "rouge_l": float(found.fmeasure),
-        "rouge_l_precision": float(found.precision),
-        "rouge_l_recall": float(found.recall),
+        "rouge_l": float(result.fmeasure),
+        "rouge_l_precision": float(result.precision),
+        "rouge_l_recall": float(result.recall),
     }
 
 
@@ -381,8 +381,8 @@ async def bertscore(models: Models, answer: str, golds: Sequence[str]) -> dict[s
         return {name: [0.0] * len(golds) for name in _BERTSCORE}
     texts = [answer, *golds]
     ours, *theirs = await asyncio.gather(*(models.token_vectors(f" {t.strip()}") for t in texts))
-    found = [greedy_match(ours.vectors, one.vectors, ours.special, one.special) for one in theirs]
-    columns = zip(*found, strict=True)
+    result = [greedy_match(ours.vectors, one.vectors, ours.special, one.special) for one in theirs]
+    columns = zip(*result, strict=True)
     return {name: list(column) for name, column in zip(_BERTSCORE, columns, strict=True)}
 
 
@@ -427,9 +427,9 @@ class Likelihoods:
         }
 
     async def _likelihood(self, prompt: str, text: str) -> float:
-        found = await self.models.likelihood(prompt, text.strip(), role=JUDGE, name=self._judge())
+        result = await self.models.likelihood(prompt, text.strip(), role=JUDGE, name=self._judge())
         try:
-            return mean_log_probability(found.tokens)
+            return mean_log_probability(result.tokens)
         except ValueError:
             raise AssessmentError(f"{self.family}: the model reads no token in {text!r}") from None
 

@@ -202,23 +202,23 @@ class Reference(Metric):
         for part in self.chosen if self.parts != AUTO else filter(None, [self.score]):
             if words := measures.missing(part, self.recipe):
                 raise BackendError(f"{self.name}: {words}")
-        found = []
+        result = []
         if self._of("bertscore"):
-            found.append(Need("token_vectors"))
+            result.append(Need("token_vectors"))
         if self._of("bartscore", "gptscore"):
-            found.append(Need("likelihood", JUDGE, many=True))
+            result.append(Need("likelihood", JUDGE, many=True))
         if self._reads_passages:
-            found.append(Need("search", optional=True))
-        return found
+            result.append(Need("search", optional=True))
+        return result
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and gold answers or passages for the parts that read them."""
-        found = missing(sample, response="the text to assess")
+        result = missing(sample, response="the text to assess")
         if not golds_of(sample) and any(PARTS[name].needs_gold for name in self.chosen):
-            found.append(Problem("answers", "is missing (expected gold answers to compare with)"))
+            result.append(Problem("answers", "is missing (expected gold answers to compare with)"))
         if not sample.documents and self._reads_passages:
-            found.append(Problem("documents", "is missing (expected passages to read)"))
-        return found
+            result.append(Problem("documents", "is missing (expected passages to read)"))
+        return result
 
     async def assess(self, context: Context) -> Assessment:
         """Compute the parts; the score's value against each gold answer is the evidence."""
@@ -229,9 +229,9 @@ class Reference(Metric):
         by_models = await self._by_models(sample, models, golds)
         work = TextWork.on(sample)
         given = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
-        found = await work(measures.lexical_parts, self.chosen, given)
-        found |= {name: aggregated(values, self.aggregate) for name, values in by_models.items()}
-        parts = {name: found[name] for name in self.chosen}
+        result = await work(measures.lexical_parts, self.chosen, given)
+        result |= {name: aggregated(values, self.aggregate) for name, values in by_models.items()}
+        parts = {name: result[name] for name in self.chosen}
         part = self.scored
         value = parts[part.name]
         score = value if part.bounds else math.exp(value)
@@ -253,10 +253,10 @@ class Reference(Metric):
         for family, form in dict.fromkeys((p.family, p.form) for p in likelihoods if p.form):
             likely = Likelihoods(family, models, sample, answer, self.passages, self.prompts)
             asked.append(likely.parts(form, golds))
-        found: dict[str, Sequence[float]] = {}
+        result: dict[str, Sequence[float]] = {}
         for columns in await asyncio.gather(*asked):
-            found |= {name: values for name, values in columns.items() if name in self.chosen}
-        return found
+            result |= {name: values for name, values in columns.items() if name in self.chosen}
+        return result
 
     @property
     def line(self) -> str:
@@ -283,15 +283,15 @@ class Reference(Metric):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean of every part, with intervals, and why a part is not there."""
-        found = super().summarise(assessments, seed=seed)
+        result = super().summarise(assessments, seed=seed)
         absent = {
             name: measures.missing(name, self.recipe) or "left out (without=)"
             for name in self.left_out
         }
         return dataclasses.replace(
-            found,
-            values={**found.values, **dict.fromkeys(absent)},
-            not_applicable={**found.not_applicable, **absent},
+            result,
+            values={**result.values, **dict.fromkeys(absent)},
+            not_applicable={**result.not_applicable, **absent},
         )
 
 
@@ -302,8 +302,8 @@ def golds_of(sample: Sample) -> list[str]:
 
 
 def _reason(part: Part, value: float, aggregate: Aggregate, golds: int) -> str:
-    words = f"{part.name} {value:.2f}"
+    message = f"{part.name} {value:.2f}"
     if not part.needs_gold or golds < 2:
-        return words
+        return message
     how = {"best": "against the nearest of", "first": "against the first of", "mean": "as mean of"}
-    return f"{words} {how[aggregate]} {golds} gold answers"
+    return f"{message} {how[aggregate]} {golds} gold answers"

@@ -149,16 +149,16 @@ class Claims(NamedTuple):
         cls, factcheck: Metric, consistency: Metric, sample: Sample, evidence: Iterable[Any]
     ) -> Claims:
         """Sort the evidence; both metrics draw their parts."""
-        found = Rows(evidence, Row)
+        result = Rows(evidence, Row)
         shown = [
             Claim(
                 row,
                 Part.of(factcheck, sample, row.factcheck),
                 Part.of(consistency, sample, row.consistency),
             )
-            for row in found.of(Row)
+            for row in result.of(Row)
         ]
-        return cls(shown, any(one.row.kind == "claim" for one in shown), found.rest)
+        return cls(shown, any(one.row.kind == "claim" for one in shown), result.rest)
 
 
 _BOUNDS = ("lowest", "highest", "open")
@@ -261,13 +261,13 @@ class TrustScore(ConsistencyOptions):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
-        found = self.told(read_figures(__package__))
+        result = self.told(read_figures(__package__))
         if not self.claims:
-            return {key: one for key, one in found.items() if key not in _OF_CLAIMS}
+            return {key: one for key, one in result.items() if key not in _OF_CLAIMS}
         words = {"verdicts": "; of its weakest claim"}
         return {
             key: replace(one, explanation=one.explanation + words.get(one.group, ""))
-            for key, one in found.items()
+            for key, one in result.items()
         }
 
     def needs(self) -> Sequence[Need]:
@@ -276,8 +276,8 @@ class TrustScore(ConsistencyOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs what the parts need."""
-        found = [*self.factcheck.problems(sample), *self.consistency.problems(sample)]
-        return list({problem.field: problem for problem in found}.values())
+        result = [*self.factcheck.problems(sample), *self.consistency.problems(sample)]
+        return list({problem.field: problem for problem in result}.values())
 
     async def prepare(self, pool: Pool, models: Any) -> Any:
         """Return what the part that asks the model prepares."""
@@ -297,12 +297,12 @@ class TrustScore(ConsistencyOptions):
     def _claims(self, sample: Sample) -> list[Sample]:
         """Return a sample for each sentence of the response, without numbering and citations."""
         response = sample.response or ""
-        found = statements(response, splitter(self.splitter), trailing=True, lines=True)
-        if not found:
+        result = statements(response, splitter(self.splitter), trailing=True, lines=True)
+        if not result:
             raise AssessmentError("the response holds no claim: no sentence with a letter or digit")
         return [
             replace(sample, id=f"{sample.id}#{number}", response=one.hypothesis)
-            for number, one in enumerate(found, 1)
+            for number, one in enumerate(result, 1)
         ]
 
     async def _row(self, context: Context) -> Row:
@@ -397,12 +397,12 @@ def _left_open(rows: Sequence[Row]) -> dict[str, float]:
     """Return between which scores an answer lies, of one row or of its claims' rows, and the share
     of its choices that cannot be read; nothing where nothing was chosen.
     """
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     if ends := [row.bounds for row in rows if row.bounds is not None]:
         low, high = (sum(column) / len(ends) for column in zip(*ends, strict=True))
         left = any(row.score is None for row in rows if row.bounds is not None)
-        found |= {"lowest": low, "highest": high, "open": float(left)}
+        result |= {"lowest": low, "highest": high, "open": float(left)}
     kept = [row.consistency.parts for row in rows if row.consistency]
     if checks := sum(parts.get("checks", 0) for parts in kept):
-        found["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
-    return found
+        result["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
+    return result

@@ -85,6 +85,6 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
         other = trace.replies[place].text.strip() if 0 <= place < len(trace.replies) else ""
         why = f"Asked again, it said: “{other}”" if one.doubtful and other else ""
         judged.append(Judged(one.text, one.mark, why))
-    told = "".join("".join(one.text for one in trace.sentences).split())
+    message = "".join("".join(one.text for one in trace.sentences).split())
     whole = "".join((sample.response or "").split())
-    return View(data=trace, tells_response=bool(told) and told == whole, judged=judged)
+    return View(data=trace, tells_response=bool(message) and message == whole, judged=judged)

@@ -69,13 +69,13 @@ def clusters(replies: Matrices) -> Places:
     entails = (e > c) & (e > 1 - e - c)
     both = entails & entails.T
     firsts: list[int] = []
-    found = np.empty(len(e), dtype=np.int64)
+    result = np.empty(len(e), dtype=np.int64)
     for i in range(len(e)):
         same = next((n for n, first in enumerate(firsts) if both[first, i]), len(firsts))
         if same == len(firsts):
             firsts.append(i)
-        found[i] = same
-    return found
+        result[i] = same
+    return result
 
 
 def semantic_entropy(meanings: ArrayLike, log_likelihoods: ArrayLike | None = None) -> float:
@@ -247,10 +247,10 @@ def claim_conditioned(alternatives: Sequence[Sequence[tuple[float, str]]]) -> fl
             token, ``entail``, ``contra`` or ``neutral``. A token of no alternative counts as
             certain. Those that contradict it make it less so, neutral ones do not.
     """
-    found = 0.0
+    result = 0.0
     for token in alternatives:
         same = [log for place, (log, how) in enumerate(token) if place == 0 or how == "entail"]
         other = [log for place, (log, how) in enumerate(token) if place and how == "contra"]
         if same:
-            found += np.logaddexp.reduce(same) - np.logaddexp.reduce([*same, *other])
-    return float(1 - np.exp(found))
+            result += np.logaddexp.reduce(same) - np.logaddexp.reduce([*same, *other])
+    return float(1 - np.exp(result))

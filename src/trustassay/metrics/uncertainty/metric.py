@@ -145,10 +145,10 @@ class Uncertainty(UncertaintyOptions):
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean of every part, and what a part needs that no sample has."""
-        found = super().summarise(assessments, seed=seed)
-        names = [name for name in found.not_applicable if name in PARTS]
+        result = super().summarise(assessments, seed=seed)
+        names = [name for name in result.not_applicable if name in PARTS]
         reasons = dict.fromkeys((n for n in names if PARTS[n].family in OF_TOKENS), NO_TOKENS)
-        return replace(found, not_applicable={**found.not_applicable, **reasons})
+        return replace(result, not_applicable={**result.not_applicable, **reasons})
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where an answer is in doubt."""
@@ -179,17 +179,17 @@ class Uncertainty(UncertaintyOptions):
                 for number in range(1, self.samples + 1)  # 0 is the answer itself
             ]
             given = await all_of(asked)
-        found = [text for text in given if not is_blank(text)]
-        empty = len(given) - len(found)
-        if empty > len(found) or len(found) < FEWEST:
+        result = [text for text in given if not is_blank(text)]
+        empty = len(given) - len(result)
+        if empty > len(result) or len(result) < FEWEST:
             raise AssessmentError(f"{empty} of {len(given)} replies are blank", "empty")
-        return found, empty
+        return result, empty
 
     async def _tokens(self, context: Context) -> Sequence[TokenLogprob]:
         """Return the answer's tokens; none where they are not known."""
         sample, models = context.sample, context.models
-        if found := read_tokens(sample):
-            return found
+        if result := read_tokens(sample):
+            return result
         if self.alternatives < 0 or not models.names("model"):
             return ()
         text, name = self.asks(sample.question)
@@ -245,19 +245,19 @@ class Uncertainty(UncertaintyOptions):
                 models, claiming, [texts.unlike[o] for o in others], weights
             )
         shown = {one: n for n, one in enumerate(dict.fromkeys(texts.of.tolist()), 1)}
-        found, number = [], 0
+        result, number = [], 0
         for one in texts.claims:
             if one.hypothesis is None:
-                found.append(Sentence(one.text))
+                result.append(Sentence(one.text))
                 continue
             least = others[int(agreed[number].argmin())]
             value = round(float(check[number]), 6)
             doubtful = value >= self.doubtful_from
             unsaid = round(float(disagreement[number]), 6)
             row = Sentence(one.text, value, unsaid, shown[least], doubtful)
-            found.append(row)
+            result.append(row)
             number += 1
-        return found
+        return result
 
     async def _pairs(
         self, models: Models, claiming: Sequence[Claim], others: Sequence[str], weights: Floats
@@ -371,18 +371,20 @@ async def _or_empty(asked: Any) -> str:
 
 def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> list[OtherReply]:
     """Return the replies that differ, in the order in which they came first."""
-    found: dict[int, OtherReply] = {}
+    result: dict[int, OtherReply] = {}
     for number, (place, text) in enumerate(zip(texts.of.tolist(), replies, strict=True)):
-        times = found[place].times + 1 if place in found else 1
-        first = found[place].text if place in found else text
-        found[place] = OtherReply(first, times, meanings[number] if meanings else None)
-    return list(found.values())
+        times = result[place].times + 1 if place in result else 1
+        first = result[place].text if place in result else text
+        result[place] = OtherReply(first, times, meanings[number] if meanings else None)
+    return list(result.values())
 
 
 def _reason(rows: Sequence[Sentence], others: Sequence[OtherReply], replies: int) -> str:
     doubtful = sum(row.doubtful for row in rows)
-    told = f"; {doubtful} of {len(rows)} sentences in doubt" if len(rows) > 1 and doubtful else ""
+    message = (
+        f"; {doubtful} of {len(rows)} sentences in doubt" if len(rows) > 1 and doubtful else ""
+    )
     same = [one.times for one in others if one.meaning == 0]
     if others and others[0].meaning is not None:
-        told += f"; {sum(same)} of {replies} other replies mean the same"
-    return told
+        message += f"; {sum(same)} of {replies} other replies mean the same"
+    return message

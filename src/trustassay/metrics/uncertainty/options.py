@@ -119,20 +119,20 @@ class UncertaintyOptions(Metric):
         for name in self.chosen:
             if reason := missing(name):
                 raise BackendError(f"{self.name}: {reason}")
-        found = [Need("entail")] if self._entails else []
+        result = [Need("entail")] if self._entails else []
         if "p_true" in self.chosen:
-            found.append(Need("choose", "model"))
-        return [*found, Need("chat", "model", optional="asked" not in self.families)]
+            result.append(Need("choose", "model"))
+        return [*result, Need("chat", "model", optional="asked" not in self.families)]
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response; its replies and tokens have to be those of an answer."""
-        found = tokens_problems(sample)
+        result = tokens_problems(sample)
         if not sample.answered and sample.resamples:
-            found.append(Problem("response", "is missing (expected the answer to assess)"))
+            result.append(Problem("response", "is missing (expected the answer to assess)"))
         if self.reads_replies and len(sample.resamples) == 1:
             message = f"has 1 reply (expected {FEWEST} or more other replies to the question)"
-            found.append(Problem("resamples", message))
-        return found
+            result.append(Problem("resamples", message))
+        return result
 
     def problems_without_model(self, sample: Sample) -> list[Problem]:
         """Without a model a sample needs other replies, for the parts that read them."""

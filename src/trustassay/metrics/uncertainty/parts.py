@@ -38,16 +38,16 @@ class Part:
         """Return the value as a score, 0 to 1, in the same order for equally many replies."""
         most = max(2, replies)
         if self.scale == "sets":
-            found = (value - 1) / (most - 1)
+            result = (value - 1) / (most - 1)
         elif self.scale == "entropy":
-            found = value / math.log(most)
+            result = value / math.log(most)
         elif self.scale == "length":
-            found = value / math.sqrt(most)
+            result = value / math.sqrt(most)
         elif self.scale == "nll":
-            found = 1 - math.exp(-value)
+            result = 1 - math.exp(-value)
         else:
-            found = value if self.bounds == (0.0, 1.0) else 1 / (1 + math.exp(-value))
-        return min(max(found, 0.0), 1.0)
+            result = value if self.bounds == (0.0, 1.0) else 1 / (1 + math.exp(-value))
+        return min(max(result, 0.0), 1.0)
 
 
 def _read() -> Iterator[Part]:
@@ -71,15 +71,15 @@ def selected(names: str) -> tuple[str, ...]:
     Raises:
         UnknownNameError: a name is none of these.
     """
-    found: set[str] = set()
+    result: set[str] = set()
     for name in filter(None, (one.strip() for one in names.split("+"))):
         families = {"auto": AUTO, "all": FAMILIES}.get(name, (name,))
         own = {part.name for part in PARTS.values() if part.family in families}
         if not own and name not in PARTS:
             known = [*PARTS, *FAMILIES, "auto", "all"]
             raise UnknownNameError(did_you_mean("part of uncertainty", name, known))
-        found |= own or {name}
-    return tuple(name for name in PARTS if name in found)
+        result |= own or {name}
+    return tuple(name for name in PARTS if name in result)
 
 
 def missing(name: str) -> str | None:

@@ -27,31 +27,31 @@ def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
 
 def tokens_problems(sample: Sample) -> list[Problem]:
     """Return what is wrong with the log-probabilities that came with a sample."""
-    found: list[Problem] = []
+    result: list[Problem] = []
     value = sample.metadata.get(FIELD)
     if value is not None:
         if not isinstance(value, list):
-            found.append(Problem(FIELD, "expected a list of [token, log-probability]"))
+            result.append(Problem(FIELD, "expected a list of [token, log-probability]"))
         else:
-            found += [
+            result += [
                 Problem(f"{FIELD}[{place}]", "expected [token, log-probability of 0 or less]")
                 for place, one in enumerate(value)
                 if _token(one) is None
             ][:3]
-    if value and not found:
+    if value and not result:
         said = "".join(one.token for one in read_tokens(sample))
         if "".join(said.split()) != "".join((sample.response or "").split()):
-            found.append(Problem(FIELD, "are of another text than the response"))
+            result.append(Problem(FIELD, "are of another text than the response"))
     replies = sample.metadata.get(OF_REPLIES)
     if replies is not None:
         listed = replies if isinstance(replies, list) else []
         numbers = [one for one in listed if _is_logprob(one)]
         if not isinstance(replies, list) or len(numbers) != len(listed):
-            found.append(Problem(OF_REPLIES, "expected a list of log-probabilities, 0 or less"))
+            result.append(Problem(OF_REPLIES, "expected a list of log-probabilities, 0 or less"))
         elif len(numbers) != len(sample.resamples):
             message = f"has {len(numbers)} numbers for {len(sample.resamples)} resamples"
-            found.append(Problem(OF_REPLIES, message))
-    return found
+            result.append(Problem(OF_REPLIES, message))
+    return result
 
 
 def _is_logprob(value: Any) -> bool:
@@ -111,7 +111,7 @@ async def relations(
     names = ("entail", "neutral", "contra")
     for pair, outcome in zip(asked, read, strict=True):
         pairs[pair] = names[max(range(3), key=lambda i: outcome[i])]
-    found = []
+    result = []
     for one in tokens:
         own = one.token.strip(_EDGES)
         rows = [(one.logprob, "entail")]
@@ -120,8 +120,8 @@ async def relations(
             if other != one.token:
                 both = {pairs.get((own, word)), pairs.get((word, own))}
                 rows.append((logprob, _combined(both) if word != own else "entail"))
-        found.append(rows)
-    return found
+        result.append(rows)
+    return result
 
 
 def _combined(outcomes: set[str | None]) -> str:

@@ -34,24 +34,24 @@ def parts(
     names: Sequence[str], claims: Sequence[Claim], texts: Sequence[str], split: Splitter
 ) -> dict[str, float]:
     """Return the parts of ``words``; the first of the texts is the answer, in its ``claims``."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     pairs = list(combinations(texts[1:], 2))
     if "rouge_l" in names:
-        found["rouge_l"] = 1 - float(np.mean([_rouge(*pair) for pair in pairs]))
+        result["rouge_l"] = 1 - float(np.mean([_rouge(*pair) for pair in pairs]))
     if "bleu" in names:
-        found["bleu"] = 1 - float(np.mean([_bleu(*pair) for pair in pairs]))
+        result["bleu"] = 1 - float(np.mean([_bleu(*pair) for pair in pairs]))
     said = [tokens for one in claims if (tokens := _TOKEN.findall(one.text))]
     if "selfcheck_ngram" in names and said:
         others = [[_TOKEN.findall(one) for one in split(text)] for text in texts[1:]]
-        found["selfcheck_ngram"] = float(maths.selfcheck_ngram(said, [said, *others])[1].mean())
-    return found
+        result["selfcheck_ngram"] = float(maths.selfcheck_ngram(said, [said, *others])[1].mean())
+    return result
 
 
 def _rouge(one: str, other: str) -> float:
     from rouge_score.rouge_scorer import RougeScorer
 
-    found: Any = RougeScorer(["rougeL"], use_stemmer=True).score(one, other)["rougeL"]
-    return float(found.fmeasure)
+    result: Any = RougeScorer(["rougeL"], use_stemmer=True).score(one, other)["rougeL"]
+    return float(result.fmeasure)
 
 
 def _bleu(one: str, other: str) -> float:

@@ -122,8 +122,8 @@ class RatingsFile:
         if not os.path.samestat(own, self.path.stat()):
             raise OSError(errno.ESTALE, "it was replaced by another file; restore it", self.path)
         if own.st_size != self._size:
-            words = "something else changed it; end this process, look at it and run the same"
-            raise OSError(errno.ESTALE, f"{words} command again", self.path)
+            message = "something else changed it; end this process, look at it and run the same"
+            raise OSError(errno.ESTALE, f"{message} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
         """Store one line; it is on disk when this returns; OSError: it could not be stored."""

@@ -129,8 +129,8 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
             )
     if faults:
         more = len(faults) - FAULTS_TOLD
-        told = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
-        raise InputError(f"{told}\nnothing was stored")
+        message = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
+        raise InputError(f"{message}\nnothing was stored")
     return result
 
 

@@ -234,7 +234,7 @@ def study(  # noqa: PLR0913 - one argument an option
     answers = read_answers(paths, wanted)
     file = Path(ratings) if ratings is not None else None
     options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), levels)
-    found, judges = labelled(answers, names, options)
+    result, judges = labelled(answers, names, options)
     for name in groups:
         if not any(group_values(answers, name)):
             known = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
@@ -243,14 +243,14 @@ def study(  # noqa: PLR0913 - one argument an option
                 f"{', '.join(known) or 'none'}"
             )
     columns = [*answers.columns, *judges]
-    studied = [_of_label(answers, columns, label, groups, seed, resamples) for label in found]
+    studied = [_of_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
         [str(path) for path in paths],
         len(answers.rows),
         len(np.unique(answers.questions)),
         studied,
         answers.costs,
-        [*answers.notes, *_notes(columns), *(n for one in found for n in one.notes)],
+        [*answers.notes, *_notes(columns), *(n for one in result for n in one.notes)],
         seed,
         resamples,
     )

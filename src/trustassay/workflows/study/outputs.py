@@ -109,9 +109,9 @@ def label_title(one: LabelStudy) -> str:
     label = one.label
     told = label.values[label.values == label.values]
     missing_ = len(label.values) - label.n
-    words = f"{label.name}: {amount(label.n, 'answer')} with a {label.kind} label"
-    words += f", mean {number(float(told.mean()), 3)}" if label.n else ""
-    return words + (f"; {missing_:,} without" if missing_ else "")
+    message = f"{label.name}: {amount(label.n, 'answer')} with a {label.kind} label"
+    message += f", mean {number(float(told.mean()), 3)}" if label.n else ""
+    return message + (f"; {missing_:,} without" if missing_ else "")
 
 
 def headline(one: LabelStudy) -> str:
@@ -129,10 +129,10 @@ def headline(one: LabelStudy) -> str:
     def named(row: str) -> str:
         return f"{row} {with_interval(one.figures[row][one.headline])}"
 
-    words = f"Highest {name}: "
+    message = f"Highest {name}: "
     if rows[0] != best:
-        words += f"{named(rows[0])}, which is not a score; of the scores "
-    words += f"{named(best)}."
+        message += f"{named(rows[0])}, which is not a score; of the scores "
+    message += f"{named(best)}."
     tests = [test for test in one.tests if best in (test.first, test.second)]
     higher, unclear = "Higher than", "No significant difference at 5 %:"
     others: dict[str, list[str]] = {higher: [], unclear: []}
@@ -140,7 +140,7 @@ def headline(one: LabelStudy) -> str:
         what = higher if (test.corrected or 0.0) < LEVEL else unclear
         what = "Not compared with" if test.corrected is None else what
         others.setdefault(what, []).append(_other(test, best))
-    return words + "".join(f" {what} {', '.join(some)}." for what, some in others.items() if some)
+    return message + "".join(f" {what} {', '.join(some)}." for what, some in others.items() if some)
 
 
 def _other(test: Test, name: str) -> str:
