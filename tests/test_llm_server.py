@@ -186,6 +186,7 @@ def test_what_cannot_be_read_is_a_bad_request() -> None:
         assert server.stats()["answered"] == 0
 
 
+@pytest.mark.slow
 def test_faults_are_drawn_by_the_seed_and_counted() -> None:
     shares = {
         "share_429": 0.2,
@@ -239,6 +240,7 @@ def test_a_429_says_how_long_to_wait() -> None:
         assert fates(server, 1) == ["200"]
 
 
+@pytest.mark.slow
 def test_latency_and_slow_replies() -> None:
     with LlmServer(latency_ms=100, share_slow=0.5, slow_s=0.4, seed=1) as server:
         began = time.monotonic()

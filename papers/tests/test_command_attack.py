@@ -159,6 +159,7 @@ def asked(server: LlmServer, out: str, *arguments: str, model: str = "") -> dict
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["share_500", "share_429", "share_dropped", "share_malformed"])
 def test_failed_tries_are_calls_and_all_are_counted(
     server: LlmServer, here: Path, fault: str
@@ -174,6 +175,7 @@ def test_failed_tries_are_calls_and_all_are_counted(
     assert f"{received}, {found['failed_requests']} of them failed" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [8, 13, 20, 27])
 def test_no_more_requests_leave_than_the_budget_when_some_fail(
     server: LlmServer, here: Path, most: int

@@ -178,6 +178,7 @@ def test_one_answer_a_question_leaves_nothing_to_choose(tmp_path: Path) -> None:
     assert not (tmp_path / "chosen").exists()
 
 
+@pytest.mark.slow
 def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "answers.jsonl", answers())
     embedder = quick_embedder(tmp_path)

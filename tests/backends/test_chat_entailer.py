@@ -220,6 +220,7 @@ EACH = 4
 PAIRS = EACH * len(ROWS)
 
 
+@pytest.mark.slow
 def test_grounding_works_with_it_and_asks_each_pair_once(server: LlmServer, tmp_path: Path) -> None:
     """Tried again, stored, shared by the cache, counted and priced as every chat call."""
     server.change(share_500=0.3, seed=3)
@@ -280,6 +281,7 @@ def test_an_endpoint_without_log_probabilities_is_asked_again_and_again(server: 
     assert server.stats()["by_status"]["200"] == 3 * EACH
 
 
+@pytest.mark.slow
 def test_a_budget_is_kept(server: LlmServer, tmp_path: Path) -> None:
     here: dict[str, Any] = {"cwd": tmp_path, "TRUSTASSAY_CACHE": str(tmp_path / "cache")}
     jsonl(tmp_path / "in.jsonl", records(30))

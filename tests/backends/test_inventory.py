@@ -60,6 +60,7 @@ def test_what_works(uri: str, capability: str, state: str) -> None:
     assert found.speed.endswith(" s per call") != uri.startswith("replay")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
@@ -105,6 +106,7 @@ def test_endpoints_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert tried(uris[0]).state == "works, without max_tokens"
 
 
+@pytest.mark.slow
 def test_local_models_are_what_they_can_do(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from tests.tiny_chat import save_llama

@@ -69,6 +69,7 @@ def near() -> NearWords:
     return NearWords()
 
 
+@pytest.mark.slow
 def test_the_table_is_sorted_by_kind() -> None:
     table = word_table()
     for kind, inside, outside in (

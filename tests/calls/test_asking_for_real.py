@@ -19,6 +19,7 @@ def uri(server: LlmServer, options: str = "") -> str:
     return f"openai:test@{server.base_url}?{options}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("die", ["close", "503"])
 def test_an_outage_in_the_middle_loses_no_answer(die: str) -> None:
     """Each call has three tries, so that an outage of three seconds would use them up."""

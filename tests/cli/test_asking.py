@@ -147,6 +147,7 @@ def test_through_faults_every_sample_is_scored_and_little_is_asked_twice(
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("die", ["close", "503"])
 def test_an_endpoint_that_dies_and_comes_back(cli: Cli, tmp_path: Path, die: str) -> None:
     with LlmServer(die_after=25, die=die) as mortal:

@@ -47,6 +47,7 @@ def inputs(tmp_path: Path) -> tuple[Path, Path]:
     return jsonl(tmp_path / "one.jsonl", one), jsonl(tmp_path / "other.jsonl", other)
 
 
+@pytest.mark.slow
 def test_the_win_rate_of_two_files(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     arguments: list[str | Path] = ["compare", *inputs, "--judge", "python:judges:longer", "--json"]
     done = run_command(*arguments, "--out", "page.html", cwd=tmp_path)
@@ -84,6 +85,7 @@ def test_the_win_rate_of_two_files(inputs: tuple[Path, Path], tmp_path: Path) ->
     assert json.loads(from_run.stdout)["wins"] == 30
 
 
+@pytest.mark.slow
 def test_bad_inputs(inputs: tuple[Path, Path], tmp_path: Path) -> None:
     one, other = inputs
     strange = jsonl(tmp_path / "strange.jsonl", [{"question": "Else?", "response": "x"}])

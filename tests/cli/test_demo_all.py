@@ -16,6 +16,7 @@ AGAIN = "a prompt has changed since: python -m benchmarks.recording"
 """What to do where a reply is missing."""
 
 
+@pytest.mark.slow
 def test_the_recorded_replies_answer_all_that_is_asked(tmp_path: Path) -> None:
     asked, cited = demo.score_recorded(tmp_path, "lexical")
     for run in (asked, cited):
@@ -58,6 +59,7 @@ def test_a_changed_prompt_has_no_reply(tmp_path: Path, monkeypatch: pytest.Monke
     assert all("no reply to" in (one.error or "") for one in run.assessments)
 
 
+@pytest.mark.slow
 def test_json_is_one_object_of_both_runs(cli: Cli) -> None:
     said = cli("demo", "--all", "--entailer", "lexical", "--out", "x", "--json")
     found = json.loads(said.out)

@@ -256,6 +256,7 @@ def test_so_many_calls_at_once_as_the_command_says(
     assert "concurrency=300" in said.err
 
 
+@pytest.mark.slow
 def test_without_a_word_of_the_command_so_many_as_the_uri_says(
     cli: Cli, tmp_path: Path, server: LlmServer
 ) -> None:

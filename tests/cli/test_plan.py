@@ -100,6 +100,7 @@ def test_what_a_run_then_takes_lies_in_the_range_and_the_next_is_learnt(
     assert learnt["usd_range"][1] < guessed["usd_range"][1] / 10
 
 
+@pytest.mark.slow
 def test_figures_are_whole_where_the_terminal_is_narrow(
     cli: Cli,
     tmp_path: Path,

@@ -40,6 +40,7 @@ def answers(n: int = 60, *, labels: bool = True) -> list[dict[str, Any]]:
 METRIC = "fewl:form=agreement"
 
 
+@pytest.mark.slow
 def test_answers_are_scored_and_models_ranked(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "answers.jsonl", answers())
     arguments = ["--similarity", "novel", "--out", str(tmp_path / "run"), "--json"]

@@ -343,6 +343,7 @@ def test_a_line_break_in_an_id_forges_no_message(cli: Cli, tmp_path: Path) -> No
     assert "\nrun:    /etc" not in said.err
 
 
+@pytest.mark.slow
 def test_nothing_but_text_where_there_is_no_terminal(tmp_path: Path) -> None:
     done = run_command("score", SOUND, *LEXICAL, "--json", cwd=tmp_path)
     assert done.returncode == 0

@@ -200,6 +200,7 @@ def test_other_options_and_missing_files_are_refused(tmp_path: Path) -> None:
         assert (out / "run.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_interrupted_while_a_record_is_being_scored(tmp_path: Path) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     (tmp_path / "slowly.py").write_text(
@@ -272,6 +273,7 @@ def test_records_without_ids_are_not_scored_again_after_a_cut(tmp_path: Path) ->
     assert len(scored(out)) == 3
 
 
+@pytest.mark.slow
 def test_lines_of_a_file_that_is_about_to_be_replaced_are_read(tmp_path: Path) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
     append(path, [record(0)])

@@ -406,6 +406,7 @@ records = st.dictionaries(st.sampled_from(field_names), json_values, max_size=5)
 mappings = st.dictionaries(st.sampled_from(CANONICAL_FIELDS), st.sampled_from(field_names))
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(lines=st.lists(records | json_values, max_size=3), fields=mappings)
 def test_any_json_gives_results_or_an_input_error(

@@ -209,6 +209,7 @@ scorer.score({record!r})
 """
 
 
+@pytest.mark.slow
 def test_the_end_of_the_process_writes_the_folder(tmp_path: Path) -> None:
     program = AT_THE_END.format(out=str(tmp_path / "run"), record=record())
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

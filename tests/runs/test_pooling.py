@@ -28,6 +28,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [run_of(home / f"m{n}", seed=n, model=None) for n in range(10)]
 
 
+@pytest.mark.slow
 def test_all_models_and_domains_are_shown_with_their_margins(
     paths: list[Path], tmp_path: Path
 ) -> None:

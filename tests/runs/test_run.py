@@ -409,6 +409,7 @@ class Counting:
         return Reply("1")
 
 
+@pytest.mark.slow
 def test_the_window_lets_an_endpoint_have_as_many_calls_as_it_takes(
     probe_installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

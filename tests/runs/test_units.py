@@ -95,6 +95,7 @@ def test_a_run_counts_questions_and_says_so(tmp_path: Path) -> None:
     assert high - low < 0.5 * (expected[1] - expected[0])
 
 
+@pytest.mark.slow
 def test_the_command_line_names_units_and_keeps_them(tmp_path: Path) -> None:
     rows = [{**row, "chat": row["id"].split("-")[1]} for row in many(6, 25)]
     file, run, chats = jsonl(tmp_path / "log.jsonl", rows), tmp_path / "run", tmp_path / "chats"

@@ -24,6 +24,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_sample_gets_what_a_run_of_it_gives(service: Running) -> None:
     run = score([record(1)], metrics=list(METRICS), entailer="lexical")
     reply = service.score(record(1))
@@ -140,6 +141,7 @@ def test_other_types_of_body_are_refused(service: Running) -> None:
     assert reply.status == 415
 
 
+@pytest.mark.slow
 def test_more_samples_than_can_ever_be_accepted(service: Running) -> None:
     lines = {"Content-Type": "application/jsonl"}
     for reply in (
@@ -169,6 +171,7 @@ def test_paths_and_methods(service: Running) -> None:
         assert service.raw(head).split()[1] in (b"404", b"400"), target
 
 
+@pytest.mark.slow
 def test_a_folder_has_samples_of_one_id_once(tmp_path: Path) -> None:
     with serving(tmp_path, *LEXICAL, "--out", "run") as one:
         assert one.score([record(1), record(1)]).status == 200

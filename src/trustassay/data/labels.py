@@ -131,8 +131,8 @@ def _by_words(name: str, texts: Sequence[str]) -> list[float]:
         more = f" and {len(unknown) - TOLD:,} more" if len(unknown) > TOLD else ""
         raise InputError(
             f"label {name}: does not say what is right: {message}{more}; expected numbers, or "
-            "words such as yes and no, correct and incorrect, supported and not_supported; --positive "
-            "WORD names what is right, --levels the words of a scale"
+            "words such as yes and no, correct and incorrect, supported and not_supported; "
+            "--positive WORD names what is right, --levels the words of a scale"
         )
     return [float(folded(text) in POSITIVE) if text else math.nan for text in texts]
 

@@ -44,6 +44,7 @@ def offered(found: Assessment) -> list[dict[str, Any]]:
     return [option for row in found.evidence for option in row["options"] if "source" in option]
 
 
+@pytest.mark.slow
 def test_words_of_the_package_stand_in_for_those_of_the_answer(tmp_path: Path) -> None:
     model = Keeper()
     run = score(ROWS, metrics="consistency", model=model, out=tmp_path / "run")
