@@ -135,7 +135,7 @@ def test_a_part_without_tokens_is_not_assessable_and_never_0() -> None:
         ({"token_logprobs": [["Canberra."]]}, "token_logprobs[0]: expected [token, log-prob"),
         ({"token_logprobs": [["Canberra.", 0.5]]}, "token_logprobs[0]: expected [token, log-prob"),
         ({"token_logprobs": "Canberra."}, "token_logprobs: expected a list of"),
-        ({"resample_logprobs": [-1.0]}, "resample_logprobs: has 1 numbers for 4 resamples"),
+        ({"resample_logprobs": [-1.0]}, "resample_logprobs: has 1 number for 4 resamples"),
         ({"resample_logprobs": [1.0, 0, 0, 0]}, "resample_logprobs: expected a list of"),
         ({"resamples": ["Sydney"]}, "resamples: has 1 reply (expected 2 or more"),
         ({"resamples": []}, "resamples: is missing (expected other replies"),
@@ -150,6 +150,7 @@ def test_bad_input_names_the_field(fields: Mapping[str, Any], message: str) -> N
 def test_blank_replies_are_left_out_and_too_many_fail() -> None:
     found = only(recorded(resamples=["Canberra", " ", "Sydney"]))
     assert (found.parts["replies"], found.parts["empty"]) == (2, 1)
+    assert found.reason.endswith("; 1 empty reply left out")
     lost = only(recorded(resamples=["Canberra", " ", "", "Sydney", "\n"]))
     assert lost.error is not None
     assert "3 of 5 replies are blank" in lost.error

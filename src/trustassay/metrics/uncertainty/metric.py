@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,7 +37,7 @@ from trustassay.metrics.uncertainty.tokens import read_tokens, relations
 from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
-from trustassay.texts import TextWork
+from trustassay.texts import TextWork, amount
 from trustassay.views import View
 
 NO_TOKENS = "needs token log-probabilities of the answer"
@@ -130,7 +130,7 @@ class Uncertainty(UncertaintyOptions):
             score = part.score(parts[part.name], int(parts["replies"]))
             verdict = "doubtful" if score >= self.doubtful_from else "sure"
             reason = f"{part.name} {parts[part.name]:.2f}"
-            reason += _reason(rows, others, int(parts["replies"]))
+            reason += _reason(rows, others, parts)
         elif part.family in OF_TOKENS and not tokens:
             reason = f"not assessable: {NO_TOKENS}"
         else:
@@ -379,12 +379,16 @@ def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> li
     return list(result.values())
 
 
-def _reason(rows: Sequence[Sentence], others: Sequence[OtherReply], replies: int) -> str:
-    doubtful = sum(row.doubtful for row in rows)
-    message = (
-        f"; {doubtful} of {len(rows)} sentences in doubt" if len(rows) > 1 and doubtful else ""
-    )
-    same = [one.times for one in others if one.meaning == 0]
+def _reason(
+    rows: Sequence[Sentence], others: Sequence[OtherReply], parts: Mapping[str, float]
+) -> str:
+    """Say what became of the sentences and of the replies."""
+    doubtful, message = sum(row.doubtful for row in rows), ""
+    if len(rows) > 1 and doubtful:
+        message = f"; {doubtful} of {len(rows)} sentences in doubt"
     if others and others[0].meaning is not None:
-        message += f"; {sum(same)} of {replies} other replies mean the same"
+        same = sum(one.times for one in others if one.meaning == 0)
+        message += f"; {same} of {parts['replies']:.0f} other replies mean the same"
+    if empty := int(parts["empty"]):
+        message += f"; {amount(empty, 'empty reply', 'empty replies')} left out"
     return message

@@ -10,6 +10,7 @@ from typing import Any
 from trustassay.capabilities import Models, TokenLogprob
 from trustassay.event_loop import all_of
 from trustassay.sample import Problem, Sample
+from trustassay.texts import amount
 
 FIELD = "token_logprobs"
 """The field of a sample with the tokens of its response: a list of [token, log-probability], each
@@ -49,7 +50,7 @@ def tokens_problems(sample: Sample) -> list[Problem]:
         if not isinstance(replies, list) or len(numbers) != len(listed):
             result.append(Problem(OF_REPLIES, "expected a list of log-probabilities, 0 or less"))
         elif len(numbers) != len(sample.resamples):
-            message = f"has {len(numbers)} numbers for {len(sample.resamples)} resamples"
+            message = f"has {amount(len(numbers), 'number')} for {len(sample.resamples)} resamples"
             result.append(Problem(OF_REPLIES, message))
     return result
 
