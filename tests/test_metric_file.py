@@ -219,3 +219,14 @@ def test_a_class_that_was_wrong_is_read_again_when_its_file_was_mended(mine: Pat
         metric_from_text("python:mine.py:Relevancy")
     mine.write_text(FILE)
     assert metric_from_text("python:mine.py:Relevancy").name == "relevancy"
+
+
+def test_a_template_that_is_not_beside_the_file_is_told_where_it_would_be_shown(mine: Path) -> None:
+    mine.write_text(
+        FILE.replace(
+            "    threshold", '    evidence_template: ClassVar[str] = "own.jinja"\n    threshold', 1
+        )
+    )
+    score("in.jsonl", metrics=["python:mine.py:Relevancy"], out="run")
+    page = Path("run/report.html").read_text("utf-8")
+    assert "evidence_template: there is no file own.jinja beside mine.py" in page

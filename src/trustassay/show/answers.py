@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 from urllib.parse import quote
 
+from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Document, Sample
 from trustassay.show.first_card import Excerpt, excerpt_of, problem_of
@@ -260,9 +261,14 @@ class Column(NamedTuple):
 
 
 def beside(metric: Metric, what: str) -> str:
-    """Return the name of a template that stands beside a metric's module."""
+    """Return the name of a template that stands beside a metric's module; UsageError: it does not.
+    """
     owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
-    return f"{OF_METRICS}{Path(inspect.getfile(owner)).parent / getattr(metric, what)}"
+    module = Path(inspect.getfile(owner))
+    path = module.parent / getattr(metric, what)
+    if not path.is_file():
+        raise UsageError(f"{what}: there is no file {path.name} beside {module.name}")
+    return f"{OF_METRICS}{path}"
 
 
 def answer_of(
