@@ -129,6 +129,20 @@ def test_a_part_without_tokens_is_not_assessable_and_never_0() -> None:
 
 
 @pytest.mark.parametrize(
+    ("part", "fields", "message"),
+    [
+        ("mean_entropy", {"token_logprobs": [["Canberra.", -1]]}, "needs alternatives of every"),
+        ("semantic_entropy_weighted", {}, "needs the log-probability of each reply"),
+        ("weakest_sentence", {"response": "What do you mean?"}, "no sentence claims anything"),
+    ],
+)
+def test_it_says_what_a_part_lacks(part: str, fields: Mapping[str, Any], message: str) -> None:
+    found = only(recorded(**fields), metric=Uncertainty(score=part))
+    assert found.score is None
+    assert found.reason.startswith(f"not assessable: {message}")
+
+
+@pytest.mark.parametrize(
     ("fields", "message"),
     [
         ({"token_logprobs": [["Sydney", -0.1]]}, "token_logprobs: are of another text than the"),

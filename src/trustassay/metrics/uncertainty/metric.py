@@ -32,7 +32,7 @@ from trustassay.metrics.uncertainty.evidence import (
     view_of,
 )
 from trustassay.metrics.uncertainty.options import FEWEST, UncertaintyOptions
-from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS
+from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS, Part
 from trustassay.metrics.uncertainty.tokens import read_tokens, relations
 from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank
@@ -131,10 +131,8 @@ class Uncertainty(UncertaintyOptions):
             verdict = "doubtful" if score >= self.doubtful_from else "sure"
             reason = f"{part.name} {parts[part.name]:.2f}"
             reason += _reason(rows, others, parts)
-        elif part.family in OF_TOKENS and not tokens:
-            reason = f"not assessable: {NO_TOKENS}"
         else:
-            reason = "not assessable: no sentence claims anything"
+            reason = f"not assessable: {_lacking(part, tokens)}"
         unsure = [
             Token(one.token, round(math.exp(one.logprob), 4), place)
             for place, one in enumerate(tokens)
@@ -377,6 +375,19 @@ def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> li
         first = result[place].text if place in result else text
         result[place] = OtherReply(first, times, meanings[number] if meanings else None)
     return list(result.values())
+
+
+def _lacking(part: Part, tokens: Sequence[TokenLogprob]) -> str:
+    """Say why a part has no value."""
+    if part.family in OF_TOKENS and not tokens:
+        return NO_TOKENS
+    if part.family in ("tokens", "claims"):
+        return "needs alternatives of every token"
+    if part.name == "semantic_entropy_weighted":
+        return "needs the log-probability of each reply (resample_logprobs)"
+    if part.name == "p_true":
+        return "the model said neither true nor false"
+    return "no sentence claims anything"
 
 
 def _reason(
