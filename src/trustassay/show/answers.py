@@ -261,7 +261,7 @@ class Column(NamedTuple):
 
 
 def beside(metric: Metric, what: str) -> str:
-    """Return the name of a template that stands beside a metric's module; UsageError: it does not."""
+    """Return the name of a template that is beside a metric's module; UsageError: it is not."""
     owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
     module = Path(inspect.getfile(owner))
     path = module.parent / getattr(metric, what)
