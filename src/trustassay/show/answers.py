@@ -12,7 +12,6 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 from urllib.parse import quote
 
-from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Document, Sample
 from trustassay.show.first_card import Excerpt, excerpt_of, problem_of
@@ -261,12 +260,12 @@ class Column(NamedTuple):
 
 
 def beside(metric: Metric, what: str) -> str:
-    """Return the name of a template that is beside a metric's module; UsageError: it is not."""
+    """Return the name of a template beside a metric's module; FileNotFoundError: there is none."""
     owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
     module = Path(inspect.getfile(owner))
     path = module.parent / getattr(metric, what)
     if not path.is_file():
-        raise UsageError(f"{what}: there is no file {path.name} beside {module.name}")
+        raise FileNotFoundError(f"{what}: there is no file {path.name} beside {module.name}")
     return f"{OF_METRICS}{path}"
 
 
