@@ -282,3 +282,13 @@ def test_targets_can_be_subtracted() -> None:
     one, other = TARGETS["share"], TARGETS["share of a model"]
     assert isinstance(one - other, Target)
     assert (one - other).value == pytest.approx(one.value - other.value)
+
+
+def test_what_an_answer_moves_a_difference_by_is_the_difference_of_what_it_moves() -> None:
+    labels = np.array([1.0, 0.0, 1.0, 1.0])
+    one, other = (
+        mean_target(labels, np.array(among, dtype=bool)) for among in ([1, 1, 0, 0], [0, 1, 1, 1])
+    )
+    moved = [target.slope * labels + target.beside for target in (one, other, one - other)]
+    assert (one - other).value == pytest.approx(1 / 2 - 2 / 3)
+    assert moved[2] == pytest.approx(moved[0] - moved[1])
