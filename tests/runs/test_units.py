@@ -50,6 +50,11 @@ def test_one_instruction_for_many_texts_is_not_one_question(tmp_path: Path) -> N
     assert units(tmp_path, rows) == [0, -1, 0, -1, 0]
 
 
+def test_two_texts_of_one_instruction_are_two_units(tmp_path: Path) -> None:
+    rows = [asked("Summarise this.", "one"), asked("Summarise this.", "two")]
+    assert units(tmp_path, rows) == [-1, -1]
+
+
 def test_a_question_with_an_answer_without_documents_is_one_unit(tmp_path: Path) -> None:
     rows = [asked("Who?", "one"), asked("Who?", "two"), asked("Who?", " ")]
     assert units(tmp_path, rows) == [0, 0, 0]
