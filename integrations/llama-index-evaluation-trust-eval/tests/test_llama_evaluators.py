@@ -30,6 +30,7 @@ from llama_index.evaluation.trust_eval import (
     RubricEvaluator,
     SemanticHarmonicityEvaluator,
     TrustMetricEvaluator,
+    UncertaintyEvaluator,
 )
 from llama_index.evaluation.trust_eval.evaluators import _Named
 from llama_models import PASSAGES, Scripted, WordVectors
@@ -132,6 +133,10 @@ def test_the_llm_is_the_judge_or_the_model_under_assessment() -> None:
     )
     assert same.score == 0.0
     assert len(llm.asked) >= 3
+    sure = UncertaintyEvaluator("samples=2,alternatives=-1", llm=llm).evaluate(
+        "When was it opened?", "It was opened in 1911."
+    )
+    assert (sure.score, sure.passing) == (0.0, True)
     Settings.llm = Scripted(script=lambda prompt: "Score: 2", asked=[])
     assert RubricEvaluator("rubric=answer").evaluate("When?", RIGHT).score == 2
     judge = Scripted(script=lambda prompt: "Score: 1", asked=[])

@@ -13,6 +13,7 @@ from llama_index.evaluation.trust_eval.evaluators import (
     RubricEvaluator,
     SemanticHarmonicityEvaluator,
     TrustMetricEvaluator,
+    UncertaintyEvaluator,
 )
 from llama_index.evaluation.trust_eval.handler import TrustEvaluationHandler
 from llama_index.evaluation.trust_eval.material import example_questions
@@ -33,5 +34,6 @@ __all__ = [
     "TrustEvaluationHandler",
     "TrustMetricEvaluator",
     "TrustScoreEvaluator",
+    "UncertaintyEvaluator",
     "example_questions",
 ]

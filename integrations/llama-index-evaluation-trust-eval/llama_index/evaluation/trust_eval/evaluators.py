@@ -45,6 +45,7 @@ __all__ = [
     "RubricEvaluator",
     "SemanticHarmonicityEvaluator",
     "TrustMetricEvaluator",
+    "UncertaintyEvaluator",
 ]
 
 _FIELDS = {"answers", "claims", "references", "resamples", "wrong_answers", "other_response", "id"}
@@ -361,3 +362,9 @@ class BehaviouralTrustScoreEvaluator(_Named):
     """Behavioural consistency and a fact check in one score. (``trustscore``)"""
 
     _metric = "trustscore"
+
+
+class UncertaintyEvaluator(_Named):
+    """Does the model say the same when it is asked again? Low scores are good."""
+
+    _metric = "uncertainty"
