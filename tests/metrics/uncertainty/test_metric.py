@@ -120,6 +120,52 @@ def test_likelihoods_of_recorded_replies_weigh_their_meanings() -> None:
     assert "semantic_entropy_weighted" not in only(recorded()).parts
 
 
+def test_likelihoods_of_blank_replies_are_left_out_with_them() -> None:
+    replies, likelihoods = ["Canberra", " ", "Sydney"], [-1.0, -9.0, -2.0]
+    found = only(recorded(resamples=replies, resample_logprobs=likelihoods))
+    assert found.parts["semantic_entropy_weighted"] == pytest.approx(1.5)
+
+
+def test_alternatives_that_contradict_a_token_make_a_claim_less_sure() -> None:
+    half = math.log(0.5)
+    told = [
+        ["Canberra", half, [["Canberra", half], [" Sydney,", half], ["the", half]]],
+        [".", 0.0, [[".", 0.0]]],
+    ]
+    found = only(recorded(token_logprobs=told), metric=Uncertainty(parts="claims"))
+    # "Sydney" contradicts it, "the" leaves it open, the point is certain
+    assert found.parts["ccp"] == pytest.approx(0.5)
+    assert found.score == pytest.approx(0.5)
+
+
+def test_of_each_reply_the_sentence_that_agrees_best_counts() -> None:
+    replies = ["It is Sydney. It was Canberra.", "Sydney is large. Sydney is old."]
+    found = only(recorded(resamples=replies), metric=Uncertainty(parts="pairs"))
+    assert found.parts["luq_pair"] == pytest.approx(0.5)
+
+
+def test_the_rarest_word_of_the_answer_among_all_replies() -> None:
+    pytest.importorskip("rouge_score")
+    replies = ["Canberra.", "Sydney."]
+    found = only(
+        recorded(resamples=replies), metric=Uncertainty(parts="selfcheck_ngram"), entailer=None
+    )
+    # of six tokens two are "canberra", three the point
+    assert found.parts["selfcheck_ngram"] == pytest.approx(-math.log(2 / 6))
+
+
+@pytest.mark.parametrize(("reply", "doubt"), [("A", 0.0), ("B", 1.0)])
+def test_the_model_says_whether_its_answer_is_true(reply: str, doubt: float) -> None:
+    found = only(
+        {"id": "q", "question": QUESTION, "response": "Canberra."},
+        metric=Uncertainty(parts="p_true"),
+        model=ScriptedChat(reply),
+        entailer=None,
+    )
+    assert found.parts["p_true"] == doubt
+    assert found.score == doubt
+
+
 def test_a_part_without_tokens_is_not_assessable_and_never_0() -> None:
     found = only(recorded(), metric=Uncertainty(score="nll"))
     assert found.error is None

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from trustassay.statistics import Floats, Places
 
 SPECTRUM = 0.9
-"""Eigenvalues of the Laplacian below it count for the eccentricity (the authors' program)."""
+"""Eigenvalues of the Laplacian below it count for the eccentricity, as in LM-Polygraph."""
 HEAT = 0.3
-"""t of the heat kernel (Nikitin et al. 2024, section 5)."""
+"""t of the heat kernel, as in LM-Polygraph."""
 
 
 class Matrices(NamedTuple):
@@ -41,7 +41,7 @@ class Matrices(NamedTuple):
 
 
 def semantic_sets(replies: Matrices) -> int:
-    """Return the number of sets of replies, 1 to k, that say the same (Lin et al. 2024, section 4).
+    """Return the number of sets of replies, 1 to k, that say the same (Lin et al. 2024).
 
     Two replies are in one set if each entails the other more than it contradicts it, or a chain
     of such replies joins them. 0 replies have 0 sets.
@@ -60,7 +60,7 @@ def semantic_sets(replies: Matrices) -> int:
 
 
 def clusters(replies: Matrices) -> Places:
-    """Return the meaning of each reply as a number from 0, shape (k,) (Kuhn et al. 2023, Alg. 1).
+    """Return the meaning of each reply as a number from 0, shape (k,) (Kuhn et al. 2023).
 
     A reply has the meaning of the first cluster whose first reply it entails, and is entailed by:
     entailment is the likeliest of the three outcomes both ways.
@@ -79,7 +79,7 @@ def clusters(replies: Matrices) -> Places:
 
 
 def semantic_entropy(meanings: ArrayLike, log_likelihoods: ArrayLike | None = None) -> float:
-    """Return the entropy over meanings, in nats (Kuhn et al. 2023, eq. 4; Farquhar et al. 2024).
+    """Return the entropy over meanings, in nats (Kuhn et al. 2023; Farquhar et al. 2024).
 
     Args:
         meanings: of each reply, shape (k,), k of 1 or more, as :func:`clusters` gives them.
@@ -98,19 +98,19 @@ def semantic_entropy(meanings: ArrayLike, log_likelihoods: ArrayLike | None = No
 
 
 def similarities(replies: Matrices) -> Floats:
-    """Return W, the mean of entailment both ways, shape (k, k) (Lin et al. 2024, section 4.1)."""
+    """Return W, the mean of entailment both ways, shape (k, k) (Lin et al. 2024)."""
     return (replies.entailment + replies.entailment.T) / 2
 
 
 def _spectrum(weights: Floats) -> tuple[Floats, Floats]:
-    """Return eigenvalues and eigenvectors of the symmetric normalised Laplacian (Lin, eq. 4)."""
+    """Return eigenvalues and eigenvectors of the symmetric normalised Laplacian."""
     root = 1 / np.sqrt(weights.sum(axis=1))
     values, vectors = np.linalg.eigh(np.eye(len(weights)) - root[:, None] * weights * root)
     return values, vectors
 
 
 def eigenvalue_sum(weights: Floats) -> float:
-    """Return the sum of max(0, 1 - eigenvalue) of the Laplacian, 1 to k (Lin et al. 2024, eq. 5).
+    """Return the sum of max(0, 1 - eigenvalue) of the Laplacian, 1 to k (Lin et al. 2024).
 
     It is the number of semantic sets where all similarities are 0 or 1. weights: shape (k, k),
     with positive sums of rows.
@@ -120,13 +120,13 @@ def eigenvalue_sum(weights: Floats) -> float:
 
 def degree(weights: Floats) -> float:
     """Return 1 minus the mean similarity of all pairs, each with itself, too: 0 to 1 - 1/k (Lin et
-    al. 2024, eq. 7).
+    al. 2024).
     """
     return float(1 - weights.mean())
 
 
 def eccentricity(weights: Floats) -> float:
-    """Return how far replies lie from their centre, 0 or more (Lin et al. 2024, eq. 6).
+    """Return how far replies lie from their centre, 0 or more (Lin et al. 2024).
 
     The length of the eigenvectors with small eigenvalues, each less its mean.
     """
@@ -136,7 +136,7 @@ def eccentricity(weights: Floats) -> float:
 
 
 def kernel_entropy(replies: Matrices, t: float = HEAT) -> float:
-    """Return the von Neumann entropy of the heat kernel, 0 to 1 (Nikitin et al. 2024, eq. 4).
+    """Return the von Neumann entropy of the heat kernel, 0 to 1 (Nikitin et al. 2024).
 
     A pair weighs 1 for entailment and 1/2 for neither, summed both ways; divided by log k. A
     single reply has no entropy: 0.
@@ -168,7 +168,7 @@ def ratio(entailment: ArrayLike, contradiction: ArrayLike) -> Floats:
 
 def luq(agreements: Floats) -> float:
     """Return 1 minus the mean agreement of pairs of different replies, 0 to 1 (LUQ, Zhang et al.
-    2024, eq. 2). agreements: shape (k, k), k of 2 or more.
+    2024). agreements: shape (k, k), k of 2 or more.
     """
     k = len(agreements)
     return float(1 - (agreements.sum() - np.trace(agreements)) / (k * (k - 1)))
@@ -180,7 +180,7 @@ def luq(agreements: Floats) -> float:
 def selfcheck_ngram(
     sentences: Sequence[Sequence[str]], texts: Sequence[Sequence[Sequence[str]]], n: int = 1
 ) -> tuple[Floats, Floats]:
-    """Return each sentence's mean and largest -log p of its n-grams (Manakul et al. 2023, 5.3).
+    """Return each sentence's mean and largest -log p of its n-grams (Manakul et al. 2023).
 
     p is an n-gram's share of those of all texts: the answer and its replies.
 
@@ -227,7 +227,7 @@ def entropy(alternatives: ArrayLike) -> float:
 
 
 def self_certainty(alternatives: Sequence[ArrayLike]) -> float:
-    """Return minus the mean over tokens of KL(uniform || p) (Kang et al. 2025, eq. 8), 0 or less.
+    """Return minus the mean over tokens of KL(uniform || p) (Kang et al. 2025), 0 or less.
 
     Over the alternatives that are known, which should be as many for each token.
     """
@@ -240,7 +240,7 @@ def self_certainty(alternatives: Sequence[ArrayLike]) -> float:
 
 
 def claim_conditioned(alternatives: Sequence[Sequence[tuple[float, str]]]) -> float:
-    """Return 1 minus the claim-conditioned probability, 0 to 1 (Fadeeva et al. 2024, eq. 6).
+    """Return 1 minus the claim-conditioned probability, 0 to 1 (Fadeeva et al. 2024).
 
     Args:
         alternatives: of each token, its own log-probability first: each with its relation to the

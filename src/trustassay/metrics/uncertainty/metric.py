@@ -10,17 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob
-from trustassay.errors import (
-    AssessmentError,
-    CallError,
-)
+from trustassay.errors import AssessmentError, CallError
 from trustassay.event_loop import all_of
-from trustassay.metric import (
-    Assessment,
-    Context,
-    Summary,
-    directions,
-)
+from trustassay.metric import Assessment, Context, Summary, directions
 from trustassay.metrics.faithfulness.claims import Claim, sentences
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.evidence import (
@@ -33,7 +25,7 @@ from trustassay.metrics.uncertainty.evidence import (
 )
 from trustassay.metrics.uncertainty.options import FEWEST, UncertaintyOptions
 from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS, Part
-from trustassay.metrics.uncertainty.tokens import read_tokens, relations
+from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relations
 from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
@@ -80,8 +72,9 @@ class Uncertainty(UncertaintyOptions):
 
     Probabilities of tokens are the sample's ``token_logprobs`` or, without them, those of the
     model's answer at temperature 0, if that is the response. Parts that need them are left out
-    where they are not known; if the score does, the answer has none. An empty reply is left out; a
-    sample with more empty replies than others fails.
+    where they are not known, also for a response that the model does not repeat at temperature 0:
+    their means hold for the others alone. If the score needs them, the answer has none. An empty
+    reply is left out; a sample with more empty replies than others fails.
     """
 
     name: ClassVar[str] = "uncertainty"
@@ -294,8 +287,7 @@ class Uncertainty(UncertaintyOptions):
         parts["eccentricity"] = maths.eccentricity(weights)
         parts["kernel_entropy"] = maths.kernel_entropy(replies)
         parts["luq"] = maths.luq(maths.agreement(replies))
-        likelihoods = sample.metadata.get("resample_logprobs")
-        if likelihoods and len(likelihoods) == len(meanings):
+        if likelihoods := read_likelihoods(sample):
             parts["semantic_entropy_weighted"] = maths.semantic_entropy(meanings, likelihoods)
         every = np.concatenate([[0], texts.of])
         both = maths.Matrices(*(one[np.ix_(every, every)] for one in unlike))

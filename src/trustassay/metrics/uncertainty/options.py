@@ -6,13 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trustassay.errors import (
-    BackendError,
-    UnknownNameError,
-    UsageError,
-    check_least,
-    did_you_mean,
-)
+from trustassay.errors import BackendError, UnknownNameError, UsageError, check_least, did_you_mean
 from trustassay.metric import Figure, Mean, Metric, Need, Share
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.metrics.uncertainty.parts import PARTS, Part, missing, selected

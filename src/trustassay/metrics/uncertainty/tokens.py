@@ -9,7 +9,7 @@ from typing import Any
 
 from trustassay.capabilities import Models, TokenLogprob
 from trustassay.event_loop import all_of
-from trustassay.sample import Problem, Sample
+from trustassay.sample import Problem, Sample, is_blank
 from trustassay.texts import amount
 
 FIELD = "token_logprobs"
@@ -24,6 +24,12 @@ def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
     """Return the tokens of a sample that :func:`tokens_problems` has nothing to say of."""
     value = sample.metadata.get(FIELD)
     return tuple(token for one in value or () if (token := _token(one)) is not None)
+
+
+def read_likelihoods(sample: Sample) -> list[float]:
+    """Return the log-probability of each reply that is not blank; none where they are not known."""
+    value = sample.metadata.get(OF_REPLIES) or ()
+    return [one for one, text in zip(value, sample.resamples, strict=False) if not is_blank(text)]
 
 
 def tokens_problems(sample: Sample) -> list[Problem]:
@@ -88,14 +94,14 @@ def _token(value: Any) -> TokenLogprob | None:
         and isinstance(one[0], str)
         and _is_logprob(one[1])
     ]
-    return TokenLogprob(token, float(logprob), tuple(kept))
+    return TokenLogprob(token, min(float(logprob), 0.0), tuple(kept))
 
 
 async def relations(
     models: Models, tokens: Sequence[TokenLogprob]
 ) -> list[list[tuple[float, str]]]:
     """Return, of each token, itself and its alternatives: log-probabilities, and whether each
-    entails, or contradicts, the token, or is neutral (Fadeeva et al. 2024, section 4).
+    entails, or contradicts, the token, or is neutral (Fadeeva et al. 2024).
 
     Words are compared without punctuation around them, both ways; of two outcomes that differ the
     one that is not neutral counts, and entailment with contradiction is neutral.

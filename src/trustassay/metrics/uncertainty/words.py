@@ -25,7 +25,7 @@ def normal(text: str) -> str:
 
 def unsupported(reply: str) -> float:
     """Return 0 for a reply that begins with yes, 1 for no, and 1/2 for any other (Manakul et al.
-    2023, section 5.5).
+    2023).
     """
     return 0.0 if _YES.match(reply) else 1.0 if _NO.match(reply) else 0.5
 
