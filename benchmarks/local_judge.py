@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.local_methods import cost, uri
 from benchmarks.local_models import MODELS
+from benchmarks.local_replies import keep, restore
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import drawn, truthfulqa
 from trustassay import score, study
@@ -36,6 +37,7 @@ def main() -> None:
     given = parser.parse_args()
     samples = drawn(list(truthfulqa()), given.n, "local judge")
     samples = [{k: v for k, v in one.items() if k != "references"} for one in samples]
+    restore(given.out / "cache")
     folder = given.out / f"{given.model}-{given.n}-{given.repeats}"
     run = score(
         samples,
@@ -45,6 +47,7 @@ def main() -> None:
         cache=given.out / "cache",
         progress=True,
     )
+    keep(given.out / "cache")
     columns = study([folder], labels="label").labels[0].figures
     labels = {one["id"]: one["label"] for one in samples}
     passes = {0: [0, 0], 1: [0, 0]}

@@ -9,7 +9,8 @@
 data, found by TRUSTASSAY_SHARED) are answered by a local model at temperature 0. Truth is what the
 gold answers say: half of their words (``reference``), or, for TruthfulQA, entailment; how well
 people agree with that is told beside it. Then each method asks the model that answered. Every reply
-is in ``FOLDER/cache``, so that a start with the same or a larger ``--n`` repeats no call.
+is in ``FOLDER/cache``, so that a start with the same or a larger ``--n`` repeats no call; those of
+finished starts are also in ``local_replies.jsonl.gz``, and nobody has to ask for them again.
 
 Writes ``results/local-methods-MODEL-N.json``: AUROC and PRR with intervals over questions, and what
 each method cost.
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.local_models import MODELS, path_of
+from benchmarks.local_replies import keep, restore
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import shared
 from trustassay import plan, score, study
@@ -40,7 +42,9 @@ from trustassay.statistics.resampling import generator
 from trustassay.workflows.generate import GenerateOptions, generate
 
 Record = dict[str, Any]
-SAMPLES = 5
+SAMPLES, PERTURBATIONS = 10, 5
+ALTERNATIVES = 5
+"""Of each token of an answer, whose probabilities are asked for."""
 WORDS_RIGHT, SAYS_SAME = 2 / 3, 0.6
 """From which score on an answer counts as right, by words of a gold answer and by entailment. Best
 on answers of other models that people rated: balanced accuracy .86 on TrustScore's questions, .74
@@ -59,12 +63,12 @@ class Way(NamedTuple):
     repeats: bool = False
 
 
-ASKED = f"perturbations={SAMPLES},prompt={PROMPT},max_tokens={LONGEST},original=response"
+ASKED = f"perturbations={PERTURBATIONS},prompt={PROMPT},max_tokens={LONGEST},original=response"
 WAYS: Mapping[str, Way] = {
     "consistency": Way(["consistency:checks=5,stop=no"], ["model"]),
     "harmonicity": Way([f"harmonicity:{ASKED}", f"semantic_harmonicity:{ASKED}"], ["model"]),
     "samples": Way(["semantic_harmonicity"], repeats=True),
-    "uncertainty": Way(["uncertainty:parts=sentences+pairs+meanings+words"], repeats=True),
+    "uncertainty": Way(["uncertainty:parts=auto+pairs+words"], repeats=True),
     "fewl": Way(["fewl:form=agreement"]),
     "judge": Way(["judge"], ["judge"]),
     "trustscore": Way(["trustscore:checks=5,stop=no"], ["model"], needs=["documents"]),
@@ -148,22 +152,27 @@ def prepared(name: str, n: int, out: Path) -> list[Record]:
     """Return the samples of an experiment: a model's answers, labelled, with all that ways need."""
     asked = questions(n)
     by_id = {one["id"]: one for one in asked}
-    own = answered(asked, name, out)
+    own = answered(asked, name, out, logprobs=ALTERNATIVES)
     others = {
         other: {one["id"]: one["response"] for one in answered(asked, other, out)}
         for other in MODELS
         if other != name
     }
-    drawn: dict[str, list[str]] = {}
-    for one in answered(asked, name, out, repeats=SAMPLES, temperature=1.0):
-        drawn.setdefault(one["id"].rpartition("#")[0], []).append(one["response"])
+    drawn: dict[str, list[Record]] = {}
+    for one in answered(asked, name, out, repeats=SAMPLES, temperature=1.0, logprobs=0):
+        drawn.setdefault(one["id"].rpartition("#")[0], []).append(one)
     samples = [
         {
             **by_id[one["id"]],
             "response": one["response"],
             "model": name,
             "references": {model: said.get(one["id"], "") for model, said in others.items()},
-            "resamples": drawn.get(one["id"], []),
+            "token_logprobs": one["token_logprobs"],
+            "resamples": [other["response"] for other in drawn.get(one["id"], [])],
+            "resample_logprobs": [
+                sum(logprob for _, logprob in other["token_logprobs"])
+                for other in drawn.get(one["id"], [])
+            ],
         }
         for one in own
     ]
@@ -171,7 +180,7 @@ def prepared(name: str, n: int, out: Path) -> list[Record]:
 
 
 def uri(name: str) -> str:
-    return f"gguf:{path_of(name)}?context=2048&parallel=8"
+    return f"gguf:{path_of(name)}?context=2048&parallel=24"
 
 
 def scored(
@@ -199,7 +208,7 @@ def scored(
 
 def chosen_of(samples: Sequence[Record], way: Way) -> list[Record]:
     """Return the samples that a way can score, with the fields that it is to see."""
-    hidden = set() if way.repeats else {"resamples"}
+    hidden = set() if way.repeats else {"resamples", "resample_logprobs"}
     return [
         {field: value for field, value in one.items() if field not in hidden}
         for one in samples
@@ -232,9 +241,11 @@ def main() -> None:
     if given.plan:
         told(given.n, ways, given.model)
         return
+    restore(given.out / "cache")
     samples = prepared(given.model, given.n, given.out)
     folder = given.out / given.model / str(given.n)
     folders = scored(samples, ways, given.model, folder, given.out / "cache")
+    keep(given.out / "cache")
     command = f"python -m benchmarks.local_methods --n {given.n} --model {given.model}"
     command += "" if given.ways == [*WAYS] else f" --ways {' '.join(given.ways)}"
     sets = f"{given.n} questions each of {', '.join(SETS)}"
@@ -244,10 +255,8 @@ def main() -> None:
 
 def told(n: int, ways: Mapping[str, Way], name: str) -> None:
     """Print what each column asks, for answers that are not there yet."""
-    samples = [
-        {**one, "response": one["answers"][0][0], "resamples": ["?"], "references": {"other": "?"}}
-        for one in questions(n)
-    ]
+    made = {"resamples": ["?", "!"], "references": {"other": "?"}}
+    samples = [{**one, "response": one["answers"][0][0], **made} for one in questions(n)]
     for column, way in ways.items():
         backends: dict[str, Any] = dict.fromkeys(way.backends, uri(name))
         for one in plan(chosen_of(samples, way), metrics=way.metrics, **backends).parts:

@@ -96,6 +96,11 @@ class TokenLogprob(NamedTuple):
     logprob: float
     alternatives: tuple[tuple[str, float], ...] = ()
 
+    def stored(self, most: int) -> list[Any]:
+        """Return it as a sample holds it: numbers to four digits, ``most`` alternatives at most."""
+        others = [[text, round(logprob, 4)] for text, logprob in self.alternatives[:most]]
+        return [self.token, round(self.logprob, 4), *([others] if others else [])]
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

@@ -293,6 +293,7 @@ class AnswerOptions(TypedDict, total=False):
     examples: Annotated[Path_ | None, row("examples", Path | None)]
     temperature: Annotated[float, row("temperature")]
     max_tokens: MaxTokens
+    logprobs: Annotated[int | None, row("logprobs", int | None)]
 
 
 CLUSTER = tuple(Cluster.__annotations__)

@@ -80,13 +80,41 @@ def test_a_second_run_asks_nothing_and_costs_nothing(
     used = summary_of(tmp_path / "two")["usage"]["models"][uri(server)]
     assert (used["calls"], used["cached"], used["prompt_tokens"]) == (0, 10, 0)
     assert assessed(tmp_path / "one") == assessed(tmp_path / "two")
-    for changed in (["--temperature", "0.5"], ["--max-tokens", "299"], ["--style", "rag"]):
+    changes = (["--temperature", "0.5"], ["--max-tokens", "299"], ["--style", "rag"])
+    for changed in (*changes, ["--logprobs", "0"]):
         server.reset()
         assert cli(*asking, *changed, "--out", "-".join(changed)).status == 0
         assert server.stats()["received"] == 10
     server.reset()
     assert cli(*asking, "--out", "three", "--cache", "off").status == 0
     assert server.stats()["received"] == 10
+
+
+def test_the_probabilities_of_an_answers_tokens_can_be_asked_for_and_scored_later(
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
+) -> None:
+    questions(tmp_path / "q.jsonl", 2)
+    asking = ("generate", "q.jsonl", "--model", uri(server))
+    for number, most in (("0", 0), ("2", 2)):
+        assert cli(*asking, "--logprobs", number, "--out", "a.jsonl").status == 0
+        for row in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines()):
+            tokens = row["token_logprobs"]
+            assert "".join(token for token, *_ in tokens).strip() == row["response"]
+            assert all(logprob <= 0 for _, logprob, *_ in tokens)
+            assert [len(rest[0]) for _, _, *rest in tokens if rest] == [2] * len(tokens) * (
+                most > 0
+            )
+    server.reset()
+    said = cli("score", "a.jsonl", "--metric", "uncertainty:parts=tokens", "--out", "run")
+    assert said.status == 0, said.err
+    assert {"nll", "mean_entropy"} <= set(assessed(tmp_path / "run")[0]["parts"])
+    assert server.stats()["received"] == 0
+    assert cli(*asking, "--out", "b.jsonl").status == 0
+    assert "token_logprobs" not in (tmp_path / "b.jsonl").read_text()
+    said = cli(*asking, "--logprobs", "21", "--out", "a.jsonl")
+    assert (said.status, "--logprobs" in said.err) == (2, True)
 
 
 def test_the_cache_may_lie_anywhere_and_may_be_damaged(

@@ -46,6 +46,8 @@ class Answering:
         rag-refusal for one with documents, and closed-book for others.
     prompt: a file instead of the style's own; see :class:`~trustassay.prompts.Prompt`.
     examples: samples with responses, shown before the question; with documents for rag.
+    logprobs: alternatives of each token to ask for, 0 for the tokens alone; they are stored as the
+        sample's ``token_logprobs``. Without it none are asked for.
     """
 
     style: str = "auto"
@@ -54,6 +56,7 @@ class Answering:
     temperature: float = 0.0
     max_tokens: int = 300
     seed: int | None = None
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.style not in ("auto", *STYLES):
@@ -111,6 +114,7 @@ class Answering:
             seed=self.seed,
             stop=STOP,
             repeat=repeat,
+            logprobs=self.logprobs,
             prompt=name,
         )
 
@@ -118,7 +122,8 @@ class Answering:
         """Return the options that determine the answers, as JSON values."""
         names = {name: prompt.name for name, prompt in self._prompts.items()}
         content = json.dumps([example.to_dict() for example in self.examples], default=str)
-        return {
+        asked = {} if self.logprobs is None else {"logprobs": self.logprobs}
+        return asked | {
             "style": self.style,
             "prompt": self.style if self.style == "own" else names.get(self.style, names),
             "examples": hashlib.blake2b(content.encode(), digest_size=8).hexdigest(),

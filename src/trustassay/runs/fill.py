@@ -20,7 +20,7 @@ from trustassay.calls.client import SampleModels
 from trustassay.errors import BackendError, UsageError
 from trustassay.metric import Metric
 from trustassay.options import check_bounds
-from trustassay.sample import Document, Problem, Sample
+from trustassay.sample import TOKENS, Document, Problem, Sample
 
 STAND_IN = "A stand-in."
 """A placeholder for a text that is not there yet."""
@@ -142,6 +142,9 @@ class Responses(Stage):
         metadata = unanswered(sample).metadata
         if reply.finish == "length":
             metadata = {**metadata, CUT: True}
+        if reply.logprobs:
+            most = self.answering.logprobs or 0
+            metadata = {**metadata, TOKENS: [token.stored(most) for token in reply.logprobs]}
         text = reply.text.strip()
         return Filled(replace(sample, response=text, model=model, metadata=metadata), asked=1)
 

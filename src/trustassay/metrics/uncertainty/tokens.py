@@ -9,12 +9,9 @@ from typing import Any
 
 from trustassay.capabilities import Models, TokenLogprob
 from trustassay.event_loop import all_of
-from trustassay.sample import Problem, Sample, is_blank
+from trustassay.sample import TOKENS, Problem, Sample, is_blank
 from trustassay.texts import amount
 
-FIELD = "token_logprobs"
-"""The field of a sample with the tokens of its response: a list of [token, log-probability], each
-maybe with a list of alternatives in the same form, or of objects as OpenAI's endpoints return."""
 OF_REPLIES = "resample_logprobs"
 """The field with the log-probability of each of the ``resamples``."""
 _EDGES = string.punctuation + string.whitespace
@@ -22,7 +19,7 @@ _EDGES = string.punctuation + string.whitespace
 
 def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
     """Return the tokens of a sample that :func:`tokens_problems` has nothing to say of."""
-    value = sample.metadata.get(FIELD)
+    value = sample.metadata.get(TOKENS)
     return tuple(token for one in value or () if (token := _token(one)) is not None)
 
 
@@ -35,20 +32,20 @@ def read_likelihoods(sample: Sample) -> list[float]:
 def tokens_problems(sample: Sample) -> list[Problem]:
     """Return what is wrong with the log-probabilities that came with a sample."""
     result: list[Problem] = []
-    value = sample.metadata.get(FIELD)
+    value = sample.metadata.get(TOKENS)
     if value is not None:
         if not isinstance(value, list):
-            result.append(Problem(FIELD, "expected a list of [token, log-probability]"))
+            result.append(Problem(TOKENS, "expected a list of [token, log-probability]"))
         else:
             result += [
-                Problem(f"{FIELD}[{place}]", "expected [token, log-probability of 0 or less]")
+                Problem(f"{TOKENS}[{place}]", "expected [token, log-probability of 0 or less]")
                 for place, one in enumerate(value)
                 if _token(one) is None
             ][:3]
     if value and not result:
         said = "".join(one.token for one in read_tokens(sample))
         if "".join(said.split()) != "".join((sample.response or "").split()):
-            result.append(Problem(FIELD, "are of another text than the response"))
+            result.append(Problem(TOKENS, "are of another text than the response"))
     replies = sample.metadata.get(OF_REPLIES)
     if replies is not None:
         listed = replies if isinstance(replies, list) else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -56,11 +57,15 @@ def _rouge(one: str, other: str) -> float:
 
 def _bleu(one: str, other: str) -> float:
     """Return BLEU of up to as many words as the shorter text has (the program of LM-Polygraph)."""
-    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+    from nltk.translate.bleu_score import sentence_bleu
 
     first, second = one.split(), other.split()
     order = min(4, len(first), len(second))
     if not order:
         return 0.0
-    smoothing = SmoothingFunction().method0
-    return float(sentence_bleu([first], second, (1 / order,) * order, smoothing))
+    return float(sentence_bleu([first], second, (1 / order,) * order, _unsmoothed))
+
+
+def _unsmoothed(precisions: Sequence[Any], **_: Any) -> list[Any]:
+    """Return precisions as NLTK's method 0 does, which warns of each that is 0."""
+    return [one if one.numerator else sys.float_info.min for one in precisions]
