@@ -7,8 +7,9 @@
 
 ``--n`` questions each of TruthfulQA, of TrustScore's five sets and of HaluEval's QA (of the shared
 data, found by TRUSTASSAY_SHARED) are answered by a local model at temperature 0. Truth is what the
-gold answers say: half of their words (``reference``), or, for TruthfulQA, entailment; how well
-people agree with that is told beside it. Then each method asks the model that answered. Every reply
+gold answers say: two thirds of the words of one (``reference``), or, for TruthfulQA, entailment.
+``local_labels.csv`` has what was read by eye; where it has all answers, the same figures against
+that are given, too. Then each method asks the model that answered. Every reply
 is in ``FOLDER/cache``, so that a start with the same or a larger ``--n`` repeats no call; those of
 finished starts are also in ``local_replies.jsonl.gz``, and nobody has to ask for them again.
 
@@ -23,6 +24,7 @@ import csv
 import json
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +44,8 @@ from trustassay.statistics.resampling import generator
 from trustassay.workflows.generate import GenerateOptions, generate
 
 Record = dict[str, Any]
+LABELS = Path(__file__).with_name("local_labels.csv")
+"""Answers of the 1.5B model read by eye with the gold answers beside them: id, response, right."""
 SAMPLES, PERTURBATIONS = 10, 5
 ALTERNATIVES = 5
 """Of each token of an answer, whose probabilities are asked for."""
@@ -54,21 +58,24 @@ on TruthfulQA's."""
 class Way(NamedTuple):
     """How a column is scored.
 
-    needs: fields that its questions must have. repeats: whether it reads answers drawn at 1.0.
+    needs: fields that its questions must have. replies: how many answers drawn at 1.0 it reads.
     """
 
     metrics: Sequence[str]
     backends: Sequence[str] = ()
     needs: Sequence[str] = ()
-    repeats: bool = False
+    replies: int = 0
 
 
 ASKED = f"perturbations={PERTURBATIONS},prompt={PROMPT},max_tokens={LONGEST},original=response"
+PARTS = "parts=auto+pairs+words"
 WAYS: Mapping[str, Way] = {
     "consistency": Way(["consistency:checks=5,stop=no"], ["model"]),
+    "written": Way(["consistency:checks=5,stop=no,sources=llm"], ["model", "generator"]),
     "harmonicity": Way([f"harmonicity:{ASKED}", f"semantic_harmonicity:{ASKED}"], ["model"]),
-    "samples": Way(["semantic_harmonicity"], repeats=True),
-    "uncertainty": Way(["uncertainty:parts=auto+pairs+words"], repeats=True),
+    "samples": Way(["semantic_harmonicity"], replies=SAMPLES),
+    "uncertainty": Way([f"uncertainty:{PARTS}"], replies=SAMPLES),
+    **{f"uncertainty-{k}": Way([f"uncertainty:{PARTS}"], replies=k) for k in (2, 3, 5)},
     "fewl": Way(["fewl:form=agreement"]),
     "judge": Way(["judge"], ["judge"]),
     "trustscore": Way(["trustscore:checks=5,stop=no"], ["model"], needs=["documents"]),
@@ -145,6 +152,11 @@ def labelled(samples: Sequence[Record], out: Path) -> list[Record]:
         by, bound = ("judge", SAYS_SAME), ("reference", WORDS_RIGHT)
         metric, least = by if sample["set"] == "TruthfulQA" else bound
         sample["label"] = int(scores[metric].get(sample["id"], 0.0) >= least)
+    with LABELS.open(newline="", encoding="utf-8") as file:
+        read = {(row["id"], row["response"]): int(row["right"]) for row in csv.DictReader(file)}
+    for sample in samples:
+        if (key := (sample["id"], sample["response"])) in read:
+            sample["by_eye"] = read[key]
     return list(samples)
 
 
@@ -173,6 +185,7 @@ def prepared(name: str, n: int, out: Path) -> list[Record]:
                 sum(logprob for _, logprob in other["token_logprobs"])
                 for other in drawn.get(one["id"], [])
             ],
+            "drawn_tokens": [len(other["token_logprobs"]) for other in drawn.get(one["id"], [])],
         }
         for one in own
     ]
@@ -207,10 +220,14 @@ def scored(
 
 
 def chosen_of(samples: Sequence[Record], way: Way) -> list[Record]:
-    """Return the samples that a way can score, with the fields that it is to see."""
-    hidden = set() if way.repeats else {"resamples", "resample_logprobs"}
+    """Return the samples that a way can score, with as many replies as it is to see."""
+    drawn = ("resamples", "resample_logprobs")
     return [
-        {field: value for field, value in one.items() if field not in hidden}
+        {
+            field: value[: way.replies] if field in drawn else value
+            for field, value in one.items()
+            if way.replies or field not in drawn
+        }
         for one in samples
         if all(one.get(field) for field in way.needs)
     ]
@@ -268,23 +285,47 @@ def told(n: int, ways: Mapping[str, Way], name: str) -> None:
 
 def figures(samples: Sequence[Record], folders: Sequence[Path]) -> dict[str, Any]:
     """Return the share of right answers, and the figures of every score and of every part."""
-    found = study(list(folders), labels="label")
-    rows: dict[str, Any] = {}
-    for column, measured in found.labels[0].figures.items():
-        rows[column] = {
-            measure: {"value": one.value, "interval": one.interval, "n": one.n}
-            for measure, one in measured.items()
-            if measure in ("auroc", "prr")
+    read = [one for one in samples if "by_eye" in one]
+    labels = ["label", "by_eye"] if len(read) == len(samples) else ["label"]
+    rows = {
+        label: {
+            column: {
+                measure: {"value": one.value, "interval": one.interval, "n": one.n}
+                for measure, one in measured.items()
+                if measure in ("auroc", "prr")
+            }
+            for column, measured in found.figures.items()
         }
+        for label, found in zip(labels, study(list(folders), labels=labels).labels, strict=True)
+    }
+    lengths = {
+        "answer": [len(one["token_logprobs"]) for one in samples],
+        "drawn answer": [length for one in samples for length in one["drawn_tokens"]],
+    }
     by_set: dict[str, list[int]] = {}
     for one in samples:
         by_set.setdefault(one["set"], []).append(one["label"])
     return {
         "answers": len(samples),
         "right": {name: float(np.mean(labels)) for name, labels in by_set.items()},
-        "scores": rows,
+        "scores": rows["label"],
+        "scores by eye": rows.get("by_eye"),
+        "read by eye": agreement(read),
         "cost": {folder.name: cost(folder) for folder in folders},
+        "tokens": {name: round(float(np.mean(some)), 1) for name, some in lengths.items()},
         "load_after": round(os.getloadavg()[0], 1),
+    }
+
+
+def agreement(read: Sequence[Record]) -> dict[str, int]:
+    """Return how many answers were read by eye, and how the gold answers call the right ones."""
+    pairs = Counter((one["by_eye"], one["label"]) for one in read)
+    return {
+        "answers": len(read),
+        "right": pairs[1, 1] + pairs[1, 0],
+        "right, and so by gold answers": pairs[1, 1],
+        "wrong": pairs[0, 0] + pairs[0, 1],
+        "wrong, but right by gold answers": pairs[0, 1],
     }
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from trustassay.data import Fault, Located, read_samples
 from trustassay.data.layouts import guesses
-from trustassay.data.records import UntoldError, summarised, untold_of
+from trustassay.data.records import SHOWN, UntoldError, summarised, untold_of
+from trustassay.runs.intake import BadInputError
 from trustassay.sample import Problem
 
 LOG = {"Prompt": "Q?", "Reply": "A.", "Source text": "p", "user_id": 7, "response_time": 3}
@@ -20,9 +21,7 @@ def faults(*records: Any) -> list[Fault]:
 def test_what_all_records_lack_is_one_line_with_guesses() -> None:
     found = faults(*[LOG] * 42)
     lines = summarised(found)
-    assert lines == [
-        ("sample 1 and 41 more: question: is missing (expected text)", lines[0][1]),
-    ]
+    assert lines == ["sample 1 and 41 more: question: is missing (expected text)"]
     untold = untold_of(found)
     assert untold is not None
     assert dict(untold.fields) == GUESSED
@@ -35,6 +34,14 @@ def test_few_faults_and_those_of_values_are_listed_each() -> None:
     wrong = faults(*[{"question": "Q?", "response": n} for n in range(5)])
     assert len(summarised(wrong)) == 5
     assert untold_of(wrong) is None
+
+
+def test_of_many_faults_of_values_the_first_ones_are_listed_also_in_an_exception() -> None:
+    wrong = faults(*[{"question": "Q?", "response": n} for n in range(SHOWN + 3)])
+    lines = summarised(wrong)
+    assert len(lines) == SHOWN + 1
+    assert lines[-1] == "... 3 more: response: expected text"
+    assert str(BadInputError(wrong, len(wrong))).splitlines() == lines
 
 
 def test_a_blank_cell_of_a_known_name_is_not_untold() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
     from trustassay.data.records import Untold
     from trustassay.runs.intake import BadInputError
-FAULTS_SHOWN = 20
 FAILURES_SHOWN = 20
 
 Model = Annotated[str | None, FLAGS["model"]]
@@ -136,14 +134,8 @@ def show_faults(error: BadInputError) -> None:
     """Print every fault with its place; of a frequent kind only the first ones, and a count."""
     from trustassay.data.records import summarised, untold_of
 
-    kinds: Counter[str] = Counter()
-    for line, kind in summarised(error.faults):
-        kinds[kind] += 1
-        if kinds[kind] <= FAULTS_SHOWN:
-            complain(one_line(line))
-    for kind, count in kinds.items():
-        if count > FAULTS_SHOWN:
-            complain(one_line(f"... {count - FAULTS_SHOWN} more: {kind}"))
+    for line in summarised(error.faults):
+        complain(one_line(line))
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
     if untold := untold_of(error.faults):

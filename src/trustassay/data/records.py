@@ -43,6 +43,8 @@ def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str])
 
 LISTED = 3
 """Records of which nothing is there for a field that are listed each; more are told in one line."""
+SHOWN = 20
+"""Faults of a kind that are listed each."""
 NAMES_TOLD = 20
 
 
@@ -114,22 +116,22 @@ def untold_of(faults: Sequence[Fault]) -> Untold | None:
     return result[most[0][0]] if most else None
 
 
-def summarised(faults: Sequence[Fault]) -> list[tuple[str, str]]:
-    """Return lines that tell all faults, each with the kind of its problem.
+def summarised(faults: Sequence[Fault]) -> list[str]:
+    """Return lines that tell all faults: of a kind the first ones, and how many more there are.
 
     What more than :data:`LISTED` records lack is one line.
     """
     rows = [(one.where, problem, _kind(problem)) for one in faults for problem in one.problems]
-    counts = Counter(kind for *_, kind in rows)
-    told: set[str] = set()
+    counts, told = Counter(kind for *_, kind in rows), Counter[str]()
+    lacking = {k for _, p, k in rows if counts[k] > LISTED and p.message.startswith("is missing")}
     lines = []
     for where, problem, kind in rows:
-        together = problem.message.startswith("is missing") and counts[kind] > LISTED
-        if not together or kind not in told:
-            more = f" and {counts[kind] - 1:,} more" if together else ""
-            lines.append((f"{where}{more}: {_one_line(problem)}", kind))
-        told.add(kind)
-    return lines
+        told[kind] += 1
+        if told[kind] <= (1 if kind in lacking else SHOWN):
+            more = f" and {counts[kind] - 1:,} more" if kind in lacking else ""
+            lines.append(f"{where}{more}: {_one_line(problem)}")
+    over = [kind for kind, n in counts.items() if n > SHOWN and kind not in lacking]
+    return lines + [f"... {counts[kind] - SHOWN:,} more: {kind}" for kind in over]
 
 
 def _kind(problem: Problem) -> str:

@@ -158,7 +158,7 @@ class BadInputError(Portable, UsageError):
     """The input has faults: the first thousand in ``faults``, ``count`` of them in all."""
 
     def __init__(self, faults: Sequence[Fault], count: int) -> None:
-        told = [line for line, _ in summarised(faults)]
+        told = summarised(faults)
         if untold := untold_of(faults):
             told.append(str(untold))
         super().__init__("\n".join(told))
