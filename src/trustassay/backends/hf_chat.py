@@ -21,18 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from trustassay.backends import hf_loading
 from trustassay.backends.chat_text import joined, plain, shortened
-from trustassay.backends.hf_loading import (
-    HubModel,
-    batches,
-    config_of,
-    libraries,
-    load,
-    longest_input,
-    one_line,
-    padded,
-    uri,
-)
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 from trustassay.sample import clean
@@ -193,7 +183,7 @@ class Decoding:
 _WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
-class HuggingFaceChat(HubModel):
+class HuggingFaceChat(hf_loading.HubModel):
     """Generates text with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(
@@ -209,8 +199,8 @@ class HuggingFaceChat(HubModel):
         self._max_tokens = max_tokens
         own = {"template": None if template == "auto" else template}
         most = None if max_tokens == MAX_TOKENS else max_tokens
-        self.name = uri(model, dtype=self._dtype, **own, max_tokens=most)
-        with one_line(self.name, Exception):
+        self.name = hf_loading.uri(model, dtype=self._dtype, **own, max_tokens=most)
+        with hf_loading.one_line(self.name, Exception):
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
             if self._batch_tokens < 1 or max_tokens < 1:
@@ -219,8 +209,8 @@ class HuggingFaceChat(HubModel):
         self._template = template == "auto" and bool(getattr(self._tokenizer, "chat_template", ""))
 
     def _open(self, name: str) -> None:
-        _, transformers = libraries()
-        folder, config = config_of(name)
+        _, transformers = hf_loading.libraries()
+        folder, config = hf_loading.config_of(name)
         architectures = config.architectures or ()
         if not any(kind.endswith(_WRITES) for kind in architectures):
             raise BackendError(
@@ -229,7 +219,7 @@ class HuggingFaceChat(HubModel):
         self._encodes = bool(config.is_encoder_decoder)
         kind = "AutoModelForSeq2SeqLM" if self._encodes else "AutoModelForCausalLM"
         auto = getattr(transformers, kind)
-        self._model, self._tokenizer = load(
+        self._model, self._tokenizer = hf_loading.load(
             folder, auto, self._device, self._dtype, pad_with_end=True
         )
         if not self._encodes:
@@ -238,7 +228,7 @@ class HuggingFaceChat(HubModel):
         self._limit = (
             getattr(self._model.config, "max_position_embeddings", None)
             if self._encodes
-            else longest_input(self._model, self._tokenizer)
+            else hf_loading.longest_input(self._model, self._tokenizer)
         )
         settings = self._model.generation_config
         own = settings.eos_token_id
@@ -260,11 +250,11 @@ class HuggingFaceChat(HubModel):
         Raises:
             BackendError: a prompt that the model cannot read whole, or the model fails.
         """
-        with self._lock, one_line(self.name, Exception):
+        with self._lock, hf_loading.one_line(self.name, Exception):
             rows = [list(self._rows(request)) for request in requests]
             flat = [row for own in rows for row in own]
             lengths = [len(row.prompt) + row.most for row in flat]
-            for batch in batches(lengths, self._batch_tokens):
+            for batch in hf_loading.batches(lengths, self._batch_tokens):
                 self._write([flat[i] for i in batch])
         made = ([row.reply for row in own if row.reply] for own in rows)
         return [joined(request, own) for request, own in zip(requests, made, strict=True)]
@@ -284,7 +274,7 @@ class HuggingFaceChat(HubModel):
             BackendError: prompt and option are longer than the model reads, or the model fails.
         """
         messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
-        with self._lock, one_line(self.name, Exception):
+        with self._lock, hf_loading.one_line(self.name, Exception):
             text, special = self._laid_out(messages)
             start = self._prompt_tokens(text, special)
             pairs = [self._option(text, special, start, option) for option in options]
@@ -374,7 +364,7 @@ class HuggingFaceChat(HubModel):
 
     def _write(self, rows: Sequence[Row]) -> None:
         """Write the reply of each row of a batch."""
-        torch, transformers = libraries()
+        torch, transformers = hf_loading.libraries()
         decoding = Decoding(torch, self._tokenizer, self._ends, rows, self._narrow)
         with torch.inference_mode():
             self._model.generate(
@@ -388,7 +378,7 @@ class HuggingFaceChat(HubModel):
 
     def _batch(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
         inputs = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
-        return padded(inputs, self._tokenizer, self._model.device)
+        return hf_loading.padded(inputs, self._tokenizer, self._model.device)
 
     def _after(
         self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]
@@ -406,7 +396,7 @@ class HuggingFaceChat(HubModel):
         result = [[0.0] * len(tokens) for _, tokens in pairs]
         distinct = list(dict.fromkeys(read))
         lengths = [len(ids) + (len(start) if self._encodes else 0) for ids in distinct]
-        for batch in batches(lengths, self._batch_tokens):
+        for batch in hf_loading.batches(lengths, self._batch_tokens):
             place = {distinct[i]: row for row, i in enumerate(batch)}
             wanted = [
                 ((i, offset), place[read[i]], len(before) - least + offset, token)
@@ -425,7 +415,7 @@ class HuggingFaceChat(HubModel):
         self, start: list[int], read: Sequence[tuple[int, ...]], least: int, where: Sequence[Any]
     ) -> Any:
         """Return log-probabilities at (row, position, token), where ``least`` - 1 is position 0."""
-        torch, _ = libraries()
+        torch, _ = hf_loading.libraries()
         length = max(map(len, read))
         fill = self._tokenizer.pad_token_id
         # Padded on the right, where no token looks: positions stay as they are.

@@ -12,53 +12,40 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.backends.hf_loading import (
-    HubModel,
-    batches,
-    config_of,
-    dtype_options,
-    libraries,
-    load,
-    longest_input,
-    one_line,
-    only_local,
-    padded,
-    safetensors_only,
-    uri,
-)
+from trustassay.backends import hf_loading
 from trustassay.capabilities import TokenVectors, Vectors
 from trustassay.errors import BackendError, install
 from trustassay.sample import clean
 
 
-class SentenceTransformerEmbedder(HubModel):
+class SentenceTransformerEmbedder(hf_loading.HubModel):
     """Turns texts into vectors; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(self, model: str, **options: Any) -> None:
         """Load a model, with the options of :class:`HubModel`; raises :class:`BackendError`, in
         one line, where that is not possible."""
         super().__init__(**options)
-        self.name = uri(model, dtype=self._dtype)
-        with one_line(self.name, Exception):
+        self.name = hf_loading.uri(model, dtype=self._dtype)
+        with hf_loading.one_line(self.name, Exception):
             self._open(model)
 
     def _open(self, name: str) -> None:
-        libraries()
+        hf_loading.libraries()
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise BackendError(
                 f"{error.name} is missing: {install('sentence-transformers')}"
             ) from error
-        folder, _ = config_of(name)
-        where, options = dtype_options(self._device, self._dtype)
-        with safetensors_only():
+        folder, _ = hf_loading.config_of(name)
+        where, options = hf_loading.dtype_options(self._device, self._dtype)
+        with hf_loading.safetensors_only():
             self._model: Any = SentenceTransformer(
                 folder,
                 device=str(where),
                 trust_remote_code=False,
                 model_kwargs={"use_safetensors": True, **options},
-                **only_local(folder),
+                **hf_loading.only_local(folder),
             ).eval()
         prompts, default = self._model.prompts or {}, self._model.default_prompt_name
         self._prompt = prompts.get(default, "") if default else ""
@@ -71,7 +58,7 @@ class SentenceTransformerEmbedder(HubModel):
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), for n texts; may be called from several threads."""
-        with self._lock, one_line(self.name, Exception):
+        with self._lock, hf_loading.one_line(self.name, Exception):
             parts = [self._parts(clean(text)) for text in texts]
             flat = [part for own in parts for part in own]
             made = self._encoded(flat)
@@ -94,7 +81,7 @@ class SentenceTransformerEmbedder(HubModel):
 
     def _encoded(self, parts: Sequence[tuple[str, int]]) -> Vectors:
         rows: Vectors = np.zeros((len(parts), self._dimensions), dtype=np.float32)
-        for batch in batches([tokens for _, tokens in parts], self._batch_tokens):
+        for batch in hf_loading.batches([tokens for _, tokens in parts], self._batch_tokens):
             rows[batch] = self._model.encode(
                 [parts[i][0] for i in batch],
                 batch_size=len(batch),
@@ -105,7 +92,7 @@ class SentenceTransformerEmbedder(HubModel):
         return rows
 
 
-class HuggingFaceTokenEmbedder(HubModel):
+class HuggingFaceTokenEmbedder(hf_loading.HubModel):
     """Turns texts into the vectors of their tokens; built for ``hf:ID-or-path[?layer=N&...]``."""
 
     def __init__(self, model: str, *, layer: int | None = None, **options: Any) -> None:
@@ -115,15 +102,15 @@ class HuggingFaceTokenEmbedder(HubModel):
         unless named. Other options as of :class:`HubModel`.
         """
         super().__init__(**options)
-        self.name, self._layer = uri(model, layer=layer, dtype=self._dtype), layer
-        with one_line(self.name, Exception):
-            _, transformers = libraries()
-            folder, _ = config_of(model)
+        self.name, self._layer = hf_loading.uri(model, layer=layer, dtype=self._dtype), layer
+        with hf_loading.one_line(self.name, Exception):
+            _, transformers = hf_loading.libraries()
+            folder, _ = hf_loading.config_of(model)
             # Models saved with the head they were trained with have no pooler, which is not read.
-            self._model, self._tokenizer = load(
+            self._model, self._tokenizer = hf_loading.load(
                 folder, transformers.AutoModel, self._device, self._dtype, unused=("pooler.",)
             )
-            self._limit = longest_input(self._model, self._tokenizer)
+            self._limit = hf_loading.longest_input(self._model, self._tokenizer)
         blocks = self._model.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= blocks:
             raise BackendError(f"{self.name}: has {blocks} layers, but no layer {layer}")
@@ -135,7 +122,7 @@ class HuggingFaceTokenEmbedder(HubModel):
             BackendError: a text is longer than the model reads, or the model fails.
         """
         result: list[TokenVectors | None] = [None] * len(texts)
-        with self._lock, one_line(self.name, Exception):
+        with self._lock, hf_loading.one_line(self.name, Exception):
             told = {"return_special_tokens_mask": True, "verbose": False}
             inputs = [dict(self._tokenizer(clean(text), **told)) for text in texts]
             masks = [one.pop("special_tokens_mask") for one in inputs]
@@ -145,7 +132,7 @@ class HuggingFaceTokenEmbedder(HubModel):
                     f"a text of {max(lengths)} tokens is longer than the {self._limit} that this "
                     "model reads"
                 )
-            for batch in batches(lengths, self._batch_tokens):
+            for batch in hf_loading.batches(lengths, self._batch_tokens):
                 states = self._states([inputs[i] for i in batch])
                 for row, i in zip(states, batch, strict=True):
                     ids = inputs[i]["input_ids"]
@@ -156,9 +143,9 @@ class HuggingFaceTokenEmbedder(HubModel):
 
     def _states(self, inputs: Sequence[Any]) -> Any:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""
-        torch, _ = libraries()
+        torch, _ = hf_loading.libraries()
         self._tokenizer.padding_side = "right"
-        batch = padded(inputs, self._tokenizer, self._model.device)
+        batch = hf_loading.padded(inputs, self._tokenizer, self._model.device)
         with torch.inference_mode():
             if self._layer is None:
                 states = self._model(**batch).last_hidden_state

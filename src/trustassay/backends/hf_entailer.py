@@ -22,19 +22,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from trustassay.backends import hf_loading
 from trustassay.backends.functions import check_labels
-from trustassay.backends.hf_loading import (
-    Features,
-    HubModel,
-    batches,
-    config_of,
-    libraries,
-    load,
-    longest_input,
-    one_line,
-    padded,
-    uri,
-)
+from trustassay.backends.hf_loading import Features
 from trustassay.capabilities import Probabilities
 from trustassay.errors import BackendError
 
@@ -43,7 +33,7 @@ _COLUMNS = {"entail": 0, "neutral": 1, "notentail": 1, "nonentail": 1, "contradi
 Pairs = Sequence[tuple[str, str]]
 
 
-class HuggingFaceEntailer(HubModel):
+class HuggingFaceEntailer(hf_loading.HubModel):
     """Judges pairs with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
     stored = True
@@ -66,8 +56,8 @@ class HuggingFaceEntailer(HubModel):
         super().__init__(batch_tokens=batch_tokens, **place)
         labels = labels.split(",") if isinstance(labels, str) else labels
         joined = ",".join(labels) if labels else None
-        self.name = uri(model, labels=joined, dtype=self._dtype)
-        with one_line(self.name, Exception):
+        self.name = hf_loading.uri(model, labels=joined, dtype=self._dtype)
+        with hf_loading.one_line(self.name, Exception):
             self._kind = _open(model, self._device, self._dtype, labels, check)
         if check:
             advice = "; give the model's own order with ?labels=..., or load it with ?check=no"
@@ -82,19 +72,23 @@ class HuggingFaceEntailer(HubModel):
         """
         if not pairs:
             return np.zeros((0, 3))
-        with self._lock, one_line(self.name, RuntimeError):
+        with self._lock, hf_loading.one_line(self.name, RuntimeError):
             inputs, owners = self._kind.encode(pairs)
             rows = probabilities(self._logits(inputs), self._kind.columns)
             return best_windows(rows, owners)
 
     def _logits(self, inputs: Sequence[Features]) -> Probabilities:
         """Return the logits, shape (n, k), of n inputs, run in batches of like length."""
-        torch, _ = libraries()
+        torch, _ = hf_loading.libraries()
         device = self._kind.model.device
         rows = np.empty((len(inputs), len(self._kind.columns)))
         with torch.inference_mode():
-            for batch in batches([len(one["input_ids"]) for one in inputs], self._batch_tokens):
-                tensors = padded([inputs[i] for i in batch], self._kind.tokenizer, device)
+            for batch in hf_loading.batches(
+                [len(one["input_ids"]) for one in inputs], self._batch_tokens
+            ):
+                tensors = hf_loading.padded(
+                    [inputs[i] for i in batch], self._kind.tokenizer, device
+                )
                 rows[batch] = self._kind.logits(tensors).float().cpu().numpy()
         if not np.isfinite(rows).all():
             raise BackendError("the model's outputs are not finite numbers; try ?dtype=float32")
@@ -122,7 +116,7 @@ class _Classifier:
         if len(self.columns) != model.config.num_labels:
             outputs = model.config.num_labels
             raise BackendError(f"{len(self.columns)} labels for a model of {outputs} outputs")
-        self.limit = longest_input(model, tokenizer)
+        self.limit = hf_loading.longest_input(model, tokenizer)
         # Asked for, as transformers 5 leaves them out for some models that were trained with them.
         types = getattr(model.config, "type_vocab_size", 0)
         self.segments = types > 1 or model.config.model_type == "xlnet"
@@ -206,15 +200,17 @@ def _open(
     name: str, device: str | None, dtype: str | None, labels: Sequence[str] | None, check: bool
 ) -> _Kind:
     """Load an entailment model and choose its kind."""
-    _, transformers = libraries()
-    folder, config = config_of(name)
+    _, transformers = hf_loading.libraries()
+    folder, config = hf_loading.config_of(name)
     classifies = any("ForSequenceClassification" in known for known in config.architectures or ())
     if classifies or not config.is_encoder_decoder:
         auto = transformers.AutoModelForSequenceClassification
-        return _Classifier(*load(folder, auto, device, dtype, check), labels)
+        return _Classifier(*hf_loading.load(folder, auto, device, dtype, check), labels)
     if labels:
         raise BackendError("labels= is for classifiers; this model generates its verdict as text")
-    return _OneOrZero(*load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check))
+    return _OneOrZero(
+        *hf_loading.load(folder, transformers.AutoModelForSeq2SeqLM, device, dtype, check)
+    )
 
 
 def _config_labels(config: Any) -> list[str]:

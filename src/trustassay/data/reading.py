@@ -17,24 +17,8 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from trustassay.data.arrow import (
-    FRAME,
-    ArrowStream,
-    batch_records,
-    frame_records,
-    in_slices,
-    of_arrow,
-)
+from trustassay.data import arrow, recognising
 from trustassay.data.conversations import is_no_answer
-from trustassay.data.recognising import (
-    ABSENT,
-    flattened,
-    is_published,
-    reach,
-    recognise,
-    systems_of,
-    tells_question,
-)
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
 from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
 from trustassay.data.tables import csv_records, workbook_records
@@ -160,7 +144,7 @@ def _rows(columns: Mapping[str, Any], fields: Mapping[str, str]) -> list[dict[st
     lists = [value for value in columns.values() if isinstance(value, list)]
     if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) != 1:
         return None
-    asks = tells_question(columns, fields) or is_published(columns.keys())
+    asks = recognising.tells_question(columns, fields) or recognising.is_published(columns.keys())
     return (
         [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
     )
@@ -196,7 +180,7 @@ def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
         raise InputError(f"{name}: is not a complete Parquet file")
-    yield from batch_records(_batches(path, name, "Parquet"), name, fields)
+    yield from arrow.batch_records(_batches(path, name, "Parquet"), name, fields)
 
 
 def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -207,7 +191,7 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         except (KeyError, TypeError) as error:
             raise InputError(f"{name}/state.json: names no data files") from error
         batches = chain.from_iterable(_batches(shard, str(shard), "Arrow") for shard in shards)
-        return batch_records(batches, name, fields)
+        return arrow.batch_records(batches, name, fields)
     if not (path / "dataset_dict.json").is_file():
         raise InputError(
             f"{name}: is a folder, but not one written by save_to_disk of Hugging Face datasets "
@@ -233,9 +217,9 @@ def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
 
     try:
         reader = read_parquet(str(path)) if kind == "Parquet" else read_ipc_stream(str(path))
-        yield from in_slices(reader)
+        yield from arrow.in_slices(reader)
     except BaseException as error:
-        if not of_arrow(error):
+        if not arrow.of_arrow(error):
             raise
         raise InputError(f"{name}: is not a readable {kind} file ({error})") from error
 
@@ -286,7 +270,7 @@ def paths_of(source: Any) -> list[str]:
 def read_samples(
     source: str
     | os.PathLike[str]
-    | ArrowStream
+    | arrow.ArrowStream
     | Iterable[Mapping[str, Any] | Sample | str | os.PathLike[str]],
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
@@ -323,8 +307,8 @@ def read_samples(
         names = _names_of(paths)
         read = [_read(raw_records(path, fields), path, fields) for path in paths]
         return chain.from_iterable(map(_named, read, names)) if len(paths) > 1 else read[0]
-    if (rows := frame_records(source, fields)) is not None:
-        return _read(rows, FRAME, fields)
+    if (rows := arrow.frame_records(source, fields)) is not None:
+        return _read(rows, arrow.FRAME, fields)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
@@ -385,7 +369,11 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
         else:
             if unseen:
                 keys.update(raw.record)
-                unseen = {k: v for k, v in unseen.items() if reach(raw.record, v) is ABSENT}
+                unseen = {
+                    k: v
+                    for k, v in unseen.items()
+                    if recognising.reach(raw.record, v) is recognising.ABSENT
+                }
             yield from _samples(raw, fields)
     if not count:
         raise InputError(f"{name}: contains no records")
@@ -410,17 +398,17 @@ def _not_a_record(value: Any) -> Problem:
 
 def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
     """Yield the sample of a record, or of each answer that it holds."""
-    flat = flattened(raw.record, fields)
+    flat = recognising.flattened(raw.record, fields)
     systems: Mapping[str, Mapping[str, Any]] = {}
     if not flat:
         with suppress(RecursionError, ValueError):  # else no id can be made: it cannot be read
-            systems = systems_of(raw.record, fields)
+            systems = recognising.systems_of(raw.record, fields)
     if len(flat) < 2 and not systems:
         yield _sample(raw._replace(record=flat[0]) if flat else raw, fields)
         return
     parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
     parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
-    has_id = reach(raw.record, fields.get("id", "id")) not in (ABSENT, None)
+    has_id = recognising.reach(raw.record, fields.get("id", "id")) not in (recognising.ABSENT, None)
     own = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
     for name, record in parts:
         result = _sample(raw._replace(where=f"{raw.where}: {name}", record=record), own)
@@ -430,7 +418,7 @@ def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
     untold = None
     try:
-        recognised = recognise(raw.record, fields)
+        recognised = recognising.recognise(raw.record, fields)
         record = recognised.record
         if raw.of_table:
             record = {k: v for k, v in record.items() if v is not None}

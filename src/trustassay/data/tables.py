@@ -15,16 +15,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.data.layouts import (
-    AMBIGUOUS,
-    PROSE_NAMES,
-    SPELLINGS,
-    STRUCTURED_FIELDS,
-    TEXT_FIELDS,
-    guesses,
-    known_name,
-    normal,
-)
+from trustassay.data import layouts
 from trustassay.data.recognising import columns_of, tells_question
 from trustassay.data.records import InputError, Raw, Untold, UntoldError, missing_source, plain
 from trustassay.data.source_files import opened
@@ -76,9 +67,13 @@ def checked_header(
 
 def _untold(header: Sequence[str], fields: Mapping[str, str]) -> Untold:
     columns = columns_of(header, fields)
-    known = {k: v for k, v in columns.items() if not AMBIGUOUS.issuperset(map(known_name, v))}
+    known = {
+        k: v
+        for k, v in columns.items()
+        if not layouts.AMBIGUOUS.issuperset(map(layouts.known_name, v))
+    }
     taken = tuple(column for names in known.values() for column in names)
-    guessed = {k: v for k, v in guesses(tuple(header), taken).items() if k not in known}
+    guessed = {k: v for k, v in layouts.guesses(tuple(header), taken).items() if k not in known}
     whole = {"question", "response", "documents"} <= {*guessed, *known}
     return Untold(tuple(header), {"question": ""} | guessed, whole)
 
@@ -115,7 +110,7 @@ def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> 
     known = columns_of(tuple(cells), fields)
     texts, structured = (
         {column for field in own for column in known.get(field, ())}
-        for own in (TEXT_FIELDS, STRUCTURED_FIELDS)
+        for own in (layouts.TEXT_FIELDS, layouts.STRUCTURED_FIELDS)
     )
     record = dict(cells)
     problems = []
@@ -131,10 +126,10 @@ def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> 
 
 
 def _is_text(column: str, cell: str, named: Collection[str]) -> bool:
-    known = normal(column) if column in named else known_name(column)
-    if column in PROSE_NAMES or known in PROSE_NAMES:
+    known = layouts.normal(column) if column in named else layouts.known_name(column)
+    if column in layouts.PROSE_NAMES or known in layouts.PROSE_NAMES:
         return True
-    return known in SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
+    return known in layouts.SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
 
 
 def _like_json(cell: str) -> bool:

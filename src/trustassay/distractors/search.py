@@ -17,6 +17,7 @@ from functools import partial
 from itertools import chain, islice, zip_longest
 
 from trustassay.capabilities import Entity, Models
+from trustassay.distractors import tokens
 from trustassay.distractors.slots import (
     entity_words,
     fitting,
@@ -25,16 +26,7 @@ from trustassay.distractors.slots import (
     type_sets,
     whole_answer,
 )
-from trustassay.distractors.tokens import (
-    Distractor,
-    Slot,
-    contains,
-    date_neighbours,
-    normalised,
-    number_neighbours,
-    says_the_same,
-    words_of,
-)
+from trustassay.distractors.tokens import Distractor, Slot
 from trustassay.errors import BackendError, UsageError
 from trustassay.event_loop import all_of
 from trustassay.prompts import shipped
@@ -114,8 +106,8 @@ def _between(line: str, before: str, after: str) -> str:
 def _same_kind(answer: str, slot: Slot, replacement: str) -> bool:
     """Whether words are of the kind of those that they replace, about as many, and new."""
     replacement = replacement.lower() if slot.text.islower() else replacement
-    words, own = len(words_of(slot.text)), len(words_of(replacement))
-    said = contains(normalised(answer), normalised(replacement))
+    words, own = len(tokens.words_of(slot.text)), len(tokens.words_of(replacement))
+    said = tokens.contains(tokens.normalised(answer), tokens.normalised(replacement))
     if not replacement or said or abs(own - words) > max(1, words // 2):
         return False
     text = answer[: slot.start] + replacement + answer[slot.end :]
@@ -293,7 +285,7 @@ class _Search:
         if source == "pool":
             return fitting(slot, self.pool)
         rng = generator(self.seed, self.question, self.answer, slot.text, source)
-        neighbours = date_neighbours if source == "date" else number_neighbours
+        neighbours = tokens.date_neighbours if source == "date" else tokens.number_neighbours
         return neighbours(slot.text, MARGIN * self.limit, rng) if source == slot.kind else []
 
     async def _of(self, source: str, slot: Slot) -> Found:
@@ -342,16 +334,18 @@ class _Chosen:
             if self.enough:
                 break
             put = agreeing(slot, replacement)
-            own, others = normalised(put), normalised(slot.text)
-            if not own or contains(own, others) or contains(others, own):
+            own, others = tokens.normalised(put), tokens.normalised(slot.text)
+            if not own or tokens.contains(own, others) or tokens.contains(others, own):
                 continue
             text = substituted(self._answer, slot, put)
-            if normalised(text) in self._texts or says_the_same(text, self._answer, self._aliases):
+            if tokens.normalised(text) in self._texts or tokens.says_the_same(
+                text, self._answer, self._aliases
+            ):
                 continue
             kept = self._replacements[slot.start, slot.end]
-            if any(contains(own, one) or contains(one, own) for one in kept):
+            if any(tokens.contains(own, one) or tokens.contains(one, own) for one in kept):
                 continue
             kept.append(own)
-            self._texts.add(normalised(text))
+            self._texts.add(tokens.normalised(text))
             self.found.append(Distractor(text, source, slot.level, slot.text, put))
         return len(self.found) > before

@@ -32,21 +32,8 @@ from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.files import Appender, cut_unfinished, whole
 from trustassay.metric import ORIGIN, Assessment, Metric, MetricInfo
 from trustassay.registry import metric_from_settings
-from trustassay.runs.lines import (
-    HashSet,
-    Line,
-    Step,
-    StoredAssessments,
-    checked_identity,
-    damaged_at,
-    file_lines,
-    hash64,
-    is_scored,
-    located_lines,
-    nothing,
-    read_line,
-    sample_id,
-)
+from trustassay.runs import lines
+from trustassay.runs.lines import Step
 from trustassay.sample import Sample, SampleError
 from trustassay.statistics import Places
 from trustassay.tracebacks import TRACEBACKS
@@ -198,7 +185,7 @@ class RunFolder:
 
     def check_samples(self, expected: int) -> None:
         """Check that there are so many samples."""
-        result = sum(1 for _ in file_lines(self.samples_path))
+        result = sum(1 for _ in lines.file_lines(self.samples_path))
         if result != expected:
             message = f"lines: {result:,}, samples: {expected:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({message}); {SAMPLES_REPAIR}")
@@ -219,25 +206,25 @@ class RunFolder:
 
     # assessments while the run goes on
 
-    def scored(self, *, or_failed: bool = False) -> HashSet:
+    def scored(self, *, or_failed: bool = False) -> lines.HashSet:
         """Return the (id, metric) pairs that are already scored; failures are tried again.
 
         With ``or_failed`` they are among the pairs, too. A line that a killed process left
         unfinished is cut off.
         """
-        done = HashSet()
+        done = lines.HashSet()
         cut_unfinished(self.assessments_path)
-        for number, line in enumerate(file_lines(self.assessments_path), 1):
-            identity = checked_identity(self.assessments_path, line, number)
-            if or_failed or is_scored(line):
-                done.add(hash64(*identity))
+        for number, line in enumerate(lines.file_lines(self.assessments_path), 1):
+            identity = lines.checked_identity(self.assessments_path, line, number)
+            if or_failed or lines.is_scored(line):
+                done.add(lines.hash64(*identity))
         return done
 
     def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
         return Appender(self.assessments_path)
 
-    def sort_assessments(self, metrics: Sequence[str], step: Step = nothing) -> None:
+    def sort_assessments(self, metrics: Sequence[str], step: Step = lines.nothing) -> None:
         """Sort the assessments into input order; keep only the last of each sample and metric."""
         offsets, lengths, places = self._index(metrics, step)
         order = np.lexsort((offsets, places))
@@ -255,9 +242,9 @@ class RunFolder:
         """Return each line's offset, length, and place in input order."""
         owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
-        for number, (offset, line) in enumerate(located_lines(self.assessments_path), 1):
-            own_id, metric = checked_identity(self.assessments_path, line, number)
-            owns.append(hash64(own_id))
+        for number, (offset, line) in enumerate(lines.located_lines(self.assessments_path), 1):
+            own_id, metric = lines.checked_identity(self.assessments_path, line, number)
+            owns.append(lines.hash64(own_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
             lengths.append(len(line))
@@ -273,8 +260,8 @@ class RunFolder:
     def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
         """Return the places in input order of the samples with these hashes; -1 if unknown."""
         ids = array("Q")
-        for line in file_lines(self.samples_path):
-            ids.append(hash64(sample_id(line)))
+        for line in lines.file_lines(self.samples_path):
+            ids.append(lines.hash64(lines.sample_id(line)))
             step()
         known = np.array(ids, dtype=np.uint64)
         by_hash = np.argsort(known, kind="stable")
@@ -287,9 +274,9 @@ class RunFolder:
         metric: str | None = None,
         *,
         evidence_later: bool = False,
-        step: Step = nothing,
+        step: Step = lines.nothing,
         units: Places | None = None,
-    ) -> StoredAssessments:
+    ) -> lines.StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk.
 
         Args:
@@ -301,7 +288,9 @@ class RunFolder:
             RunFolderError: there are units, and not an assessment of each sample.
         """
         path = self.assessments_path
-        result = StoredAssessments(path, metric, self, step, units, evidence_later=evidence_later)
+        result = lines.StoredAssessments(
+            path, metric, self, step, units, evidence_later=evidence_later
+        )
         if units is not None and len(result) != len(units):
             raise RunFolderError(
                 f"{path}: {len(result):,} assessments of {metric} of "
@@ -309,10 +298,10 @@ class RunFolder:
             )
         return result
 
-    def lines(self) -> Iterator[tuple[int, Line]]:
+    def lines(self) -> Iterator[tuple[int, lines.Line]]:
         """Yield the assessments in the order of the file: offset and line, evidence not decoded."""
-        for offset, line in located_lines(self.assessments_path):
-            yield offset, self._decoded(read_line, offset, line)
+        for offset, line in lines.located_lines(self.assessments_path):
+            yield offset, self._decoded(lines.read_line, offset, line)
 
     def sample_at(self, offset: int) -> Sample:
         """Return the sample whose line begins at the byte ``offset``."""
@@ -335,7 +324,7 @@ class RunFolder:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
-            raise damaged_at(self.assessments_path, offset) from None
+            raise lines.damaged_at(self.assessments_path, offset) from None
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:

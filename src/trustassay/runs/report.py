@@ -13,6 +13,7 @@ from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.progress import SILENT, Steps
+from trustassay.runs import probabilities
 from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.counts import (
     DOMAIN,
@@ -30,13 +31,6 @@ from trustassay.runs.counts import (
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import Step, hash64
-from trustassay.runs.probabilities import (
-    CALIBRATED,
-    CALIBRATOR,
-    Calibrated,
-    calibrated_run,
-    chances_told,
-)
 from trustassay.show.answers import AnswerRatings, Column, RaterSaid, RatingsTold, answer_of
 from trustassay.show.distributions import LONGEST_NAME
 from trustassay.show.first_card import Looked, lines_of, problem_of
@@ -64,7 +58,7 @@ def write_report(
     domain_field: str = DOMAIN,
     counted: Counted | None = None,
     rated: Rated | None = None,
-    calibrated: Calibrated | None = None,
+    calibrated: probabilities.Calibrated | None = None,
     steps: Steps = SILENT,
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
@@ -97,9 +91,11 @@ def write_report(
         rating_of=rated.mean_of if rated else own_label,
         steps=steps,
     )
-    if calibrated is None and CALIBRATED in summary:
+    if calibrated is None and probabilities.CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
-            calibrated = calibrated_run(folder, read_calibrator(folder.path / CALIBRATOR), step)
+            calibrated = probabilities.calibrated_run(
+                folder, read_calibrator(folder.path / probabilities.CALIBRATOR), step
+            )
     places, order = counted.choice.by_need(), list(run["metrics"])
     with steps.begin("writing the report", len(places)) as step:
 
@@ -137,7 +133,7 @@ def write_report(
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),
-            chances=chances_told(calibrated.to_dict()) if calibrated else None,
+            chances=probabilities.chances_told(calibrated.to_dict()) if calibrated else None,
         )
         write_page(page, folder.report_path)
 

@@ -24,18 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.errors import BackendError, install
 from trustassay.sample import Problem, Sample, SampleError
-from trustassay.service.requests import (
-    ANSWERED,
-    Guarded,
-    Limited,
-    answered,
-    encoded,
-    fault,
-    problems_json,
-    read_records,
-    reply,
-    unless_gone,
-)
+from trustassay.service import requests
 from trustassay.service.service import Service, ServiceSettings
 from trustassay.workflows.scorer import Assay
 
@@ -69,25 +58,28 @@ def create_app(
 
     async def failed(_request: Request, error: Exception) -> Response:
         tell(f"a request failed: {_place(error)}")
-        return fault(500, "the service failed; its log says where")
+        return requests.fault(500, "the service failed; its log says where")
 
     async def health(_request: Request) -> Response:
         if service.closing:
-            return reply({"status": "closing"}, 503)
-        return reply({"status": "ready"})
+            return requests.reply({"status": "closing"}, 503)
+        return requests.reply({"status": "ready"})
 
     async def described(_request: Request) -> Response:
-        return reply(document)
+        return requests.reply(document)
 
     routes: list[BaseRoute] = [Route("/health", health), Route("/openapi.json", described)]
     routes += [route for part in parts for route in part.routes]
     paths = [route.path for route in routes if isinstance(route, Route)]
     document = openapi(paths, asks_token=bool(settings.tokens))
-    guards = [Middleware(Guarded, settings), Middleware(Limited, settings)]
+    guards = [Middleware(requests.Guarded, settings), Middleware(requests.Limited, settings)]
     result = Starlette(
         routes=routes,
         middleware=[Middleware(Counted, count, paths), *guards],
-        exception_handlers={**dict.fromkeys(ANSWERED, answered), Exception: failed},
+        exception_handlers={
+            **dict.fromkeys(requests.ANSWERED, requests.answered),
+            Exception: failed,
+        },
     )
     result.router.redirect_slashes = False
     return result
@@ -168,7 +160,7 @@ def scoring(service: Service) -> Part:
     """Return the route that scores samples."""
 
     async def score(request: Request) -> Response:
-        records, many = await read_records(request, service.settings.capacity)
+        records, many = await requests.read_records(request, service.settings.capacity)
         samples: list[Sample] = []
         problems: dict[int, Sequence[Problem]] = {}
         for index, record in enumerate(records):
@@ -181,19 +173,21 @@ def scoring(service: Service) -> Part:
         if problems and not many:
             raise SampleError(problems[0])
         if problems:
-            told = [{"index": i, **one} for i in problems for one in problems_json(problems[i])]
+            told = [
+                {"index": i, **one} for i in problems for one in requests.problems_json(problems[i])
+            ]
             listed = ", the first are listed" if len(told) > PROBLEMS_TOLD else ""
             message = f"nothing was accepted: {len(problems):,} faulty{listed}"
-            return fault(422, message, problems=told[:PROBLEMS_TOLD])
+            return requests.fault(422, message, problems=told[:PROBLEMS_TOLD])
         begun = service.begin(samples)
         if many:
             return _Streamed(service, samples, begun)
         if isinstance(begun[0], SampleError):
             raise begun[0]
-        return await unless_gone(request, finished(begun[0]))
+        return await requests.unless_gone(request, finished(begun[0]))
 
     async def finished(task: asyncio.Task[Assay]) -> Response:
-        return reply(service.verdict_of(await service.scorer.finished(task)))
+        return requests.reply(service.verdict_of(await service.scorer.finished(task)))
 
     route = Route("/v1/score", score, methods=["POST"])
     return Part([route])
@@ -234,7 +228,7 @@ class _Streamed(StreamingResponse):
             while not finished.empty():
                 ready.append(finished.get_nowait())
             left -= len(ready)
-            yield b"".join(encoded(self._line(index)) + b"\n" for index in ready)
+            yield b"".join(requests.encoded(self._line(index)) + b"\n" for index in ready)
 
     def _line(self, index: int) -> dict[str, Any]:
         one = self._begun[index]
@@ -242,7 +236,7 @@ class _Streamed(StreamingResponse):
             return {"index": index, **self._service.verdict_of(one.result())}
         if isinstance(one, SampleError):
             told = {"type": "invalid_sample", "message": "the sample cannot be scored"}
-            error: dict[str, Any] = {**told, "problems": problems_json(one.problems)}
+            error: dict[str, Any] = {**told, "problems": requests.problems_json(one.problems)}
         else:
             message = "the service was interrupted before it was scored; send it again"
             error = {"type": "closing", "message": message}

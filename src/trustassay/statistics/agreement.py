@@ -15,17 +15,9 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.statistics import Floats, Places
+from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.distributions import f_quantile
-from trustassay.statistics.intervals import (
-    FEWEST,
-    FEWEST_FOR_MEANS,
-    Interval,
-    effective_size,
-    jackknife_interval,
-    too_few_units,
-    unit_places,
-)
+from trustassay.statistics.intervals import Interval
 
 Weights = Literal["none", "linear", "quadratic"]
 Scale = Literal["nominal", "ordinal", "interval"]
@@ -284,7 +276,7 @@ def item_interval(
     ratings: Floats,
     units: Places | None = None,
     scale: Scale | None = "nominal",
-    fewest: int = FEWEST,
+    fewest: int = intervals.FEWEST,
 ) -> Interval | str:
     """Return the interval of a coefficient of ratings over units of items, or why there is none.
 
@@ -305,11 +297,11 @@ def item_interval(
     units that are not, and others were not seen (:func:`_effective_units`).
     """
     n = ratings.shape[1]
-    own = unit_places(units, n)
-    count, worth = int(own.max(initial=-1)) + 1, effective_size(own)
+    own = intervals.unit_places(units, n)
+    count, worth = int(own.max(initial=-1)) + 1, intervals.effective_size(own)
     # Where distances are squared, few ratings far from the others decide.
-    fewest = max(fewest, FEWEST_FOR_MEANS) if scale == "interval" else fewest
-    if reason := too_few_units(n, count, worth, fewest, "items"):
+    fewest = max(fewest, intervals.FEWEST_FOR_MEANS) if scale == "interval" else fewest
+    if reason := intervals.too_few_units(n, count, worth, fewest, "items"):
         return reason
     if scale and _effective_units(ratings, own, scale) < FEWEST_EFFECTIVE[scale]:
         return "nearly all ratings are the same: too few units differ from them"
@@ -331,7 +323,7 @@ def item_interval(
     if value is None or any(one is None for one in without):
         return "not defined without one of the units: nearly all ratings are the same"
     values = np.repeat(np.array(without, dtype=float), list(alike.values()))
-    result = jackknife_interval(value, values, "fisher")
+    result = intervals.jackknife_interval(value, values, "fisher")
     return result or "raters agree on nearly all items; how often they disagree is not known"
 
 

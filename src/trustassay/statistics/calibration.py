@@ -12,21 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.statistics import Floats, Places
-from trustassay.statistics.intervals import (
-    FEWEST,
-    Interval,
-    RowSums,
-    Term,
-    mean_interval,
-    sum_interval,
-)
-from trustassay.statistics.regression import (
-    Isotonic,
-    isotonic_regression,
-    logistic_regression,
-    sigmoid,
-)
+from trustassay.statistics import Floats, Places, intervals, regression
 
 BINS = 15
 
@@ -91,7 +77,7 @@ def balanced_accuracy(chances: ArrayLike, truth: ArrayLike, threshold: float = 0
 
 def balanced_accuracy_interval(
     chances: ArrayLike, truth: ArrayLike, units: Places, threshold: float = 0.5
-) -> Interval | None:
+) -> intervals.Interval | None:
     """Return the interval of :func:`balanced_accuracy`, of both accuracies' own intervals (Zou and
     Donner 2008).
 
@@ -103,13 +89,13 @@ def balanced_accuracy_interval(
     said = np.asarray(chances, dtype=np.float64) >= threshold
     true = np.asarray(truth, dtype=np.float64) > 0
     rows = np.column_stack([true, true & said, ~true, ~true & ~said]).astype(np.float64)
-    sums = RowSums(4)
+    sums = intervals.RowSums(4)
     sums.add(rows, units)
     if not sums.total[[0, 2]].all():
         return None
     columns = np.eye(4)
     means = [sums.ratio(columns[at + 1], columns[at]) for at in (0, 2)]
-    if min(mean.units for mean in means) < FEWEST - 1e-9:
+    if min(mean.units for mean in means) < intervals.FEWEST - 1e-9:
         return None
     shares = np.array([[mean.mean] for mean in means])
     gradients = (columns[[1, 3]] - shares * columns[[0, 2]]) / sums.total[[0, 2], None]
@@ -118,8 +104,9 @@ def balanced_accuracy_interval(
     scale = np.outer(errors, errors)
     correlation = np.divide(covariance, scale, out=np.zeros((2, 2)), where=scale > 0)
     np.fill_diagonal(correlation, 1.0)
-    low, high = sum_interval(
-        [Term(mean.mean, mean_interval(*mean), 0.5) for mean in means], correlation
+    low, high = intervals.sum_interval(
+        [intervals.Term(mean.mean, intervals.mean_interval(*mean), 0.5) for mean in means],
+        correlation,
     )
     return max(low, 0.0), min(high, 1.0)
 
@@ -220,7 +207,7 @@ class Combination:
 
         NaN where a score is missing that no answer of the fit was without, and where all are.
         """
-        return sigmoid(self.log_odds(table))
+        return regression.sigmoid(self.log_odds(table))
 
     def log_odds(self, table: ArrayLike) -> Floats:
         """Return the log odds of each row."""
@@ -269,7 +256,7 @@ def fit_combination(
     scale = np.where(spread > 0, spread, 1.0)
     lacking = np.flatnonzero(missing.any(axis=0))
     design = [np.where(missing, 0.0, (x - centre) / scale), missing[:, lacking].astype(np.float64)]
-    fit = logistic_regression(np.concatenate(design, axis=1), y, penalty=penalty)
+    fit = regression.logistic_regression(np.concatenate(design, axis=1), y, penalty=penalty)
     own, of_missing = np.split(fit.coefficients, [x.shape[1]])
     adding = dict(zip(lacking.tolist(), of_missing.tolist(), strict=True))
     terms = tuple(
@@ -293,7 +280,7 @@ def fit_logistic(scores: ArrayLike, labels: ArrayLike, *, penalty: float = PENAL
     return Combination(float(np.log(share / (1 - share))), (flat,))
 
 
-def fit_isotonic(scores: ArrayLike, labels: ArrayLike) -> Isotonic:
+def fit_isotonic(scores: ArrayLike, labels: ArrayLike) -> regression.Isotonic:
     """Fit the probability of one score of which higher is better, as any rising function.
 
     One more right answer is counted at the lowest score and one more wrong one at the highest.
@@ -308,7 +295,9 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike) -> Isotonic:
     if set(y.tolist()) != {0.0, 1.0}:
         raise ValueError("expected labels of 0 and 1, of both classes")
     ends = [x.min(), x.max()]
-    return isotonic_regression(np.concatenate([x, ends]), np.concatenate([y, [1.0, 0.0]]))
+    return regression.isotonic_regression(
+        np.concatenate([x, ends]), np.concatenate([y, [1.0, 0.0]])
+    )
 
 
 class Choice(NamedTuple):

@@ -10,22 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.statistics import Floats, Places
+from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.distributions import incomplete_beta
-from trustassay.statistics.intervals import (
-    FEWEST,
-    FEWEST_FOR_MEANS,
-    Interval,
-    Term,
-    UnitMean,
-    bounded_interval,
-    effective_size,
-    sum_interval,
-    too_few,
-    unit_mean,
-    unit_places,
-    unit_quantile_interval,
-)
+from trustassay.statistics.intervals import Term
 from trustassay.statistics.resampling import expanded_interval
 
 SampleUnits = tuple[Places | None, Places | None]
@@ -40,7 +27,7 @@ class Difference(NamedTuple):
     """A difference, second minus first, with its 95 % interval, or why it has none."""
 
     value: float
-    interval: Interval | None
+    interval: intervals.Interval | None
     without: str | None = None
 
 
@@ -61,7 +48,7 @@ def difference_of_means(
     second: ArrayLike,
     bounds: tuple[float, float] = (0.0, 1.0),
     units: SampleUnits = (None, None),
-    fewest: int = FEWEST_FOR_MEANS,
+    fewest: int = intervals.FEWEST_FOR_MEANS,
 ) -> Difference:
     """Return mean(second) - mean(first) of two independent samples.
 
@@ -77,17 +64,19 @@ def difference_of_means(
         ValueError: a sample is empty.
     """
     samples = zip((_sample(first), _sample(second)), units, strict=True)
-    means = [unit_mean(sample, own) for sample, own in samples]
+    means = [intervals.unit_mean(sample, own) for sample, own in samples]
     value = means[1].mean - means[0].mean
     what = "samples" if units[0] is units[1] is None else "independent units (of equal size)"
-    if reason := too_few(what, math.floor(min(one.units for one in means) + 1e-9), fewest):
+    if reason := intervals.too_few(
+        what, math.floor(min(one.units for one in means) + 1e-9), fewest
+    ):
         return Difference(value, None, reason)
     terms = [_term(mean, bounds, weight) for mean, weight in zip(means, (-1.0, 1.0), strict=True)]
-    return Difference(value, sum_interval(terms, np.eye(2)))
+    return Difference(value, intervals.sum_interval(terms, np.eye(2)))
 
 
-def _term(mean: UnitMean, bounds: tuple[float, float], weight: float) -> Term:
-    ends = bounded_interval(mean, bounds)
+def _term(mean: intervals.UnitMean, bounds: tuple[float, float], weight: float) -> Term:
+    ends = intervals.bounded_interval(mean, bounds)
     assert ends
     return Term(mean.mean, ends, weight)
 
@@ -101,14 +90,14 @@ def difference_of_shares(
         ValueError: a sample is empty.
     """
     a, b = (100.0 * _sample(one) for one in (first, second))
-    return difference_of_means(a, b, (0.0, 100.0), units, FEWEST)
+    return difference_of_means(a, b, (0.0, 100.0), units, intervals.FEWEST)
 
 
 def mean_of_differences(
     differences: ArrayLike,
     largest: float = 1.0,
     units: Places | None = None,
-    fewest: int = FEWEST_FOR_MEANS,
+    fewest: int = intervals.FEWEST_FOR_MEANS,
 ) -> Difference:
     """Return the mean of paired differences, second minus first.
 
@@ -125,26 +114,26 @@ def mean_of_differences(
         ValueError: there is none.
     """
     sample = _sample(differences)
-    mean = unit_mean(sample, units)
+    mean = intervals.unit_mean(sample, units)
     value, n = mean.mean, mean.units
     what = "pairs" if n == len(sample) else "questions (of equal size)"
-    if reason := too_few(what, math.floor(n + 1e-9), fewest):
+    if reason := intervals.too_few(what, math.floor(n + 1e-9), fewest):
         return Difference(value, None, reason)
-    place = unit_places(units, len(sample))
+    place = intervals.unit_places(units, len(sample))
     moved = np.bincount(place, sample - sample.mean())
     # n > 25 g^2 with g = m3 / m2^(3/2), without dividing: all may be the same.
     if n * float(np.mean(moved**2)) ** 3 > 25 * float(np.mean(moved**3)) ** 2:
-        return Difference(value, bounded_interval(mean, (-largest, largest)))
+        return Difference(value, intervals.bounded_interval(mean, (-largest, largest)))
     sides = [np.maximum(sample, 0.0), np.maximum(-sample, 0.0)]
     rise, fall = (np.bincount(place, side - side.mean()) for side in sides)
     scatter = float(rise.std() * fall.std())
     together = float(np.mean(rise * fall)) / scatter if scatter else 0.0
     terms = [
-        _term(unit_mean(side, units), (0.0, largest), weight)
+        _term(intervals.unit_mean(side, units), (0.0, largest), weight)
         for side, weight in zip(sides, (1.0, -1.0), strict=True)
     ]
     correlation = np.array([[1.0, together], [together, 1.0]])
-    return Difference(value, sum_interval(terms, np.clip(correlation, -1.0, 1.0)))
+    return Difference(value, intervals.sum_interval(terms, np.clip(correlation, -1.0, 1.0)))
 
 
 def difference_of_medians(
@@ -162,14 +151,14 @@ def difference_of_medians(
     value = float(np.median(b) - np.median(a))
     terms = []
     for sample, own, weight in ((b, units[1], 1.0), (a, units[0], -1.0)):
-        interval = unit_quantile_interval(sample, own, 0.5)
-        worth = unit_mean(sample, own).units
+        interval = intervals.unit_quantile_interval(sample, own, 0.5)
+        worth = intervals.unit_mean(sample, own).units
         what = "samples" if own is None else "independent units (of equal size)"
-        reason = too_few(what, math.floor(worth + 1e-9), FEWEST)
+        reason = intervals.too_few(what, math.floor(worth + 1e-9), intervals.FEWEST)
         if reason or interval is None:
             return Difference(value, None, reason or "too few independent units")
         terms.append(Term(float(np.median(sample)), interval, weight))
-    return Difference(value, sum_interval(terms, np.eye(2)))
+    return Difference(value, intervals.sum_interval(terms, np.eye(2)))
 
 
 def _sample(values: ArrayLike) -> Floats:
@@ -261,7 +250,7 @@ likely, five of five go the same way one time in sixteen, six of six one time in
 
 
 def paired_difference(
-    value: float, drawn: Floats, units: int, changed: int, fewest: int = FEWEST
+    value: float, drawn: Floats, units: int, changed: int, fewest: int = intervals.FEWEST
 ) -> Difference:
     """Return a difference, second less first, with its interval from paired resamples.
 
@@ -274,7 +263,7 @@ def paired_difference(
     The interval is the expanded percentile interval (Hesterberg 2015). Without any change it is
     (0, 0); with fewer than :data:`FEWEST_CHANGED` changes it is made wide enough to hold 0.
     """
-    if reason := too_few("questions", units, fewest):
+    if reason := intervals.too_few("questions", units, fewest):
         return Difference(value, None, reason)
     defined = drawn[~np.isnan(drawn)]
     if changed and len(defined) < 0.9 * len(drawn):
@@ -365,7 +354,9 @@ def spread_of(values: ArrayLike, clusters: ArrayLike) -> Spread:
         result = np.quantile(there, np.linspace(0, 1, POINTS), method="inverted_cdf")
         points = sorted({float(f"{point:.{DIGITS}g}") for point in result.tolist()})
     shares = [float((there <= point).mean()) for point in points]
-    return Spread(effective_size(clusters), float(np.isnan(x).mean()), tuple(points), tuple(shares))
+    return Spread(
+        intervals.effective_size(clusters), float(np.isnan(x).mean()), tuple(points), tuple(shares)
+    )
 
 
 def unlikeness(kept: Spread, values: ArrayLike, clusters: ArrayLike) -> Unlike:
@@ -385,7 +376,9 @@ def unlikeness(kept: Spread, values: ArrayLike, clusters: ArrayLike) -> Unlike:
     here = np.searchsorted(ranked, at, side="right") / len(x)
     there = kept.missing + (1 - kept.missing) * np.array([0.0, *kept.shares])
     distance = float(np.abs(here - there).max())
-    return Unlike(distance, kolmogorov_p_value(distance, kept.size, effective_size(clusters)))
+    return Unlike(
+        distance, kolmogorov_p_value(distance, kept.size, intervals.effective_size(clusters))
+    )
 
 
 def kolmogorov_p_value(distance: float, first: float, second: float) -> float:

@@ -16,7 +16,7 @@ from trustassay.errors import UsageError
 from trustassay.progress import Progress
 from trustassay.runs.counts import SHOWN, read_units
 from trustassay.runs.folder import RunFolder
-from trustassay.statistics import Floats, Places
+from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
@@ -28,15 +28,7 @@ from trustassay.statistics.agreement import (
     item_interval,
     krippendorff_alpha,
 )
-from trustassay.statistics.intervals import (
-    FEWEST,
-    FEWEST_FOR_MEANS,
-    Estimate,
-    Interval,
-    RowSums,
-    bounded_interval,
-    too_few_units,
-)
+from trustassay.statistics.intervals import Estimate, Interval
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 from trustassay.workflows.judges import Variances, variances
@@ -52,7 +44,7 @@ class Coefficient(NamedTuple):
     of: Callable[[Floats, Floats], float | None]
     scale: Scale | None = "nominal"
     complete: bool = False
-    fewest: int = FEWEST
+    fewest: int = intervals.FEWEST
 
 
 class Ratio(NamedTuple):
@@ -224,7 +216,7 @@ def _kappas(weights: Weights, levels: Sequence[float], *, of_first: bool = False
 
 
 def _ac(weights: Weights, levels: Sequence[float]) -> Coefficient:
-    fewest = FEWEST if weights == "none" else FEWEST_FOR_MEANS
+    fewest = intervals.FEWEST if weights == "none" else intervals.FEWEST_FOR_MEANS
     return Coefficient(
         lambda table, times: gwet_ac(table, weights, levels, times), None, fewest=fewest
     )
@@ -341,13 +333,13 @@ def _ratio_interval(
     above: Floats, below: Floats, bounds: Interval | None, units: Places
 ) -> Interval | str | None:
     """Return the interval of a ratio of sums over units, or why there is none."""
-    sums = RowSums(2)
+    sums = intervals.RowSums(2)
     sums.add(np.column_stack([above, below]), units)
     mean = sums.ratio(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     whole = bounds is not None and bool(np.isin(above / below, bounds).all())
-    needed = FEWEST if whole else FEWEST_FOR_MEANS
-    reason = too_few_units(len(above), sums.units, mean.units, needed, "items")
-    return reason or bounded_interval(mean, bounds)
+    needed = intervals.FEWEST if whole else intervals.FEWEST_FOR_MEANS
+    reason = intervals.too_few_units(len(above), sums.units, mean.units, needed, "items")
+    return reason or intervals.bounded_interval(mean, bounds)
 
 
 def _disputes(

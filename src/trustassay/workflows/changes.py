@@ -14,14 +14,7 @@ from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.show.text import amount
-from trustassay.statistics import Floats
-from trustassay.statistics.comparison import (
-    Difference,
-    mean_of_differences,
-    paired_difference,
-    share_rise_p,
-    with_few_changes,
-)
+from trustassay.statistics import Floats, comparison
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.workflows.json_form import JsonForm, fields_as_json
@@ -52,15 +45,15 @@ class VerdictChange:
         """Return the one-sided p-value that not more of the questions got worse than better, by
         more than a margin, from 0 to 1 (:func:`~trustassay.statistics.comparison.share_rise_p`).
         """
-        return share_rise_p(self.worse, self.better, self.questions, margin)
+        return comparison.share_rise_p(self.worse, self.better, self.questions, margin)
 
     def kept_p(self, margin: float = 0.0) -> float:
         """Return the one-sided p-value that it is as bad as the margin, or worse."""
-        return share_rise_p(self.better, self.worse, self.questions, -margin)
+        return comparison.share_rise_p(self.better, self.worse, self.questions, -margin)
 
     def can_decide(self, margin: float = 0.0) -> bool:
         """Whether so many questions could show anything, were all of them worse."""
-        return share_rise_p(self.questions, 0, self.questions, margin) < ONE_SIDED
+        return comparison.share_rise_p(self.questions, 0, self.questions, margin) < ONE_SIDED
 
     def in_words(self) -> str:
         """Say what changed."""
@@ -93,7 +86,7 @@ class FigureChange:
     better: Direction
     first: float
     second: float
-    difference: Difference
+    difference: comparison.Difference
     verdicts: VerdictChange | None = None
 
     @property
@@ -124,7 +117,7 @@ class FigureChange:
         }
 
 
-def difference_as_json(one: Difference) -> dict[str, Any]:
+def difference_as_json(one: comparison.Difference) -> dict[str, Any]:
     """Return a change, its interval, and why it has none."""
     interval = None if one.interval is None else list(one.interval)
     without = {} if interval else {"without_interval": one.without}
@@ -244,10 +237,10 @@ def _changes(
         if width := _averaged(second, key):
             scale = 100.0 if isinstance(figure.statistic, Share) else 1.0
             moved = scale * (inputs[1] - inputs[0])[:, 0]
-            difference = mean_of_differences(moved, width, pairing.units, fewest)
-            difference = with_few_changes(difference, changed)
+            difference = comparison.mean_of_differences(moved, width, pairing.units, fewest)
+            difference = comparison.with_few_changes(difference, changed)
         else:
-            difference = paired_difference(
+            difference = comparison.paired_difference(
                 after - before, drawn[key], pairing.questions, changed, fewest
             )
         better = better_of(figure, second.info)

@@ -28,18 +28,10 @@ from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
 from trustassay.show.distributions import Groups
 from trustassay.show.text import amount
-from trustassay.statistics import Floats, Places
-from trustassay.statistics.comparison import (
-    Difference,
-    KolmogorovSmirnov,
-    difference_of_means,
-    difference_of_medians,
-    difference_of_shares,
-    kolmogorov_smirnov,
-    mean_of_differences,
-    sign_flip_p,
-)
+from trustassay.statistics import Floats, Places, comparison
+from trustassay.statistics.comparison import Difference
 from trustassay.statistics.resampling import generator
+from trustassay.workflows import two_runs
 from trustassay.workflows.changes import (
     AnswerChanges,
     FigureChange,
@@ -50,16 +42,6 @@ from trustassay.workflows.changes import (
     why_not_resampled,
 )
 from trustassay.workflows.json_form import fields_as_json
-from trustassay.workflows.two_runs import (
-    Outcome,
-    Pairing,
-    Scored,
-    common_metric,
-    finished_run,
-    headlines,
-    outcome_changes,
-    paired_runs,
-)
 
 PERMUTATIONS = 1999
 
@@ -105,14 +87,14 @@ class Comparison:
     mean: Difference
     median: Difference
     stable: Difference | None
-    distribution: KolmogorovSmirnov
+    distribution: comparison.KolmogorovSmirnov
     pairs: int
     paired: Difference | None
     paired_p: float | None
-    pairing: Pairing
+    pairing: two_runs.Pairing
     figures: Mapping[str, FigureChange]
     not_compared: Mapping[str, str]
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[two_runs.Outcome]
     answers: AnswerChanges
     warnings: Sequence[str]
 
@@ -176,9 +158,9 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
         UnknownNameError: a run of an earlier version, and the metric is not installed.
     """
     otherwise = ", or --judge, which compares answers"
-    runs = (finished_run(first, otherwise), finished_run(second, otherwise))
-    name = common_metric((first, second), runs, metric)
-    pairing, read = paired_runs((first, second), runs, [name])
+    runs = (two_runs.finished_run(first, otherwise), two_runs.finished_run(second, otherwise))
+    name = two_runs.common_metric((first, second), runs, metric)
+    pairing, read = two_runs.paired_runs((first, second), runs, [name])
     scored = read[name]
     a, b = (_side(one, run) for one, run in zip(scored, runs, strict=True))
     info = scored[0].info
@@ -187,7 +169,9 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
 
     stable = None
     if bound is not None:
-        stable = difference_of_shares(a.scores < bound, b.scores < bound, (a.units, b.units))
+        stable = comparison.difference_of_shares(
+            a.scores < bound, b.scores < bound, (a.units, b.units)
+        )
     kept = pairing.only(
         ~np.isnan(scored[1].scores[pairing.second] - scored[0].scores[pairing.first])
     )
@@ -195,15 +179,15 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
     paired, paired_p = None, None
     if len(changes) > 1:
         lowest, highest = info.score_range
-        paired = mean_of_differences(changes, highest - lowest, kept.units)
+        paired = comparison.mean_of_differences(changes, highest - lowest, kept.units)
         sums = np.bincount(kept.units, changes)
         flips = generator(seed, "compare", name, "sign flips")
-        paired_p = sign_flip_p(sums, flips, PERMUTATIONS)
-    keys, absent = headlines(scored)
+        paired_p = comparison.sign_flip_p(sums, flips, PERMUTATIONS)
+    keys, absent = two_runs.headlines(scored)
     figures = figure_changes(*scored, pairing, keys, seed)
     absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
     rng = generator(seed, "compare", name, "permutations")
-    distribution = kolmogorov_smirnov(a.scores, b.scores, rng, PERMUTATIONS)
+    distribution = comparison.kolmogorov_smirnov(a.scores, b.scores, rng, PERMUTATIONS)
     if a.units is not None or b.units is not None:
         distribution = distribution._replace(p=None)
     return Comparison(
@@ -211,8 +195,10 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
         first=a,
         second=b,
         stable_below=bound,
-        mean=difference_of_means(a.scores, b.scores, info.score_range, (a.units, b.units)),
-        median=difference_of_medians(a.scores, b.scores, (a.units, b.units)),
+        mean=comparison.difference_of_means(
+            a.scores, b.scores, info.score_range, (a.units, b.units)
+        ),
+        median=comparison.difference_of_medians(a.scores, b.scores, (a.units, b.units)),
         stable=stable,
         distribution=distribution,
         pairs=len(changes),
@@ -221,7 +207,7 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
         pairing=pairing,
         figures=figures,
         not_compared=absent,
-        outcomes=outcome_changes(*scored, pairing),
+        outcomes=two_runs.outcome_changes(*scored, pairing),
         answers=answer_changes(*scored, pairing),
         warnings=differing_settings(*runs, [name])
         + [
@@ -232,7 +218,7 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
     )
 
 
-def _side(scored: Scored, run: Mapping[str, Any]) -> Side:
+def _side(scored: two_runs.Scored, run: Mapping[str, Any]) -> Side:
     there = ~np.isnan(scored.scores)
     path, metric = scored.path, scored.info.name
     if not there.any():

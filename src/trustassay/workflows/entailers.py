@@ -17,7 +17,7 @@ from trustassay.capabilities import Entailer, Models
 from trustassay.data.labels import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
-from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics import Bools, Floats, Places, resampling
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.calibration import (
     balanced_accuracy,
@@ -25,12 +25,6 @@ from trustassay.statistics.calibration import (
     calibration_error,
 )
 from trustassay.statistics.correlation import auroc, weighted_calibration_error
-from trustassay.statistics.resampling import (
-    cluster_numbers,
-    cluster_weights,
-    generator,
-    interval_of,
-)
 from trustassay.workflows.json_form import JsonForm
 
 NO_CACHE = CallOptions(cache=None)
@@ -156,7 +150,7 @@ def _measured(
     truth = np.array([pair.supported for pair in pairs])
     kinds = np.array([pair.kind for pair in pairs])
     given, true = chances[there], truth[there]
-    premises = cluster_numbers([pair.premise for pair in pairs])
+    premises = resampling.cluster_numbers([pair.premise for pair in pairs])
     told = np.array([pair.contradicted is not None for pair in pairs]) & there
     denied = np.array([bool(pair.contradicted) for pair in pairs])
     return MeasuredEntailer(
@@ -210,12 +204,14 @@ def _calibration_error(
     value = calibration_error(given, true)
     clusters = np.unique(premises, return_inverse=True)[1]
     count = int(clusters.max(initial=-1)) + 1
-    if value is None or isinstance(interval_of([0.0, 1.0], count, biased=value), str):
+    if value is None or isinstance(resampling.interval_of([0.0, 1.0], count, biased=value), str):
         return Estimate(value, None)
     figure = weighted_calibration_error(given, true)
-    rows = cluster_weights(clusters, generator(seed, "entailers", what), REPLICATES)
+    rows = resampling.cluster_weights(
+        clusters, resampling.generator(seed, "entailers", what), REPLICATES
+    )
     drawn = np.concatenate([figure(weights) for weights in rows])
-    result = interval_of(drawn, count, biased=value)
+    result = resampling.interval_of(drawn, count, biased=value)
     return Estimate(value, None if isinstance(result, str) else result)
 
 

@@ -13,6 +13,7 @@ from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
+from trustassay.workflows import rules, two_runs
 from trustassay.workflows.changes import (
     ONE_SIDED,
     FigureChange,
@@ -23,27 +24,8 @@ from trustassay.workflows.changes import (
     why_not_resampled,
 )
 from trustassay.workflows.json_form import flattened
-from trustassay.workflows.rules import (
-    SIDES,
-    Bound,
-    Check,
-    Earlier,
-    Gate,
-    Result,
-    decide,
-    more_samples,
-)
-from trustassay.workflows.two_runs import (
-    MISSING,
-    Outcome,
-    Pairing,
-    Scored,
-    better_of,
-    finished_run,
-    headlines,
-    outcome_changes,
-    paired_runs,
-)
+from trustassay.workflows.rules import Bound, Check, Earlier, Gate
+from trustassay.workflows.two_runs import Scored
 
 
 def gate(
@@ -59,7 +41,7 @@ def gate(
         raise UsageError(
             "no rule: give --min FIGURE=NUMBER, --max FIGURE=NUMBER or --no-worse-than RUN"
         )
-    run = finished_run(path)
+    run = two_runs.finished_run(path)
     summary = RunFolder(path).read_summary() or {}
     known = _figures(summary, run)
     checks = [_check(path, bound, known) for bound in bounds]
@@ -122,21 +104,21 @@ def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> 
     rule = f"at {'least' if bound.at_least else 'most'} {line:g}{' %' if unit == '%' else ''}"
     without = one.get("without")
 
-    def check(result: Result, why: str, advice: str = "") -> Check:
+    def check(result: rules.Result, why: str, advice: str = "") -> Check:
         ends = None if interval is None else (float(interval[0]), float(interval[1]))
         return Check(bound.name, rule, value, ends, line, result, why, unit, advice=advice)
 
     if value is None:
         return check("fail", f"it has no value: {one['absent']}")
     if interval is not None:
-        result = decide((interval[0], interval[1]), line, at_least=bound.at_least)
+        result = rules.decide((interval[0], interval[1]), line, at_least=bound.at_least)
         advice = ""
         if result == "undecided":
-            more = more_samples(value, interval, line, int(one["n"]))
+            more = rules.more_samples(value, interval, line, int(one["n"]))
             side = "pass" if (value >= line) == bound.at_least else "fail"
             if more:
                 advice = f"about {more:,} more samples would make it {side}, at the same value"
-        return check(result, SIDES[result], advice)
+        return check(result, rules.SIDES[result], advice)
     if without is not None:
         return check("untestable", f"it has no interval: {without}")
     right = value >= line if bound.at_least else value <= line
@@ -184,7 +166,7 @@ class ComparedRuns:
 
     path: Path
     runs: tuple[Mapping[str, Any], Mapping[str, Any]]
-    pairing: Pairing
+    pairing: two_runs.Pairing
     scored: Mapping[str, tuple[Scored, Scored]]
     earlier: Earlier
 
@@ -196,7 +178,7 @@ class ComparedRuns:
             RunFolderError: no metric or question in common, or a folder is damaged.
             ValueError: a figure does not exist, or the runs were judged in different ways.
         """
-        before = finished_run(earlier.path)
+        before = two_runs.finished_run(earlier.path)
         shared = [name for name in run["metrics"] if name in before["metrics"]]
         if not shared:
             held = [", ".join(one["metrics"]) or "none" for one in (before, run)]
@@ -212,7 +194,7 @@ class ComparedRuns:
                 "A change of the judge is not a change of the answers: score both runs in the same "
                 "way, or accept it with --allow-other-judge"
             )
-        pairing, scored = paired_runs((earlier.path, path), (before, run), names)
+        pairing, scored = two_runs.paired_runs((earlier.path, path), (before, run), names)
         if not len(pairing.first):
             raise RunFolderError(
                 f"{earlier.path} and {path} have no question in common; expected runs of the same "
@@ -221,11 +203,12 @@ class ComparedRuns:
         return cls(path, (before, run), pairing, scored, earlier)
 
     @cached_property
-    def outcomes(self) -> dict[str, list[Outcome]]:
+    def outcomes(self) -> dict[str, list[two_runs.Outcome]]:
         """What became of the answers of both runs, by metric."""
         margin = self.earlier.margin / 100
         return {
-            name: outcome_changes(*both, self.pairing, margin) for name, both in self.scored.items()
+            name: two_runs.outcome_changes(*both, self.pairing, margin)
+            for name, both in self.scored.items()
         }
 
     def checks(self, seed: int) -> list[Check]:
@@ -243,15 +226,17 @@ class ComparedRuns:
             if key not in figures:
                 known = [f"{name}.{one}" for one in figures]
                 raise UsageError(f"--figure: {did_you_mean('figure', f'{name}.{key}', known)}")
-            if not better_of(figures[key], scored[1].info):
+            if not two_runs.better_of(figures[key], scored[1].info):
                 raise UsageError(
                     f"--figure {name}.{key}: it is not known whether more of it is better; use "
                     "--min or --max"
                 )
-        chosen, absent = headlines(scored, keys)
+        chosen, absent = two_runs.headlines(scored, keys)
         if not keys:
             info = scored[1].info
-            chosen = [k for k in chosen if k in figures and better_of(figures[k], info)][:1]
+            chosen = [k for k in chosen if k in figures and two_runs.better_of(figures[k], info)][
+                :1
+            ]
             why = "no headline figure has a value and a better side; name one with --figure"
             absent = {} if chosen else {"figures": why}
         changes = figure_changes(*scored, self.pairing, chosen, seed)
@@ -285,15 +270,15 @@ class ComparedRuns:
         if interval is None:
             result, why, advice = self._by_verdicts(change)
         else:
-            result, advice = decide(interval, line, at_least=higher), ""
-            why = SIDES[result]
+            result, advice = rules.decide(interval, line, at_least=higher), ""
+            why = rules.SIDES[result]
             if result == "undecided":
                 advice = self._advice(change, line, width if ends else None)
         key, value, unit = f"{name}.{change.key}", change.difference.value, change.figure.unit
         told = (result, why, unit, change, advice)
         return Check(key, self._rule, value, interval, line, *told)
 
-    def _by_verdicts(self, change: FigureChange) -> tuple[Result, str, str]:
+    def _by_verdicts(self, change: FigureChange) -> tuple[rules.Result, str, str]:
         """Decide by the verdicts of the answers what has too few of them for an interval."""
         verdicts, margin = change.verdicts, self.earlier.margin / 100
         why = f"it has no interval ({change.difference.without})"
@@ -314,7 +299,7 @@ class ComparedRuns:
         assert interval is not None
         assert change.verdicts is not None
         result = []
-        if more := more_samples(value, interval, line, change.verdicts.questions):
+        if more := rules.more_samples(value, interval, line, change.verdicts.questions):
             side = "pass" if (value >= line) == (change.better == "higher") else "fail"
             stays = f"if the difference stays {value:+.3g}"
             result.append(f"about {more:,} more questions would make it {side}, {stays}")
@@ -357,7 +342,9 @@ class ComparedRuns:
         most = self.earlier.missing.of(total)
         rule = f"at most {self.earlier.missing} answers without a partner (--allow-missing)"
         why = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
-        return Check(MISSING, rule, lost, None, most, "pass" if lost <= most else "fail", why)
+        return Check(
+            two_runs.MISSING, rule, lost, None, most, "pass" if lost <= most else "fail", why
+        )
 
     def notes(self) -> list[str]:
         """Say what was paired, which metrics were not, and which settings differ."""

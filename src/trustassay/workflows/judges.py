@@ -18,7 +18,7 @@ from trustassay.metrics.judge.options import RubricError
 from trustassay.metrics.judge.votes import VoteRow
 from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
-from trustassay.statistics import Floats, Places
+from trustassay.statistics import Floats, Places, variance
 from trustassay.statistics.intervals import (
     FEWEST,
     Interval,
@@ -27,14 +27,6 @@ from trustassay.statistics.intervals import (
     unit_mean,
 )
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.statistics.variance import (
-    REPEAT,
-    Cells,
-    NotEstimableError,
-    cells,
-    shares,
-    weights_without,
-)
 from trustassay.views import Rows
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 
@@ -156,7 +148,7 @@ def _again(group: Decomposition) -> str:
             f"No answer was rated twice by the same {who.removeprefix('a ')}, so how far {who} "
             f"differs from {own} is not known."
         )
-    if group.component(REPEAT) is None:
+    if group.component(variance.REPEAT) is None:
         return f"The variance of the {group.group} cannot be decomposed: {group.why}."
     return (
         f"Asked again about the same answer, {who} differs from {own} by a standard deviation of "
@@ -166,7 +158,7 @@ def _again(group: Decomposition) -> str:
 
 def _spread(group: Decomposition) -> str:
     """Write the standard deviation at a repeat with its interval and its share."""
-    result = group.component(REPEAT)
+    result = group.component(variance.REPEAT)
     assert result is not None
     ends = result.sd_interval
     within = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
@@ -203,24 +195,24 @@ def variances(
     for group, own in by_group.items():
         try:
             table = _cells(own, places)
-        except NotEstimableError as error:
+        except variance.NotEstimableError as error:
             result[group] = _counted(group, own, why=str(error))
             continue
         without, touched = [], []
-        for weights in weights_without(own_units):
+        for weights in variance.weights_without(own_units):
             kept = weights[:, table.rows]
             without.append(table.components(kept))
             touched.append((kept == 0).any(axis=1))
         left, units_of = np.concatenate(without), own_units[table.rows]
         result[group] = _decomposed(group, own, table, left[np.concatenate(touched)], units_of)
-        if REPEAT in table.names and not result[group].without:
-            spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(REPEAT)], 0.0))
+        if variance.REPEAT in table.names and not result[group].without:
+            spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(variance.REPEAT)], 0.0))
     return _compared(result, spreads)
 
 
-def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> Cells:
+def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> variance.Cells:
     raters = {rater: at for at, rater in enumerate(dict.fromkeys(one.rater for one in own))}
-    result = cells(
+    result = variance.cells(
         [places[one.item, one.model] for one in own],
         [raters[one.rater] for one in own],
         [one.value for one in own],
@@ -238,11 +230,11 @@ def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
 
 
 def _decomposed(
-    group: str, own: Sequence[Rating], table: Cells, left: Floats, units: Places
+    group: str, own: Sequence[Rating], table: variance.Cells, left: Floats, units: Places
 ) -> Decomposition:
     """Decompose a group; ``left``: the components without each unit, shape (units, components)."""
     estimate = table.components()[0]
-    part = shares(estimate)
+    part = variance.shares(estimate)
     worth = unit_mean(np.zeros(len(units)), units).units
     without = too_few_units(len(units), len(np.unique(units)), worth, FEWEST, "answers") or ""
     if np.isnan(part).any():
@@ -254,7 +246,7 @@ def _decomposed(
         value, share = float(estimate[at]), None if np.isnan(part[at]) else float(part[at])
         intervals: tuple[Interval | None, Interval | None] = (None, None)
         if share is not None and not without:
-            within = jackknife_interval(share / 100, shares(left)[:, at] / 100, "logit")
+            within = jackknife_interval(share / 100, variance.shares(left)[:, at] / 100, "logit")
             spread = np.sqrt(np.maximum(left[:, at], 0.0))
             intervals = (
                 within and (100 * within[0], 100 * within[1]),
@@ -267,7 +259,8 @@ def _decomposed(
 def _compared(found: Mapping[str, Decomposition], spreads: Mapping[str, Floats]) -> Variances:
     """Add how far the judges' deviation at a repeat lies from the people's."""
     judges, people = (
-        found[group].component(REPEAT) if group in found else None for group in (JUDGES, PEOPLE)
+        found[group].component(variance.REPEAT) if group in found else None
+        for group in (JUDGES, PEOPLE)
     )
     if judges is None or people is None:
         return Variances(found)

@@ -18,15 +18,8 @@ from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.show import document
 from trustassay.show.text import ends_text, number
-from trustassay.statistics import Floats
+from trustassay.statistics import Floats, ranking
 from trustassay.statistics.intervals import FEWEST, too_few
-from trustassay.statistics.ranking import (
-    Agreement,
-    PairDifference,
-    RankedModels,
-    ordered_alike,
-    rank_models,
-)
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.json_form import as_json, fields_as_json
 from trustassay.workflows.two_runs import common_metric, finished_run
@@ -49,7 +42,7 @@ class Ranking:
     questions: int
     left_out: int
     models: Sequence[str]
-    found: RankedModels
+    found: ranking.RankedModels
     unscored: Sequence[Mapping[str, int]]
     alike: tuple[int, int] | None = None
 
@@ -120,7 +113,7 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
     labels = answers.table(answers.labels, shared)
     right = {at: [float(label > 0) for label in own] for at, own in answers.labels.items()}
     assert scores is not None
-    result = rank_models(
+    result = ranking.rank_models(
         scores,
         generator(seed, "rank", name),
         lower_is_better=info.lower_is_better,
@@ -135,7 +128,7 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
         [answers.models[place] for place in result.order],
         result,
         [answers.unscored[place] for place in result.order],
-        None if labels is None else ordered_alike(sign * scores, labels),
+        None if labels is None else ranking.ordered_alike(sign * scores, labels),
     )
 
 
@@ -227,7 +220,7 @@ def statements(found: Ranking) -> list[str]:
     return lines
 
 
-def _unclear(found: Ranking, one: PairDifference, corrected: str) -> str:
+def _unclear(found: Ranking, one: ranking.PairDifference, corrected: str) -> str:
     within = f" (95 % interval {ends_text(one.interval, '+')})" if one.interval else ""
     return (
         f"{found.models[one.better]} and {found.models[one.worse]} do not differ "
@@ -239,7 +232,7 @@ def _p(value: float) -> str:
     return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
 
 
-def _agreement(found: Ranking, agreement: Agreement) -> str:
+def _agreement(found: Ranking, agreement: ranking.Agreement) -> str:
     figures = {"Kendall's tau": agreement.kendall, "Spearman's rho": agreement.spearman}
     parts = [
         f"{name} is not defined" if value is None else f"{name} {value:.2f}"

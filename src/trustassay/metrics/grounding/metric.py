@@ -11,17 +11,8 @@ from typing import ClassVar
 from trustassay.capabilities import Entailment
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
-from trustassay.metrics.grounding import maths
-from trustassay.metrics.grounding.evidence import (
-    Cited,
-    Coverage,
-    Gold,
-    Refusal,
-    Sentence,
-    Trace,
-    judgement_of,
-    note_on,
-)
+from trustassay.metrics.grounding import evidence, maths
+from trustassay.metrics.grounding.evidence import Coverage, Gold, Refusal, Sentence
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.sentences import (
     Statement,
@@ -296,7 +287,9 @@ class Assessing:
                 self.probability(*joint),
                 judgement.why if needed else "a refusal" if claims else "it claims nothing",
                 [
-                    Cited(c.number, c.verdict, self.probability(premise([c]), s.hypothesis), c.why)
+                    evidence.Cited(
+                        c.number, c.verdict, self.probability(premise([c]), s.hypothesis), c.why
+                    )
                     for c in judgement.citations
                 ],
                 self.twice.get(s.hypothesis, {}).get(joint),
@@ -451,7 +444,7 @@ class Grounding(GroundingOptions):
         """Return the sentences with their citations, the gold answers, and notes on passages."""
         documents = sample.documents or ()
         rows = Rows(assessment.evidence, Sentence, Gold, Coverage, Refusal)
-        trace = Trace(
+        trace = evidence.Trace(
             rows.of(Sentence),
             rows.of(Gold),
             {one.document: one for one in rows.of(Coverage)},
@@ -466,9 +459,9 @@ class Grounding(GroundingOptions):
             tells_response=bool(text) and told,
             tells_golds=bool(trace.golds),
             judged=[Judged(one.text, one.mark, one.why) for one in trace.sentences],
-            mark=judgement_of(assessment, self.problem(assessment)),
+            mark=evidence.judgement_of(assessment, self.problem(assessment)),
             passages={
-                number: note_on(number, document.supports, sample, trace)
+                number: evidence.note_on(number, document.supports, sample, trace)
                 for number, document in enumerate(documents, start=1)
             },
         )

@@ -42,15 +42,7 @@ from trustassay.metrics.judge.votes import (
     votes_of,
 )
 from trustassay.sample import Problem, Sample, missing
-from trustassay.statistics import Floats, Places
-from trustassay.statistics.agreement import (
-    Scale,
-    Weights,
-    cohen_kappa,
-    item_interval,
-    krippendorff_alpha,
-    percent_agreement,
-)
+from trustassay.statistics import Floats, Places, agreement
 from trustassay.views import Rows, View
 
 MOST_DRAWN = 60
@@ -102,16 +94,18 @@ def _compare(
     if scale.ordinal:
         found.put("higher", int(np.sum(order[judged] > order[expected])), n)
         found.put("lower", int(np.sum(order[judged] < order[expected])), n)
-    found.put("agreement", percent_agreement(expected, judged), n, why=SAME)
+    found.put("agreement", agreement.percent_agreement(expected, judged), n, why=SAME)
     ranks = np.argsort(np.argsort(order, kind="stable")).astype(float)
     known = sorted(set(ranks.tolist()))
-    weights: Weights = "quadratic" if scale.ordinal else "none"
+    weights: agreement.Weights = "quadratic" if scale.ordinal else "none"
 
     def kappa(ratings: Floats, times: Floats) -> float | None:
-        return cohen_kappa(ratings[0], ratings[1], weights, known, times)
+        return agreement.cohen_kappa(ratings[0], ratings[1], weights, known, times)
 
     ratings = np.stack([ranks[expected], ranks[judged]])
-    interval = item_interval(kappa, ratings, units, "interval" if scale.ordinal else "nominal")
+    interval = agreement.item_interval(
+        kappa, ratings, units, "interval" if scale.ordinal else "nominal"
+    )
     found.put("kappa", kappa(ratings, np.ones(n)), n, interval, why=SAME)
     for i, one in enumerate(labels):
         for j, other in enumerate(labels):
@@ -152,14 +146,14 @@ def _compare_judges(
     ratings: Floats = np.array(
         [[order[int(p[name][1])] if name in p else math.nan for p in panels] for name in names]
     )
-    scale: Scale = "ordinal" if metric.scale.ordinal else "nominal"
+    scale: agreement.Scale = "ordinal" if metric.scale.ordinal else "nominal"
 
     def alpha(ratings: Floats, times: Floats) -> float | None:
-        return krippendorff_alpha(ratings, scale, times)
+        return agreement.krippendorff_alpha(ratings, scale, times)
 
     value = alpha(ratings, np.ones(len(panels)))
     two = (~np.isnan(ratings)).sum(axis=0) >= 2
-    interval = item_interval(alpha, ratings[:, two], units[two], scale)
+    interval = agreement.item_interval(alpha, ratings[:, two], units[two], scale)
     found.put(f"alpha ({scale}, between judges)", value, len(panels), interval, why=SAME)
 
 

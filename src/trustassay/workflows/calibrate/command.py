@@ -21,32 +21,19 @@ from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
 from trustassay.show.plots import Line, Plot
 from trustassay.show.text import amount
-from trustassay.statistics import Bools, Floats
+from trustassay.statistics import Bools, Floats, correlation
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method
 from trustassay.statistics.comparison import spread_of
 from trustassay.statistics.conformal import fewest_questions
-from trustassay.statistics.correlation import (
-    WeightedMeasure,
-    auroc,
-    weighted_auroc,
-    weighted_brier_score,
-    weighted_calibration_error,
-    weighted_log_loss,
-)
 from trustassay.statistics.intervals import FEWEST, Estimate
 from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.json_form import JsonForm
+from trustassay.workflows.study import outputs
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
 from trustassay.workflows.study.figures import Resampling, estimates
 from trustassay.workflows.study.labels import Label, LabelOptions, labelled
-from trustassay.workflows.study.outputs import (
-    FEWEST_KEPT,
-    kept_points,
-    reliability_points,
-    with_interval,
-)
 
 AT_MOST = (0.05, 0.1, 0.2)
 CONFIDENCE = 0.95
@@ -55,11 +42,11 @@ LEVEL = 0.05
 FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 """The figures, as they are called."""
 CALIBRATED, CHANCE = "calibrated", "share of right answers"
-MEASURES: Mapping[str, WeightedMeasure] = {
-    "auroc": weighted_auroc,
-    "log_loss": weighted_log_loss,
-    "brier": weighted_brier_score,
-    "ece": weighted_calibration_error,
+MEASURES: Mapping[str, correlation.WeightedMeasure] = {
+    "auroc": correlation.weighted_auroc,
+    "log_loss": correlation.weighted_log_loss,
+    "brier": correlation.weighted_brier_score,
+    "ece": correlation.weighted_calibration_error,
 }
 
 
@@ -349,7 +336,7 @@ def _notes(
         result.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
     for place, (column, one) in enumerate(zip(columns, inputs, strict=True)):
         there = ~np.isnan(rows.scores[:, place])
-        tells = auroc(rows.scores[there, place], rows.right[there])
+        tells = correlation.auroc(rows.scores[there, place], rows.right[there])
         if tells is not None and tells < 0.5 and len(inputs) == 1:
             hint = f"; --lower {column.name} reverses it" if one.part and one.sign > 0 else ""
             result.append(
@@ -377,7 +364,7 @@ def figure_rows(result: Calibration) -> list[document.Row]:
     return [
         document.Row(
             f"{row}, out of fold" if row == CALIBRATED else row,
-            [with_interval(own[name]) for name in FIGURES],
+            [outputs.with_interval(own[name]) for name in FIGURES],
         )
         for row, own in result.figures.items()
     ]
@@ -447,7 +434,7 @@ def _plots(result: Calibration) -> Iterator[Plot]:
     lines = [
         Line(name, points, place, dots=True)
         for place, name, values, right in known
-        if (points := reliability_points(values, right))
+        if (points := outputs.reliability_points(values, right))
     ]
     yield Plot(
         "Reliability",
@@ -458,8 +445,8 @@ def _plots(result: Calibration) -> Iterator[Plot]:
         diagonal=True,
     )
     place, name, values, right = known[0]
-    if len(right) > FEWEST_KEPT:
-        points = kept_points(values, right, risk=True)
+    if len(right) > outputs.FEWEST_KEPT:
+        points = outputs.kept_points(values, right, risk=True)
         yield Plot(
             "Risk and coverage",
             "From 10 answers on, accepted from the highest probability down: the share of wrong "

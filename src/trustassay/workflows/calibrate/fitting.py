@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
-from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics import Bools, Floats, Places, conformal
 from trustassay.statistics.calibration import (
     Combination,
     Method,
@@ -20,14 +20,6 @@ from trustassay.statistics.calibration import (
     fit_logistic,
     fold_numbers,
     out_of_fold,
-)
-from trustassay.statistics.conformal import (
-    Threshold,
-    accepted_and_wrong_threshold,
-    fewest_questions,
-    fewest_questions_of_expected,
-    questions_needed,
-    selective_threshold,
 )
 from trustassay.statistics.regression import Isotonic
 from trustassay.statistics.resampling import generator
@@ -126,24 +118,26 @@ def promises(
     result = []
     for alpha in at_most:
         delta = round(1 - confidence, 12)
-        fewest = fewest_questions(alpha, delta)
+        fewest = conformal.fewest_questions(alpha, delta)
         rng = generator(seed, "calibrate", "answers")
-        passed = selective_threshold(*given, alpha=alpha, delta=delta, rng=rng)
+        passed = conformal.selective_threshold(*given, alpha=alpha, delta=delta, rng=rng)
         needed = None
         if passed is None:
-            needed = questions_needed(*given, alpha=alpha, delta=delta)
+            needed = conformal.questions_needed(*given, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
         promise = Promise(AMONG_ACCEPTED, alpha, confidence)
         result.append(_kept(promise, passed, _why_none(n, fewest, needed), needed))
     for alpha in at_most:
-        fewest = fewest_questions_of_expected(alpha)
-        passed = accepted_and_wrong_threshold(*given, alpha=alpha)
+        fewest = conformal.fewest_questions_of_expected(alpha)
+        passed = conformal.accepted_and_wrong_threshold(*given, alpha=alpha)
         promise = Promise(OF_ALL, alpha, None)
         result.append(_kept(promise, passed, _why_none(n, fewest, fewest), fewest))
     return result
 
 
-def _kept(promise: Promise, result: Threshold | None, why: str, needed: int | None) -> Promise:
+def _kept(
+    promise: Promise, result: conformal.Threshold | None, why: str, needed: int | None
+) -> Promise:
     """Return a promise with the threshold that keeps it, or why there is none."""
     if result is None:
         return replace(promise, without=why, needed=needed)

@@ -13,17 +13,9 @@ import numpy as np
 
 from trustassay.data.labels import Kind
 from trustassay.show.text import amount
-from trustassay.statistics import Floats, Places
+from trustassay.statistics import Floats, Places, correlation
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
-from trustassay.statistics.correlation import (
-    BIASED,
-    BY_CLASS,
-    WEIGHTED_MEASURES,
-    Figure,
-    WeightedMeasure,
-    kendall_tau_b,
-    value_of,
-)
+from trustassay.statistics.correlation import WeightedMeasure
 from trustassay.statistics.intervals import Estimate, too_few
 from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
 from trustassay.workflows.json_form import JsonForm
@@ -36,7 +28,7 @@ OF_PROBABILITIES = frozenset({"brier", "ece", "log_loss"})
 OF_CLASSES = OF_PROBABILITIES | {"auroc", "auprc"}
 CHANCE = {"auroc": 0.5, "prr": 0.0, "kendall": 0.0, "spearman": 0.0, "pearson": 0.0, "ece": 0.0}
 ASSOCIATIONS: Mapping[str, WeightedMeasure] = {
-    name: WEIGHTED_MEASURES[name] for name in ("kendall", "spearman", "pearson")
+    name: correlation.WEIGHTED_MEASURES[name] for name in ("kendall", "spearman", "pearson")
 }
 """What can be said of a covariate, of which neither end is better."""
 FEWEST_ANSWERS = 10
@@ -65,7 +57,7 @@ class Test(JsonForm):
 
 
 Key = TypeVar("Key")
-Parts = Sequence[tuple[Places, Figure]]
+Parts = Sequence[tuple[Places, correlation.Figure]]
 """A figure is the mean over these: each is of the answers at some places."""
 
 
@@ -82,7 +74,7 @@ def estimates(
     kind: Kind,
     questions: Places,
     resampling: Resampling,
-    measures: Mapping[str, WeightedMeasure] = WEIGHTED_MEASURES,
+    measures: Mapping[str, WeightedMeasure] = correlation.WEIGHTED_MEASURES,
 ) -> dict[str, dict[str, Estimate]]:
     """Return all figures, those of ``measures``, by column and name.
 
@@ -100,7 +92,7 @@ def _estimates(
     kind: Kind,
     questions: Places,
     resampling: Resampling,
-    measures: Mapping[str, WeightedMeasure] = WEIGHTED_MEASURES,
+    measures: Mapping[str, WeightedMeasure] = correlation.WEIGHTED_MEASURES,
 ) -> dict[str, dict[str, Estimate]]:
     """Return all figures of each row, as means over pairs of a column and the labels that it is
     compared with. Pairs of which a figure is not defined do not count in it.
@@ -120,13 +112,13 @@ def _estimates(
         n = len(places) if single else len(rated)
         result[row][name] = Estimate(None, n, None, why)
         if samples and name == "auroc":
-            value = float(np.mean([value_of(measure, x, y) for _, x, y in samples]))
+            value = float(np.mean([correlation.value_of(measure, x, y) for _, x, y in samples]))
             own = [(x, y, questions[places]) for places, x, y in samples]
             result[row][name] = Estimate.of(value, n, mean_auroc_interval(own))
         elif samples:
             figures[row, name] = [(places, measure(x, y)) for places, x, y in samples]
             clusters[row, name] = len(np.unique(questions[places] if single else questions))
-            if single and name in BY_CLASS and kind == "binary":
+            if single and name in correlation.BY_CLASS and kind == "binary":
                 rarer[row, name] = int(min(y.sum(), len(y) - y.sum()))
     for key, drawn in _resampled(figures, questions, resampling).items():
         row, name = key
@@ -157,7 +149,7 @@ def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
     there = labels[~np.isnan(labels)]
     n = len(there)
     result = {}
-    for name in WEIGHTED_MEASURES:
+    for name in correlation.WEIGHTED_MEASURES:
         if name in OF_CLASSES and kind != "binary":
             result[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
         elif not n or (there == there[0]).all():
@@ -179,7 +171,7 @@ def paired_tests(
     p-values are corrected for their number (Holm).
     """
     headline = HEADLINE[kind]
-    measure = WEIGHTED_MEASURES[headline]
+    measure = correlation.WEIGHTED_MEASURES[headline]
     tests: list[Test] = []
     figures: dict[tuple[int, int], Parts] = {}
     for a, b in itertools.combinations(columns, 2):
@@ -255,7 +247,7 @@ def _estimate(
     value, resamples = drawn
     if math.isnan(value):
         return Estimate(None, n, None, "not defined for these scores and labels")
-    biased = value if name in BIASED else None
+    biased = value if name in correlation.BIASED else None
     return Estimate.of(value, n, interval_of(resamples, clusters, biased=biased, rarer=rarer))
 
 
@@ -276,7 +268,7 @@ def length_column(answers: Answers, labels: Floats) -> Column:
     """
     words = np.array([float(row.words) for row in answers.rows])
     there = ~np.isnan(labels)
-    shorter = (kendall_tau_b(words[there], labels[there]) or 0.0) < 0
+    shorter = (correlation.kendall_tau_b(words[there], labels[there]) or 0.0) < 0
     name = f"{LENGTH} (shorter)" if shorter else f"{LENGTH} (longer)"
     about = f"words of the response; {'fewer' if shorter else 'more'} count as better"
     return Column(name, "baseline", -words if shorter else words, about=about)
