@@ -88,6 +88,13 @@ def test_the_name_holds_what_the_file_says(tmp_path: Path) -> None:
     assert one.startswith(f"replay:{tmp_path / 'r.jsonl'}#")
 
 
+def test_the_name_says_which_model_replied(tmp_path: Path) -> None:
+    records = [{"prompt": "a", "reply": "b", "model": "m"}, {"prompt": "c", "reply": "d"}]
+    file = written(tmp_path / "r.jsonl", records)
+    assert ReplayChat(file, "m").name.startswith(f"replay:{file}?model=m#")
+    assert ReplayChat(file).name.startswith(f"replay:{file}#")
+
+
 def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
     file = written(
         tmp_path / "r.jsonl", [{"prompt": "a", "reply": "b", "repeat": r} for r in (0, 1)]
@@ -96,8 +103,10 @@ def test_a_miss_names_the_prompt_and_the_file(tmp_path: Path) -> None:
     with pytest.raises(BackendError) as error:
         asked(chat, "Once upon a time " * 50)
     assert str(error.value).startswith(f"replay:{file}: no reply to 'Once upon a time Once")
-    assert len(str(error.value)) < 200 + len(file)
-    with pytest.raises(BackendError, match="no reply with repeat 7, but with 0, 1, to 'a'"):
+    to_do = "; take the options with which it was recorded, or a model that can be asked"
+    assert str(error.value).endswith(to_do)
+    assert len(str(error.value)) < 280 + len(file)
+    with pytest.raises(BackendError, match=f"with repeat 7, but with 0, 1, to 'a'{to_do}"):
         asked(chat, "a", repeat=7)
     with pytest.raises(BackendError, match="1 replies instead of 3 to 'a'"):
         asked(chat, "a", n=3)

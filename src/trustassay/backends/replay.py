@@ -33,6 +33,7 @@ from trustassay.errors import BackendError, did_you_mean
 _HEADER = b"SQLite format 3\0"
 _PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
 _LINE = ("prompt", "messages", "reply", "repeat", "model")
+_TO_DO = "take the options with which it was recorded, or a model that can be asked"
 
 Messages = tuple[Message, ...]
 
@@ -79,7 +80,9 @@ class ReplayChat:
         if not self._found:
             of = f" of {model}" if model else ""
             raise BackendError(f"replay:{file}: contains no replies{of}")
-        self.name = f"replay:{file}#{digest.hexdigest()}"
+        models = {stored.model for known in self._found.values() for stored in known}
+        of = f"?model={models.pop()}" if len(models) == 1 and "" not in models else ""
+        self.name = f"replay:{file}{of}#{digest.hexdigest()}"
 
     def _add(self, stored: Stored) -> None:
         known = self._found.setdefault((stored.messages, stored.repeat), [])
@@ -110,15 +113,15 @@ class ReplayChat:
         return reply
 
     def _missing(self, request: ChatRequest) -> BackendError:
-        repeats = [r for messages, r in self._found if messages == request.messages]
-        if not repeats:
-            return self._failed(request, "no reply to")
-        had = ", ".join(map(str, sorted(repeats)[:10]))
-        return self._failed(request, f"no reply with repeat {request.repeat}, but with {had}, to")
+        message = "no reply"
+        if repeats := [r for messages, r in self._found if messages == request.messages]:
+            had = ", ".join(map(str, sorted(repeats)[:10]))
+            message += f" with repeat {request.repeat}, but with {had},"
+        return self._failed(request, f"{message} to", f"; {_TO_DO}")
 
-    def _failed(self, request: ChatRequest, words: str) -> BackendError:
+    def _failed(self, request: ChatRequest, words: str, end: str = "") -> BackendError:
         prompt = shortened(plain(request.messages))
-        return BackendError(f"replay:{self._file}: {words} {prompt!r}")
+        return BackendError(f"replay:{self._file}: {words} {prompt!r}{end}")
 
 
 def _of_lines(path: Path) -> Iterator[Stored]:

@@ -8,6 +8,7 @@ afterwards has no recorded reply.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from trustassay.runs.finished import Run
 
 FOLDER = Path(str(files("trustassay") / "data" / "recorded"))
+_EXAMPLES = FOLDER.parent / "example"
 PROMPT = FOLDER / "question.jinja"
 """How the model was asked for its answers."""
 REPLIES = FOLDER / "replies.jsonl.gz"
@@ -98,24 +100,37 @@ EXAMPLE_FILES = {
     "ratings.csv": "levels from 1 to 5 by two raters",
     "models.py": "models that need no key: python:models:small, large, judge",
     "replies.jsonl": "what these models reply",
+    "qwen.jsonl": f"60 answers of a real model, {MODEL}; label: right, read by eye",
+    "qwen-replies.jsonl": "what it replied to the methods: replay:qwen-replies.jsonl",
+    "qwen-prompt.jinja": "how it was asked",
 }
 """What ``demo --files`` writes."""
+_RECORDED = {
+    "qwen.jsonl": FOLDER / "answers.jsonl",
+    "qwen-replies.jsonl": REPLIES,
+    "qwen-prompt.jinja": PROMPT,
+}
+
+
+def _content(name: str) -> bytes:
+    """Return what an example file holds; recorded replies are unpacked."""
+    path = _RECORDED.get(name, _EXAMPLES / name)
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
 
 
 def _write_examples(folder: Path) -> None:
-    texts = {
-        name: (files("trustassay.data") / "example" / name).read_text(encoding="utf-8")
-        for name in EXAMPLE_FILES
-    }
-    for name, text in texts.items():
+    contents = {name: _content(name) for name in EXAMPLE_FILES}
+    for name, content in contents.items():
         path = folder / name
-        if path.exists() and path.read_text(encoding="utf-8", errors="replace") != text:
+        if path.exists() and path.read_bytes() != content:
             raise UsageError(f"{path} already exists and is another file: choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
         typer.echo(f"{folder / name}: {EXAMPLE_FILES[name]}")
-    typer.echo("All replies, labels and ratings are scripted: no model and no person gave them.")
+    typer.echo("The files qwen* hold text of models under Apache-2.0, as they wrote it.")
+    typer.echo("Other replies, labels and ratings are scripted: no model and no person gave them.")
 
 
 @with_options
