@@ -40,6 +40,8 @@ class Message(NamedTuple):
     content: str
 
 
+Turns = str | Sequence[Message]
+"""One user message, or a whole chat."""
 ECHOED = 2000
 """Characters of an unreadable reply that the model is shown again."""
 
@@ -289,9 +291,7 @@ class LikelihoodModel(Protocol):
 
     name: str
 
-    def token_loglikelihoods(
-        self, prompt: str | Sequence[Message], options: Sequence[str]
-    ) -> list[list[float]]:
+    def token_loglikelihoods(self, prompt: Turns, options: Sequence[str]) -> list[list[float]]:
         """Return, for each option, the natural log-probabilities of its tokens after the prompt.
 
         Raises:
@@ -418,13 +418,7 @@ class Models(Protocol):
         """
 
     def chat(
-        self,
-        text: str | Sequence[Message],
-        /,
-        *,
-        role: str = "model",
-        name: str = "",
-        **parameters: Any,
+        self, text: Turns, /, *, role: str = "model", name: str = "", **parameters: Any
     ) -> Awaitable[Reply]:
         """Ask a chat model, by default the one under assessment.
 
@@ -457,12 +451,7 @@ class Models(Protocol):
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
 
     def likelihood(
-        self,
-        prompt: str | Sequence[Message],
-        continuation: str,
-        *,
-        role: str = "model",
-        name: str = "",
+        self, prompt: Turns, continuation: str, *, role: str = "model", name: str = ""
     ) -> Awaitable[Likelihood]:
         """Ask a model for the likelihood of ``continuation`` after ``prompt``."""
 
@@ -471,7 +460,7 @@ class Models(Protocol):
 
     def choose(
         self,
-        text: str | Sequence[Message],
+        text: Turns,
         options: Sequence[str],
         /,
         *,

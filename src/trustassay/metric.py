@@ -33,28 +33,10 @@ from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits
 from trustassay.views import EvidenceRow, View
 
 __all__ = [
-    "Assessment",
-    "Context",
-    "Direction",
-    "Figure",
-    "Inventory",
-    "Mean",
-    "Metric",
-    "MetricInfo",
-    "Need",
-    "Pool",
-    "Quantile",
-    "Share",
-    "Summary",
-    "Total",
-    "Unread",
-    "Weighted",
-    "asked_twice",
-    "badness_of",
-    "directions",
-    "read_figures",
-    "unless_empty",
-]
+    "Assessment", "Context", "Direction", "Figure", "Inventory", "Mean", "Metric", "MetricInfo",
+    "Need", "Pool", "Quantile", "Share", "Summary", "Total", "Unread", "Weighted",
+    "asked_twice", "badness_of", "directions", "read_figures", "unless_empty",
+]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -49,10 +49,7 @@ class Window(NamedTuple):
 
 
 def windows(
-    statement: str,
-    passages: Sequence[Sequence[str]],
-    most: int = WINDOWS,
-    longest: int = WORDS,
+    statement: str, passages: Sequence[Sequence[str]], most: int = WINDOWS, longest: int = WORDS
 ) -> list[Window]:
     """Return up to ``most`` windows of passages to judge a statement by, in reading order.
 
@@ -123,11 +120,7 @@ class SecondReader:
     alone: bool = False
 
     async def verdict(
-        self,
-        models: Models,
-        shown: Sequence[Window],
-        statement: str,
-        first: Entailment,
+        self, models: Models, shown: Sequence[Window], statement: str, first: Entailment
     ) -> Entailment:
         """Return the verdict on a statement, given that of the first reader.
 

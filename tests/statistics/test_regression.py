@@ -121,12 +121,12 @@ def test_where_there_is_no_line_or_no_interval() -> None:
     assert LineSums() + LineSums() == LineSums()
 
 
-def population(seed: int, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def population(seed: int, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 5, (n, d)) / 2.0  # many ties
     y = (rng.random(n) < sigmoid(x @ rng.normal(size=d) - 0.5)).astype(float)
     y[:2] = 0, 1
-    return x, y, rng.uniform(0.2, 3, n)
+    return x, y
 
 
 @settings(deadline=None, max_examples=40)
@@ -134,21 +134,21 @@ def population(seed: int, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.nd
 def test_logistic_as_scikit_learn(seed: int, n: int, d: int, penalty: float) -> None:
     from sklearn.linear_model import LogisticRegression
 
-    x, y, w = population(seed, n, d)
-    found = logistic_regression(x, y, weights=w, penalty=penalty)
+    x, y = population(seed, n, d)
+    found = logistic_regression(x, y, penalty=penalty)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says so when rounding ends its search
-        reference = LogisticRegression(C=1 / penalty, tol=1e-12, max_iter=10_000).fit(x, y, w)
+        reference = LogisticRegression(C=1 / penalty, tol=1e-12, max_iter=10_000).fit(x, y)
     assert found.coefficients == pytest.approx(reference.coef_[0], abs=1e-4)
     assert found.intercept == pytest.approx(float(reference.intercept_[0]), abs=1e-4)
-    slope = x.T @ (w * (sigmoid(x @ found.coefficients + found.intercept) - y))
-    assert np.abs(slope + penalty * found.coefficients).max() < 1e-6 * w.sum()
+    slope = x.T @ (sigmoid(x @ found.coefficients + found.intercept) - y)
+    assert np.abs(slope + penalty * found.coefficients).max() < 1e-6 * n
 
 
 def test_almost_without_penalty_as_statsmodels() -> None:
     import statsmodels.api as sm
 
-    x, y, _ = population(3, 400, 3)
+    x, y = population(3, 400, 3)
     found = logistic_regression(x, y, penalty=1e-9)
     reference = sm.Logit(y, sm.add_constant(x)).fit(disp=0).params
     assert [found.intercept, *found.coefficients] == pytest.approx(reference.tolist(), abs=1e-6)
@@ -181,7 +181,6 @@ def test_sigmoid_does_not_overflow() -> None:
         ([[1.0], [np.nan]], [0, 1], {}, "finite"),
         ([1.0, 2.0], [0, 1], {}, "a table"),
         ([[1.0], [2.0]], [0, 1], {"penalty": 0}, "penalty"),
-        ([[1.0], [2.0]], [0, 1], {"weights": [1, -1]}, "above 0"),
         (np.empty((0, 1)), [], {}, "both classes"),
     ],
 )
@@ -192,9 +191,7 @@ def test_logistic_refused(
         logistic_regression(table, labels, **options)  # type: ignore[arg-type]
 
 
-ROWS = st.lists(
-    st.tuples(st.integers(0, 8), st.integers(0, 1), st.floats(0.1, 5)), min_size=1, max_size=60
-)
+ROWS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 1)), min_size=1, max_size=60)
 
 
 def test_by_hand() -> None:
@@ -206,13 +203,6 @@ def test_by_hand() -> None:
     assert np.isnan(found.at([np.nan])[0])
 
 
-def test_weights_count_like_repetitions() -> None:
-    weighted = isotonic_regression([1, 2, 3], [1, 0, 1], [3, 1, 2])
-    repeated = isotonic_regression([1, 1, 1, 2, 3, 3], [1, 1, 1, 0, 1, 1])
-    assert weighted.knots == repeated.knots
-    assert weighted.values == pytest.approx(repeated.values)
-
-
 def test_long_flat_pools_keep_only_their_ends() -> None:
     found = isotonic_regression(range(10), [0] * 4 + [1] * 6)
     assert found.knots == (0, 3, 4, 9)
@@ -220,30 +210,27 @@ def test_long_flat_pools_keep_only_their_ends() -> None:
 
 @settings(deadline=None)
 @given(ROWS)
-def test_isotonic_as_scikit_learn(rows: list[tuple[int, int, float]]) -> None:
+def test_isotonic_as_scikit_learn(rows: list[tuple[int, int]]) -> None:
     from sklearn.isotonic import IsotonicRegression
 
-    x, y, w = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    found = isotonic_regression(x, y, w)
-    reference = IsotonicRegression(out_of_bounds="clip").fit(x, y, w)
+    x, y = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    found = isotonic_regression(x, y)
+    reference = IsotonicRegression(out_of_bounds="clip").fit(x, y)
     at = np.linspace(-1, 9, 101)
     assert found.at(at) == pytest.approx(reference.predict(at), abs=1e-9)
     assert np.all(np.diff(found.values) >= 0)
     # the mean stays, as of any projection on a cone that holds the constants
-    assert w @ found.at(x) == pytest.approx(w @ y)
+    assert found.at(x).sum() == pytest.approx(y.sum())
 
 
 @pytest.mark.parametrize(
-    ("scores", "labels", "weights", "message"),
+    ("scores", "labels", "message"),
     [
-        ([], [], None, "1 or more"),
-        ([1, 2], [1], None, "of one length"),
-        ([1, np.nan], [1, 0], None, "finite"),
-        ([1, 2], [1, 0], [1, 0], "above 0"),
+        ([], [], "1 or more"),
+        ([1, 2], [1], "of one length"),
+        ([1, np.nan], [1, 0], "finite"),
     ],
 )
-def test_isotonic_refused(
-    scores: list[float], labels: list[float], weights: list[float] | None, message: str
-) -> None:
+def test_isotonic_refused(scores: list[float], labels: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        isotonic_regression(scores, labels, weights)
+        isotonic_regression(scores, labels)

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from trustassay.backends.chat_text import joined, plain, shortened
 from trustassay.backends.openai import held_to, reply_of
-from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply
+from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
 from trustassay.errors import BackendError, install
 from trustassay.sample import clean
 
@@ -293,9 +293,7 @@ class GgufChat:
             raise result[0]
         return result
 
-    def token_loglikelihoods(
-        self, prompt: str | Sequence[Message], options: Sequence[str]
-    ) -> list[list[float]]:
+    def token_loglikelihoods(self, prompt: Turns, options: Sequence[str]) -> list[list[float]]:
         """Return, for each option, the natural log-probabilities of its tokens after the prompt.
 
         An option is spelt by the likeliest tokens that spell it: a grammar allows no other text.

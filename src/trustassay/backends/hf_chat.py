@@ -23,7 +23,7 @@ import numpy as np
 
 from trustassay.backends import hf_loading
 from trustassay.backends.chat_text import joined, plain, shortened
-from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
 from trustassay.errors import BackendError
 from trustassay.sample import clean
 
@@ -259,9 +259,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         made = ([row.reply for row in own if row.reply] for own in rows)
         return [joined(request, own) for request, own in zip(requests, made, strict=True)]
 
-    def token_loglikelihoods(
-        self, prompt: str | Sequence[Message], options: Sequence[str]
-    ) -> list[list[float]]:
+    def token_loglikelihoods(self, prompt: Turns, options: Sequence[str]) -> list[list[float]]:
         """Return, for each option, the natural log-probabilities of its tokens.
 
         They follow the prompt, laid out as for a reply; the end of the text is not counted. A

@@ -359,10 +359,7 @@ class Batcher(Generic[Item, Reply]):
             self._fail(waiting, error)
 
     def _noted(
-        self,
-        batch: Batch[Item, Reply],
-        replies: Sequence[Reply | BaseException],
-        seconds: float,
+        self, batch: Batch[Item, Reply], replies: Sequence[Reply | BaseException], seconds: float
     ) -> tuple[Outcome[Reply], list[StoredCall]]:
         """Count a batch; return its replies as they will be read back, and the rows to store."""
         self.counts.computed += len(batch)

@@ -29,8 +29,8 @@ from trustassay.capabilities import (
     Entailment,
     Likelihood,
     LikelihoodModel,
-    Message,
     Reply,
+    Turns,
 )
 from trustassay.errors import BackendError
 
@@ -315,13 +315,7 @@ class SampleModels:
         return tuple(result) if isinstance(result, tuple | list) else ()
 
     def chat(
-        self,
-        text: str | Sequence[Message],
-        /,
-        *,
-        role: str = "model",
-        name: str = "",
-        **parameters: Any,
+        self, text: Turns, /, *, role: str = "model", name: str = "", **parameters: Any
     ) -> asyncio.Future[Reply]:
         """Ask a chat model; ``parameters`` are the other fields of a request."""
         return self.request(chat_request(text, **parameters), role, name)
@@ -353,12 +347,7 @@ class SampleModels:
         return self.ask("substitutes", item, which=source)
 
     def likelihood(
-        self,
-        prompt: str | Sequence[Message],
-        continuation: str,
-        *,
-        role: str = "model",
-        name: str = "",
+        self, prompt: Turns, continuation: str, *, role: str = "model", name: str = ""
     ) -> Awaitable[Likelihood]:
         """Ask how likely a model finds ``continuation`` after ``prompt``."""
         item = capability("likelihood").item(prompt, continuation)
@@ -366,7 +355,7 @@ class SampleModels:
 
     def choose(
         self,
-        text: str | Sequence[Message],
+        text: Turns,
         options: Sequence[str],
         /,
         *,

@@ -51,6 +51,7 @@ from trustassay.capabilities import (
     SubstitutesRequest,
     TokenEmbedder,
     TokenVectors,
+    Turns,
     limits_of,
 )
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
@@ -123,7 +124,7 @@ def _looked_up(
 # ------------------------------------------------------------------------ chat: a model's reply
 
 
-def chat_request(text: str | Sequence[Message], **parameters: Any) -> ChatRequest:
+def chat_request(text: Turns, **parameters: Any) -> ChatRequest:
     """Return the request that one user message or a whole chat makes."""
     if isinstance(text, str):
         return ChatRequest.of(text, **parameters)
@@ -347,7 +348,7 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
 # ---------------------------------- likelihood: how likely a local model finds a continuation
 
 
-def _continuation(prompt: str | Sequence[Message], continuation: str) -> tuple[Chat, str]:
+def _continuation(prompt: Turns, continuation: str) -> tuple[Chat, str]:
     chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
     return chat, continuation
 

@@ -9,7 +9,7 @@ from functools import cache
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from trustassay.capabilities import Choice, Message, Models, Reply
+from trustassay.capabilities import Choice, Models, Reply, Turns
 from trustassay.errors import BackendError
 from trustassay.event_loop import all_of
 from trustassay.prose import THIS, Prose, Value, plain
@@ -33,7 +33,7 @@ _BEFORE += "odpowiedź ответ cevap 答案 回答 答え 정답".split()
 
 async def choose(
     models: Models,
-    text: str | Sequence[Message],
+    text: Turns,
     options: Sequence[str],
     likely: bool,
     *,

@@ -144,10 +144,7 @@ def group() -> None:
 
 @rubric.command("check")
 @with_options
-def check(
-    *,
-    file: str,
-) -> None:
+def check(*, file: str) -> None:
     """Name all faults of a rubric's file, or show its levels and the prompt that it makes."""
     from trustassay.metrics.judge import read_rubric
     from trustassay.metrics.judge.replies import read_reply

@@ -37,12 +37,7 @@ group = typer.Typer(cls=_Group)
 
 @group.command(UNNAMED)
 @with_options
-def models(
-    *,
-    uris: list[str] | None,
-    check: bool,
-    plugins: bool,
-) -> None:
+def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
     """List the backends that work here and the keys that are set; try the backends given."""
     from trustassay.backends import inventory
 
@@ -76,12 +71,7 @@ def models(
 @group.command("get")
 @quietable
 @with_options
-def get(
-    *,
-    name: str | None,
-    check: bool,
-    as_json: bool,
-) -> None:
+def get(*, name: str | None, check: bool, as_json: bool) -> None:
     """Fetch a recommended model, which then serves by its name; without a name, list them."""
     from trustassay.backends.recommended import named_model, recommended
     from trustassay.backends.registry import fault_of

@@ -380,12 +380,7 @@ def _report_of(
 
 @with_options
 def shard(
-    source: common.Source,
-    *,
-    into: int,
-    out: Path | None,
-    records: Records,
-    whole: bool,
+    source: common.Source, *, into: int, out: Path | None, records: Records, whole: bool
 ) -> None:
     """Divide an input into shards, to be scored on several machines and merged."""
     from trustassay import api

@@ -136,13 +136,7 @@ def serve(  # noqa: PLR0913 - one argument an option
 
 
 @with_options
-def mcp(
-    *,
-    metric: Metrics,
-    backends: BackendChoices,
-    scoring: Scoring,
-    spending: Spending,
-) -> None:
+def mcp(*, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: Spending) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself."""
     from trustassay import api
     from trustassay.service.mcp_server import serve_stdio

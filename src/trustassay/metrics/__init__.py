@@ -18,18 +18,9 @@ if TYPE_CHECKING:
     from trustassay.metrics.uncertainty import Uncertainty
 
 __all__ = [
-    "Consistency",
-    "FactCheck",
-    "Faithfulness",
-    "Fewl",
-    "Grounding",
-    "Harmonicity",
-    "Judge",
-    "Reference",
-    "SemanticHarmonicity",
-    "TrustScore",
-    "Uncertainty",
-]
+    "Consistency", "FactCheck", "Faithfulness", "Fewl", "Grounding", "Harmonicity", "Judge",
+    "Reference", "SemanticHarmonicity", "TrustScore", "Uncertainty",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -118,10 +118,7 @@ def count(
 
 
 def judged(
-    folder: RunFolder,
-    metrics: Sequence[MetricInfo],
-    drawing: Iterable[Metric],
-    looked: Looked,
+    folder: RunFolder, metrics: Sequence[MetricInfo], drawing: Iterable[Metric], looked: Looked
 ) -> Iterator[tuple[Place, dict[str, Any], list[Assessment], list[Finding]]]:
     """Yield :func:`rows` with what each metric found, and count in ``looked`` who needs a look.
 

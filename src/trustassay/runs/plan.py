@@ -22,7 +22,7 @@ from trustassay.calls.backends import Backends, is_remote
 from trustassay.calls.client import CallOptions, Client, SampleModels, shared_file
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.store import Calls, CallStore
-from trustassay.capabilities import Choice, EndpointLimits, Message, Models, Reply
+from trustassay.capabilities import Choice, EndpointLimits, Models, Reply, Turns
 from trustassay.errors import BackendError
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
@@ -271,13 +271,7 @@ class _StandIns(SampleModels):
         return future
 
     async def choose(
-        self,
-        text: str | Sequence[Message],
-        options: Sequence[str],
-        /,
-        *,
-        expected: int | None = None,
-        **how: Any,
+        self, text: Turns, options: Sequence[str], /, *, expected: int | None = None, **how: Any
     ) -> Choice:
         """Return what is stored of a choice, or the option that the metric expects."""
         before = self._rehearsal.stood_in

@@ -296,10 +296,7 @@ async def prepare_once(
 
 
 def _unpacked(
-    metrics: Sequence[Metric],
-    pool: WholePool,
-    preparation: Preparation,
-    made: Mapping[str, Any],
+    metrics: Sequence[Metric], pool: WholePool, preparation: Preparation, made: Mapping[str, Any]
 ) -> dict[str, Prepared]:
     """Return what of metrics is stored in arrays, by name."""
     result = {}

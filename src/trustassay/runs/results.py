@@ -59,11 +59,7 @@ def write_results(
 
 
 def write_outputs(
-    folder: RunFolder,
-    metrics: Sequence[Metric],
-    seconds: float,
-    options: RunOptions,
-    steps: Steps,
+    folder: RunFolder, metrics: Sequence[Metric], seconds: float, options: RunOptions, steps: Steps
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
 

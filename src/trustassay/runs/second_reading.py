@@ -127,11 +127,7 @@ def check_second(
 
 
 async def assessed_by_both(
-    metric: Metric,
-    sample: Sample,
-    client: Client,
-    options: RunOptions,
-    folder: Path | None = None,
+    metric: Metric, sample: Sample, client: Client, options: RunOptions, folder: Path | None = None
 ) -> tuple[Assessment, bytes]:
     """Assess one sample that comes alone; the second reader, if there is one, reads it where it
     needs a look or nearly does. What that fails to read keeps what the first reader found.
@@ -279,10 +275,7 @@ def second_results(
 
 
 def share_to_look_at(
-    chosen: Choice,
-    now: Mapping[int, bool],
-    read: set[int],
-    units: NDArray[np.int64] | None,
+    chosen: Choice, now: Mapping[int, bool], read: set[int], units: NDArray[np.int64] | None
 ) -> dict[str, Any]:
     """Return the share of the answers that would need a look if the second reader had read all.
 

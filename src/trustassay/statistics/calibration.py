@@ -314,10 +314,7 @@ FITS: Mapping[Method, Fit] = {
 
 
 def choose_method(
-    scores: ArrayLike,
-    labels: ArrayLike,
-    clusters: ArrayLike,
-    rng: np.random.Generator,
+    scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike, rng: np.random.Generator
 ) -> Choice:
     """Choose between a logistic curve and an isotonic one, by the log loss out of fold.
 

@@ -16,6 +16,7 @@ a score above the threshold; an answer without a score (NaN) never is.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,11 +166,7 @@ def _enough(share: float, risk: float, alpha: float, delta: float, most: int) ->
     high = fewest_questions(alpha, delta)
     while not passes(high) and high < most:
         high *= 2
-    low = high // 2
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passes(middle) else (middle, high)
-    return min(high, most)
+    return min(bisect_left(range(high), True, high // 2 + 1, key=passes), most)
 
 
 def accepted_and_wrong_threshold(

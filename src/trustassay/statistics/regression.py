@@ -104,7 +104,7 @@ class LineSums:
 NEWTON_STEPS = 100
 HALVINGS = 60
 EXACT = 1e-10
-"""The largest derivative, over the sum of weights, at which the fit is taken to be found."""
+"""The largest derivative, over the number of rows, at which the fit is taken to be found."""
 
 
 class LogisticFit(NamedTuple):
@@ -122,11 +122,11 @@ def sigmoid(log_odds: ArrayLike) -> Floats:
 
 
 def logistic_regression(
-    table: ArrayLike, labels: ArrayLike, *, weights: ArrayLike | None = None, penalty: float = 1.0
+    table: ArrayLike, labels: ArrayLike, *, penalty: float = 1.0
 ) -> LogisticFit:
     """Return the coefficients b and the intercept a of the least
 
-        sum_i w_i (log(1 + exp(z_i)) - y_i z_i) + penalty / 2 |b|^2,   z_i = a + table_i b.
+        sum_i (log(1 + exp(z_i)) - y_i z_i) + penalty / 2 |b|^2,   z_i = a + table_i b.
 
     The intercept has no penalty. With a penalty above 0 there is exactly one minimum, also where
     the classes can be separated. Newton's steps (iteratively reweighted least squares; Hastie,
@@ -136,31 +136,29 @@ def logistic_regression(
         table: shape (n, d), finite; its columns should be of similar size, since all have the same
             penalty.
         labels: 0 or 1, shape (n,), both of them.
-        weights: above 0, shape (n,); ones if not given.
 
     Raises:
         ValueError: shapes do not fit, a number is not finite, labels are of one class only, or the
             penalty is not above 0.
     """
     x, y = np.asarray(table, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
-    _check(x, y, w, penalty)
+    _check(x, y, penalty)
     design = np.column_stack([np.ones(len(y)), x])
     penalties = np.full(design.shape[1], float(penalty))
     penalties[0] = 0.0
-    share = float(w @ y / w.sum())
+    share = float(y.mean())
     b = np.zeros(design.shape[1])
     b[0] = np.log(share / (1 - share))
-    loss = _loss(design, y, w, penalties, b)
+    loss = _loss(design, y, penalties, b)
     for _ in range(NEWTON_STEPS):
         chance = sigmoid(design @ b)
-        slope = design.T @ (w * (chance - y)) + penalties * b
-        if np.abs(slope).max() <= EXACT * w.sum():
+        slope = design.T @ (chance - y) + penalties * b
+        if np.abs(slope).max() <= EXACT * len(y):
             break
-        curvature = (design * (w * chance * (1 - chance))[:, None]).T @ design
+        curvature = (design * (chance * (1 - chance))[:, None]).T @ design
         step = np.linalg.lstsq(curvature + np.diag(penalties), slope, rcond=None)[0]
         for _ in range(HALVINGS):
-            lower = _loss(design, y, w, penalties, b - step)
+            lower = _loss(design, y, penalties, b - step)
             if lower <= loss:
                 break
             step = step / 2
@@ -170,19 +168,18 @@ def logistic_regression(
     return LogisticFit(float(b[0]), b[1:])
 
 
-def _loss(design: Floats, y: Floats, w: Floats, penalties: Floats, b: Floats) -> float:
+def _loss(design: Floats, y: Floats, penalties: Floats, b: Floats) -> float:
     z = design @ b
-    return float(w @ (np.logaddexp(0.0, z) - y * z) + penalties @ b**2 / 2)
+    return float((np.logaddexp(0.0, z) - y * z).sum() + penalties @ b**2 / 2)
 
 
-def _check(x: Floats, y: Floats, w: Floats, penalty: float) -> None:
-    if x.ndim != 2 or y.ndim != 1 or not len(x) == len(y) == len(w):
+def _check(x: Floats, y: Floats, penalty: float) -> None:
+    if x.ndim != 2 or y.ndim != 1 or len(x) != len(y):
         raise ValueError(
-            f"expected a table of n rows, n labels and n weights, got shapes {x.shape}, {y.shape} "
-            f"and {w.shape}"
+            f"expected a table of n rows and n labels, got shapes {x.shape} and {y.shape}"
         )
-    if not (np.isfinite(x).all() and np.isfinite(w).all()) or not (w > 0).all():
-        raise ValueError("expected finite numbers, and weights above 0")
+    if not np.isfinite(x).all():
+        raise ValueError("expected finite numbers")
     if not np.isin(y, (0.0, 1.0)).all():
         raise ValueError("expected labels of 0 and 1")
     if len(set(y.tolist())) < 2:
@@ -208,10 +205,8 @@ class Isotonic:
         return np.asarray(np.where(np.isnan(x), np.nan, result))
 
 
-def isotonic_regression(
-    scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None = None
-) -> Isotonic:
-    """Return the rising function with the least sum of weighted squared distances from labels.
+def isotonic_regression(scores: ArrayLike, labels: ArrayLike) -> Isotonic:
+    """Return the rising function with the least sum of squared distances from labels.
 
     Found exactly by pooling adjacent violators (Ayer et al. 1955): equal scores first become one
     point with their mean label, then neighbours that fall are pooled into their mean until none
@@ -219,27 +214,21 @@ def isotonic_regression(
 
     Args:
         scores, labels: shape (n,), n >= 1, finite.
-        weights: above 0, shape (n,); ones if not given.
 
     Raises:
-        ValueError: shapes differ, nothing is given, a number is not finite, or a weight is not
-            above 0.
+        ValueError: shapes differ, nothing is given, or a number is not finite.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if x.ndim != 1 or not x.shape == y.shape == w.shape or not len(x):
+    if x.ndim != 1 or x.shape != y.shape or not len(x):
         raise ValueError(
-            f"expected scores, labels and weights of one length, 1 or more, got shapes {x.shape}, "
-            f"{y.shape} and {w.shape}"
+            f"expected scores and labels of one length, 1 or more, got shapes {x.shape} and "
+            f"{y.shape}"
         )
-    if not (np.isfinite(x).all() and np.isfinite(y).all() and np.isfinite(w).all()):
-        raise ValueError("expected finite scores, labels and weights")
-    if (w <= 0).any():
-        raise ValueError("expected weights above 0")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("expected finite scores and labels")
     points, place = np.unique(x, return_inverse=True)
-    weight: Floats = np.bincount(place, w).astype(np.float64)
-    mean = np.bincount(place, w * y) / weight
-    values = np.repeat(*_pooled(mean, weight))
+    count: Floats = np.bincount(place).astype(np.float64)
+    values = np.repeat(*_pooled(np.bincount(place, y) / count, count))
     # Within a pool only its ends matter for the straight lines.
     inside = np.zeros(len(points), dtype=bool)
     inside[1:-1] = (values[1:-1] == values[:-2]) & (values[1:-1] == values[2:])

@@ -18,12 +18,12 @@ from trustassay.calls.endpoints import calls_at_once
 from trustassay.calls.kinds import chat_request
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.store import default_cache
-from trustassay.capabilities import ChatModel, ChatRequest, LocalChatModel, Message, Reply
+from trustassay.capabilities import ChatModel, ChatRequest, LocalChatModel, Reply, Turns
 from trustassay.errors import BackendError, did_you_mean, door
 from trustassay.event_loop import run_anywhere
 
 Cache = str | os.PathLike[str] | bool
-Prompts = Sequence[str | Sequence[Message]]
+Prompts = Sequence[Turns]
 
 
 class ChatParameters(TypedDict, total=False):

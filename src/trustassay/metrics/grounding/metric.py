@@ -396,11 +396,7 @@ class Grounding(GroundingOptions):
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a second reader, and a retriever for samples without documents, if any."""
-        return (
-            Need("entail"),
-            Need("entail", ROLE, optional=True),
-            Need("search", optional=True),
-        )
+        return (Need("entail"), Need("entail", ROLE, optional=True), Need("search", optional=True))
 
     async def assess(self, context: Context) -> Assessment:
         """Score one answer; the trace of every decision is in the evidence."""

@@ -322,11 +322,7 @@ def _command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[st
 
 
 def _notes(
-    label: Label,
-    columns: Sequence[Column],
-    inputs: Sequence[Input],
-    rows: Rows,
-    failed: Bools,
+    label: Label, columns: Sequence[Column], inputs: Sequence[Input], rows: Rows, failed: Bools
 ) -> list[str]:
     result = list(label.notes)
     labels = ~np.isnan(label.values)
