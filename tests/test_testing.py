@@ -90,6 +90,11 @@ CASES: Sequence[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]] = (
         PLAIN,
         {"model": ScriptedChat(lambda one: f"In house {one.repeat}."), **ENTAILER},
     ),
+    (
+        "uncertainty:samples=auto,most=6",
+        PLAIN,
+        {"model": ScriptedChat(lambda one: f"In house {one.repeat}."), **ENTAILER},
+    ),
 )
 REPLIES_DECIDE = {
     "faithfulness",
@@ -99,6 +104,7 @@ REPLIES_DECIDE = {
     "harmonicity",
     "semantic_harmonicity",
     "uncertainty:samples=3",
+    "uncertainty:samples=auto,most=6",
 }
 """What these ask depends on earlier replies, or equal replies spare them calls."""
 

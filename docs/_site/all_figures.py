@@ -19,7 +19,7 @@ METRICS = (
     "judge:by=entailer",
     "pairwise",
     "reference",
-    "uncertainty:parts=all",
+    "uncertainty:parts=all,samples=auto",
 )
 """Every built-in metric but ``grounding``, whose figures depend on the kind of correctness."""
 _HEAD = """\

@@ -404,6 +404,10 @@ class Models(Protocol):
     metric's help. A backend's failure is raised as :class:`BackendError`.
     """
 
+    @property
+    def stand_ins(self) -> int:
+        """How many replies so far a plan made up: what they say decides nothing; 0 in a run."""
+
     def entail(self, premise: str, hypothesis: str, *, role: str = "") -> Awaitable[Entailment]:
         """Ask whether ``premise`` entails ``hypothesis``; by ``role`` the ``second`` reader."""
 

@@ -293,10 +293,14 @@ def _converted(text: str, hint: Any, where: str) -> Any:
         if text.lower() in {"false", "no", "off", "0"}:
             return False
         raise UsageError(f"{where}: expected yes or no, got {text!r}")
+    words = [w for k in kinds if typing.get_origin(k) is typing.Literal for w in typing.get_args(k)]
+    if text in words:
+        return text
     for kind, expected in ((int, "a whole number"), (float, "a number")):
         if kind in kinds:
             try:
                 return kind(text)
             except ValueError:
-                raise UsageError(f"{where}: expected {expected}, got {text!r}") from None
+                known = " or ".join([expected, *words])
+                raise UsageError(f"{where}: expected {known}, got {text!r}") from None
     return text

@@ -296,6 +296,11 @@ class SampleModels:
             raise AttributeError(f"unknown capability {name!r}; known: {', '.join(capabilities())}")
         return lambda *given, **options: self.ask(result.name, result.item(*given, **options))
 
+    @property
+    def stand_ins(self) -> int:
+        """How many replies were made up: none."""
+        return 0
+
     def counted(self) -> dict[str, Any]:
         """Return what was asked so far, ``calls`` and ``usage``, in alphabetic order."""
         usage = {name: dict(sorted(one.items())) for name, one in sorted(self.usage.items())}

@@ -252,6 +252,11 @@ class _StandIns(SampleModels):
         super().__init__(client)
         self._rehearsal, self._metric = rehearsal, metric
 
+    @property
+    def stand_ins(self) -> int:
+        """How many replies the rehearsal made up so far, for any sample."""
+        return self._rehearsal.stood_in
+
     def uncounted(self) -> SampleModels:
         """Return the same models: a rehearsal counts everything, once."""
         return self

@@ -61,19 +61,33 @@ class Token(EvidenceRow, row_kind="token", told_by=("text", "probability")):
 
 
 @dataclass(frozen=True, slots=True)
+class Stop(EvidenceRow, row_kind="stop", told_by=("asked", "most", "why")):
+    """After how many replies of ``most`` none was asked for any more, and why: ``certain`` (the
+    others cannot change the verdict), ``confident`` (they do not, at the confidence asked for),
+    ``most`` (there are no others), or ``no claim`` to compare them with.
+    """
+
+    asked: int
+    most: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """All evidence of one assessment; ``rest`` is evidence of any other kind."""
 
     sentences: Sequence[Sentence]
     replies: Sequence[OtherReply]
     tokens: Sequence[Token]
+    stops: Sequence[Stop]
     rest: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> Trace:
         """Sort the evidence."""
-        rows = Rows(evidence, Sentence, OtherReply, Token)
-        return cls(rows.of(Sentence), rows.of(OtherReply), rows.of(Token), rows.rest)
+        rows = Rows(evidence, Sentence, OtherReply, Token, Stop)
+        kinds = rows.of(Sentence), rows.of(OtherReply), rows.of(Token), rows.of(Stop)
+        return cls(*kinds, rows.rest)
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:

@@ -15,11 +15,13 @@ from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Summary, directions
 from trustassay.metrics.faithfulness.claims import Claim, sentences
 from trustassay.metrics.uncertainty import maths, words
+from trustassay.metrics.uncertainty.asking import OtherReplies
 from trustassay.metrics.uncertainty.evidence import (
     KEPT_TOKENS,
     LEAST_SURE,
     OtherReply,
     Sentence,
+    Stop,
     Token,
     view_of,
 )
@@ -29,6 +31,7 @@ from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens,
 from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
+from trustassay.statistics.sequential import decisions, fewest_more
 from trustassay.texts import TextWork, amount
 from trustassay.views import View
 
@@ -61,7 +64,12 @@ class Uncertainty(UncertaintyOptions):
             take more calls or libraries. ``auto`` is the first four, ``all`` all.
         score: the part that is the score, as a number from 0 to 1; by default ``selfcheck_nli``,
             or else the first one.
-        samples: replies to ask for, 2 or more.
+        samples: replies to ask for, 2 or more; ``auto``: until it is known on which side of
+            ``doubtful_from`` the score of ``most`` replies lies (:mod:`~.statistics.sequential`).
+        least, most: the fewest and the most of ``auto``. confidence: the least probability with
+            which the verdict is that of ``most`` replies; 1: where the others cannot change it.
+        replies: what is asked for where a sample has no ``resamples``: ``resamples``, the question
+            again, or ``perturbed``, what ``harmonicity`` asks, at temperature 0.
         temperature, max_tokens: of these calls. prompt: file of a template with the ``question``;
             without it the prompt is the question.
         alternatives: of each token, to ask for where the answer's tokens are asked for; 0 to ask
@@ -82,17 +90,22 @@ class Uncertainty(UncertaintyOptions):
     lower_is_better: ClassVar[bool] = True
     verdicts: ClassVar[Sequence[str]] = ("sure", "doubtful")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    part_directions = directions(lower=" ".join(PARTS), neither="replies empty different tokens")
+    part_directions = directions(
+        lower=" ".join(PARTS), neither="replies empty asked undecided different tokens"
+    )
 
     async def assess(self, context: Context) -> Assessment:
         """Compare the replies; sentences, replies and doubtful tokens stand in the evidence."""
         sample, response = context.sample, context.response()
-        replies, empty = await self._replies(context) if self.reads_replies else ([], 0)
+        given, stop = await self._given(context) if self.reads_replies else ((), None)
+        replies, empty = _said(given) if self.reads_replies else ([], 0)
         tokens = await self._tokens(context) if OF_TOKENS & self.families else ()
         texts = await TextWork.on(sample)(self._texts, sample.question, response, replies)
         context.limits.count("statements", len(texts.claims))
         parts: dict[str, float] = {"replies": len(replies), "empty": empty, "tokens": len(tokens)}
         parts["different"] = len(set(texts.of.tolist()))
+        if stop:
+            parts |= {"asked": stop.asked, "undecided": stop.why == "most"}
         rows: list[Sentence] = []
         meanings: Sequence[int] = ()
         if self.families & {"sentences", "both", "pairs"}:
@@ -106,9 +119,10 @@ class Uncertainty(UncertaintyOptions):
             await self._of_tokens(context.models, tokens, parts)
         if "asked" in self.families:
             await self._asked(context, texts, replies, parts)
-        wanted = ("replies", "empty", "different", "tokens", *self.chosen)
+        wanted = ("replies", "empty", "asked", "undecided", "different", "tokens", *self.chosen)
         parts = {name: float(parts[name]) for name in wanted if name in parts}
-        return self._assessment(sample, parts, rows, _others(texts, replies, meanings), tokens)
+        others = _others(texts, replies, meanings)
+        return self._assessment(sample, parts, rows, others, tokens, stop)
 
     def _assessment(
         self,
@@ -117,6 +131,7 @@ class Uncertainty(UncertaintyOptions):
         rows: Sequence[Sentence],
         others: Sequence[OtherReply],
         tokens: Sequence[TokenLogprob],
+        stop: Stop | None,
     ) -> Assessment:
         part, score, verdict = self.scored, None, None
         if part.name in parts:
@@ -124,6 +139,7 @@ class Uncertainty(UncertaintyOptions):
             verdict = "doubtful" if score >= self.doubtful_from else "sure"
             reason = f"{part.name} {parts[part.name]:.2f}"
             reason += _reason(rows, others, parts)
+            reason += f" ({stop.asked} of up to {stop.most} asked)" if stop else ""
         else:
             reason = f"not assessable: {_lacking(part, tokens)}"
         unsure = [
@@ -131,7 +147,7 @@ class Uncertainty(UncertaintyOptions):
             for place, one in enumerate(tokens)
             if math.exp(one.logprob) < LEAST_SURE
         ]
-        shown = (*rows, *others, *unsure[:KEPT_TOKENS])
+        shown = (*rows, *others, *filter(None, [stop]), *unsure[:KEPT_TOKENS])
         return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
@@ -155,26 +171,56 @@ class Uncertainty(UncertaintyOptions):
 
     # ------------------------------------------------------------------- what is read and asked
 
-    async def _replies(self, context: Context) -> tuple[list[str], int]:
-        """Return the replies that say something, and how many do not."""
-        sample = context.sample
-        given: Sequence[str] = sample.resamples
-        if not given:
-            text, name = self.asks(sample.question)
-            options: dict[str, Any] = {
-                "temperature": self.temperature,
-                "max_tokens": self.max_tokens,
-            }
-            asked = [
-                _or_empty(context.models.chat(text, prompt=name, repeat=number, **options))
-                for number in range(1, self.samples + 1)  # 0 is the answer itself
-            ]
-            given = await all_of(asked)
-        result = [text for text in given if not is_blank(text)]
-        empty = len(given) - len(result)
-        if empty > len(result) or len(result) < FEWEST:
-            raise AssessmentError(f"{empty} of {len(given)} replies are blank", "empty")
-        return result, empty
+    async def _given(self, context: Context) -> tuple[Sequence[str], Stop | None]:
+        """Return the replies of the sample or the model, and why no more were asked for."""
+        if context.sample.resamples:
+            return context.sample.resamples, None
+        asking = OtherReplies(self, context)
+        if not self.until_decided:
+            return await asking.more(self.most_asked), None
+        line = (self.doubtful_from, self.most, self.confidence)
+        before = context.models.stand_ins
+        given, values, known = list[str](), list[float](), dict[str, float]()
+        wanted = max(self.least, fewest_more([], *line))
+        while True:
+            given += await asking.more(wanted)
+            new = dict[str, str]()  # equal ones have the value of the first
+            for text in given[len(values) :]:
+                if (key := words.normal(text)) not in known:
+                    new.setdefault(key, text)
+            read = await all_of(self._value(context, text) for text in new.values())
+            known |= dict(zip(new, read, strict=True))
+            values += [known[words.normal(text)] for text in given[len(values) :]]
+            left, why = self.most - len(given), ""
+            if math.isnan(values[0]):
+                return given, Stop(len(given), self.most, "no claim")
+            if context.models.stand_ins > before:  # a plan counts the most that may be asked
+                given += await asking.more(left)
+                left = 0
+            elif decisions(values, *line)[-1] and _enough(given):
+                why = "certain" if decisions(values, *line[:2], 1.0)[-1] else "confident"
+            if why or not left:
+                return given, Stop(len(given), self.most, why if left else "most")
+            wanted = fewest_more(values, *line)
+
+    async def _value(self, context: Context, reply: str) -> float:
+        """Return what one reply says of the answer, 0 to 1: the mean over replies is the score.
+
+        One that is blank counts as the line itself, which moves no mean over it; NaN where no
+        sentence claims anything.
+        """
+        sample, response = context.sample, context.response()
+        given = [] if is_blank(reply) else [reply]
+        texts = await TextWork.on(sample)(self._texts, sample.question, response, given)
+        claiming = [str(one.hypothesis) for one in texts.claims if one.hypothesis is not None]
+        if not claiming or not given:
+            return self.doubtful_from if claiming else math.nan
+        said = texts.unlike[int(texts.of[0])]
+        read = await all_of(_entail(context.models, said, one) for one in claiming)
+        entailed, _, contradicted = np.array(read, dtype=np.float64).T
+        if self.scored.name == "selfcheck_nli":
+            entailed = maths.ratio(entailed, contradicted)
+        return float(np.clip(1 - entailed, 0, 1).mean())
 
     async def _tokens(self, context: Context) -> Sequence[TokenLogprob]:
         """Return the answer's tokens; none where they are not known."""
@@ -348,15 +394,19 @@ async def _entail(models: Models, premise: str, hypothesis: str) -> Entailment:
     return await models.entail(premise, hypothesis)
 
 
-async def _or_empty(asked: Any) -> str:
-    """Return the text of a reply; an empty one where that is what failed."""
-    try:
-        reply: Reply = await asked
-    except CallError as error:
-        if error.kind != "empty":
-            raise
-        return ""
-    return reply.text
+def _enough(given: Sequence[str]) -> bool:
+    """Whether some of the replies say something, and no fewer than those that do not."""
+    empty = sum(map(is_blank, given))
+    return len(given) - empty >= max(empty, FEWEST)
+
+
+def _said(given: Sequence[str]) -> tuple[list[str], int]:
+    """Return the replies that say something, and how many do not."""
+    result = [text for text in given if not is_blank(text)]
+    empty = len(given) - len(result)
+    if not _enough(given):
+        raise AssessmentError(f"{empty} of {len(given)} replies are blank", "empty")
+    return result, empty
 
 
 def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> list[OtherReply]:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
-from trustassay.errors import BackendError, UnknownNameError, UsageError, check_least, did_you_mean
+from trustassay.errors import (
+    BackendError,
+    UnknownNameError,
+    UsageError,
+    check_choices,
+    check_least,
+    did_you_mean,
+)
 from trustassay.metric import Figure, Mean, Metric, Need, Share
 from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.metrics.harmonicity.metric import Harmonicity
 from trustassay.metrics.uncertainty.parts import PARTS, Part, missing, selected
 from trustassay.metrics.uncertainty.tokens import tokens_problems
 from trustassay.prompts import Prompt
@@ -16,6 +25,9 @@ from trustassay.sample import Problem, Sample
 
 FEWEST = 2
 """Replies; one alone has no spread."""
+MEANS = ("selfcheck_nli", "disagreement")
+"""Parts that are a mean over replies of a number from 0 to 1, which each reply has by itself."""
+Replies = Literal["resamples", "perturbed"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +36,11 @@ class UncertaintyOptions(Metric):
 
     parts: str = "auto"
     score: str | None = None
-    samples: int = 5
+    samples: int | Literal["auto"] = 5
+    least: int = 3
+    most: int = 20
+    confidence: float = 0.95
+    replies: Replies = "resamples"
     temperature: float = 1.0
     max_tokens: int = 512
     prompt: str | None = None
@@ -33,14 +49,50 @@ class UncertaintyOptions(Metric):
     splitter: str = "sentencex"
 
     def __post_init__(self) -> None:
-        check_least(self, samples=FEWEST, max_tokens=1, temperature=0, alternatives=-1)
+        check_least(self, max_tokens=1, temperature=0, alternatives=-1)
+        check_choices(self, replies=Replies)
         if self.score is not None and self.score not in PARTS:
             raise UnknownNameError(did_you_mean("part of uncertainty", self.score, PARTS))
         if not 0 < self.doubtful_from <= 1:
             raise UsageError("doubtful_from: expected a number above 0 and up to 1")
         if not self.chosen:
             raise UsageError("parts: none is left")
+        self._check_samples()
         _ = self.split, self.template  # may be unknown, or faulty
+
+    def _check_samples(self) -> None:
+        if isinstance(self.samples, int):
+            check_least(self, samples=FEWEST)
+            return
+        if not self.until_decided:
+            message = f"expected a whole number or auto, got {self.samples!r}"
+            raise UsageError(f"samples: {message}")
+        check_least(self, least=FEWEST, most=self.least)
+        if not 0 < self.confidence <= 1:
+            raise UsageError("confidence: expected a number above 0 and up to 1")
+        if self.scored.name not in MEANS:
+            message = f"auto needs a score that is a mean over replies ({' or '.join(MEANS)})"
+            raise UsageError(f"samples: {message}, got {self.scored.name}")
+
+    @property
+    def until_decided(self) -> bool:
+        """Whether replies are asked for until the verdict is known."""
+        return self.samples == "auto"
+
+    @property
+    def most_asked(self) -> int:
+        """The most replies that are asked for."""
+        return self.most if self.samples == "auto" else self.samples
+
+    @cached_property
+    def perturbing(self) -> Harmonicity:
+        """The metric whose perturbed prompts are asked with ``replies=perturbed``."""
+        return Harmonicity(
+            perturbations=self.most_asked,
+            original="response",
+            prompt=self.prompt,
+            max_tokens=self.max_tokens,
+        )
 
     @cached_property
     def chosen(self) -> tuple[str, ...]:
@@ -89,6 +141,12 @@ class UncertaintyOptions(Metric):
                 "doubtful", f"answers with {self._bound}", "%", headline=True, statistic=doubtful
             ),
         }
+        if self.until_decided:
+            lead = f"mean number of replies asked for, of {self.most} (most)"
+            made["asked"] = Figure("asked", lead, "", statistic=Mean("asked", (0.0, self.most)))
+            lead = f"share of answers for which all {self.most} were asked for"
+            undecided = Mean("undecided", (0.0, 1.0))
+            made["undecided"] = Figure("undecided", lead, "", statistic=undecided)
         for name in self.chosen:
             part = PARTS[name]
             mean = Mean(name, part.bounds)
