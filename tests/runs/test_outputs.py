@@ -13,7 +13,7 @@ from trustassay import Sample, score
 from trustassay.capabilities import Models
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.runs import counts, report, results
+from trustassay.runs import counts, results
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 
@@ -79,7 +79,6 @@ def test_the_lowest_scores_and_all_failures_come_on_the_page_of_a_long_run(
     tmp_path: Path, probe_installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counts, "SHOWN", 3)
-    monkeypatch.setattr(report, "SHOWN", 3)
 
     async def by_number(sample: Sample, models: Models) -> Any:
         number = int(sample.id[1:])

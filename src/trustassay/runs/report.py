@@ -13,21 +13,8 @@ from trustassay.entailer_quality import EntailerQuality, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.progress import SILENT, Steps
-from trustassay.runs import probabilities
+from trustassay.runs import counts, probabilities
 from trustassay.runs.calibrator import read_calibrator
-from trustassay.runs.counts import (
-    DOMAIN,
-    SHOWN,
-    Counted,
-    Place,
-    count,
-    domain_of,
-    groups_of,
-    own_label,
-    remarks,
-    rows,
-    second_readings,
-)
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import Step, hash64
@@ -55,8 +42,8 @@ def write_report(
     folder: RunFolder,
     metrics_here: Sequence[Metric] = (),
     *,
-    domain_field: str = DOMAIN,
-    counted: Counted | None = None,
+    domain_field: str = counts.DOMAIN,
+    counted: counts.Counted | None = None,
     rated: Rated | None = None,
     calibrated: probabilities.Calibrated | None = None,
     steps: Steps = SILENT,
@@ -82,13 +69,13 @@ def write_report(
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted or count(
+    counted = counted or counts.count(
         folder,
         run,
         metrics,
         domain_field=domain_field,
         here=drawing.values(),
-        rating_of=rated.mean_of if rated else own_label,
+        rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
     if calibrated is None and probabilities.CALIBRATED in summary:
@@ -127,9 +114,9 @@ def write_report(
             total=total,
             shown=shown(),
             ratings=rated.told if rated else None,
-            selection=counted.choice.selection() if total > SHOWN else None,
-            remarks=remarks(summary, total),
-            notes=second_readings(summary),
+            selection=counted.choice.selection() if total > counts.SHOWN else None,
+            remarks=counts.remarks(summary, total),
+            notes=counts.second_readings(summary),
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),
@@ -205,7 +192,7 @@ class Rated:
             raters.update(one.rater for one in own)
             if own:
                 unknown[sample["id"]] -= len(own)
-        left = {item: count for item, count in unknown.items() if count > 0}
+        left = {item: n for item, n in unknown.items() if n > 0}
         numbers = not ratings.categories
         self.told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
 
@@ -262,11 +249,11 @@ class _Answered(NamedTuple):
     score: float
     model: str
     run: int
-    place: Place
+    place: counts.Place
 
 
 def write_pooled(
-    paths: Sequence[Path], out: Path, *, domain_field: str = DOMAIN, steps: Steps = SILENT
+    paths: Sequence[Path], out: Path, *, domain_field: str = counts.DOMAIN, steps: Steps = SILENT
 ) -> str:
     """Write the page of several finished runs to ``out`` and return its headline.
 
@@ -335,7 +322,9 @@ class _Pool:
         installed = metrics_of(runs[0].settings)
         self.here = {name: metric for name, metric in installed.items() if name in self.infos}
         self._first = next(iter(self.infos.values()))
-        self.groups = {name: groups_of(info, domain_field) for name, info in self.infos.items()}
+        self.groups = {
+            name: counts.groups_of(info, domain_field) for name, info in self.infos.items()
+        }
         self.looked = Looked(any(metric.line for metric in self.here.values()))
         self.answers: dict[int, list[_Answered]] = {}
         self._seen: set[int] = set()
@@ -344,16 +333,16 @@ class _Pool:
     def count(self, number: int, step: Step) -> None:
         run = self.runs[number]
         unnamed = run.settings["backends"].get("model") or run.folder.path.name
-        for place, sample, all_of_sample in rows(run.folder, list(run.infos.values())):
+        for place, sample, all_of_sample in counts.rows(run.folder, list(run.infos.values())):
             by_name = {one.metric: one for one in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
-            domain = domain_of(sample, self._domain_field)
+            domain = counts.domain_of(sample, self._domain_field)
             flags = [problem_of(self.here.get(one.metric), one) is not None for one in assessments]
             self.looked.add(assessments, flags)
             for one in assessments:
                 if one.score is not None:
-                    self.groups[one.metric].add(model, domain, one.score, own_label(sample))
+                    self.groups[one.metric].add(model, domain, one.score, counts.own_label(sample))
             key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
             self.repeated += key in self._seen
             self._seen.add(key)

@@ -21,17 +21,8 @@ from trustassay.errors import RunFolderError
 from trustassay.files import whole
 from trustassay.metric import Metric, MetricInfo, Summary
 from trustassay.progress import SILENT, Steps, StoppedError
+from trustassay.runs import counts
 from trustassay.runs.calibrator import Calibrator, write_calibrator
-from trustassay.runs.counts import (
-    DOMAIN,
-    UNIT,
-    Counted,
-    count,
-    own_label,
-    read_units,
-    silence,
-    unread,
-)
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
@@ -73,7 +64,7 @@ def write_outputs(
     if run is None:
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
-    units = read_units(folder, run.get(UNIT))
+    units = counts.read_units(folder, run.get(counts.UNIT))
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
@@ -82,15 +73,15 @@ def write_outputs(
             )
             summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
     infos = [MetricInfo.of(metric) for metric in metrics]
-    counted = count(folder, run, infos, here=metrics, steps=steps)
-    silent = silence(folder)
+    counted = counts.count(folder, run, infos, here=metrics, steps=steps)
+    silent = counts.silence(folder)
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
         "skipped": run["skipped"],
         **second_results(folder, metrics, run, options.seed),
         **silent,
-        **larger_judge(folder, run, prices, unread(silent)),
+        **larger_judge(folder, run, prices, counts.unread(silent)),
         "seconds": round(seconds, 3),
     }
     groups = counted.groups
@@ -120,7 +111,7 @@ def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed:
         return Summary({}, len(assessments), failed, settings=settings, error=message)
 
 
-def _calls(folder: RunFolder, counted: Counted, prices: Prices) -> dict[str, Any]:
+def _calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
     """Return the requests that the samples made of each capability, with the stored calls, and
     what the chat models took: for the run, and for each metric.
 
@@ -176,7 +167,7 @@ def apply_calibrator(
     calibrator: Calibrator,
     metrics_here: Sequence[Metric] = (),
     *,
-    domain_field: str = DOMAIN,
+    domain_field: str = counts.DOMAIN,
     report: bool = True,
     rated: Rated | None = None,
     steps: Steps = SILENT,
@@ -194,13 +185,13 @@ def apply_calibrator(
     with steps.begin("applying the calibrator", total) as step:
         result = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
-    counted = count(
+    counted = counts.count(
         folder,
         run,
         infos,
         domain_field=domain_field,
         here=metrics_here or metrics_of(run).values(),
-        rating_of=rated.mean_of if rated else own_label,
+        rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
     write_calibrator(calibrator, folder.path / CALIBRATOR)
@@ -331,11 +322,11 @@ REPLY_TOKENS = 4
 
 
 def larger_judge(
-    folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
+    folder: RunFolder, run: Mapping[str, Any], prices: Prices, left: int
 ) -> dict[str, Any]:
     """Return the estimated price for ``summary.json``; nothing where it cannot be known.
 
-    The model would be asked the pairs that the run's entailer was, in its own prompt. ``unread``
+    The model would be asked the pairs that the run's entailer was, in its own prompt. ``left``
     samples, which this did not judge, count like the others.
     """
     entailer = str(run["backends"].get("entailer") or "")
@@ -345,10 +336,10 @@ def larger_judge(
     calls, characters = store.size("entailment", entailer)
     store.close(alone=False)
     samples = int(run["samples"]["samples"])
-    if not calls or unread >= samples:
+    if not calls or left >= samples:
         return {}
     around = len(entailment_prompt().filled(premise="", hypothesis=""))
-    more = samples / (samples - unread)
+    more = samples / (samples - left)
     tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
     usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
     if usd is None:

@@ -31,16 +31,7 @@ from trustassay.show.text import amount
 from trustassay.statistics import Floats, Places, comparison
 from trustassay.statistics.comparison import Difference
 from trustassay.statistics.resampling import generator
-from trustassay.workflows import two_runs
-from trustassay.workflows.changes import (
-    AnswerChanges,
-    FigureChange,
-    answer_changes,
-    difference_as_json,
-    differing_settings,
-    figure_changes,
-    why_not_resampled,
-)
+from trustassay.workflows import changes, two_runs
 from trustassay.workflows.json_form import fields_as_json
 
 PERMUTATIONS = 1999
@@ -92,10 +83,10 @@ class Comparison:
     paired: Difference | None
     paired_p: float | None
     pairing: two_runs.Pairing
-    figures: Mapping[str, FigureChange]
+    figures: Mapping[str, changes.FigureChange]
     not_compared: Mapping[str, str]
     outcomes: Sequence[two_runs.Outcome]
-    answers: AnswerChanges
+    answers: changes.AnswerChanges
     warnings: Sequence[str]
 
     @property
@@ -137,12 +128,13 @@ class Comparison:
             "stable_below": self.stable_below,
             "first": side(self.first),
             "second": side(self.second),
-            "mean": difference_as_json(self.mean),
-            "median": difference_as_json(self.median),
-            "stable_share": self.stable and difference_as_json(self.stable),
+            "mean": changes.difference_as_json(self.mean),
+            "median": changes.difference_as_json(self.median),
+            "stable_share": self.stable and changes.difference_as_json(self.stable),
             "kolmogorov_smirnov": self.distribution._asdict(),
             "pairs": self.pairs,
-            "paired": self.paired and {**difference_as_json(self.paired), "p": self.paired_p},
+            "paired": self.paired
+            and {**changes.difference_as_json(self.paired), "p": self.paired_p},
             **fields_as_json(self, "pairing", "figures", "not_compared"),
             "outcomes": {one.name: one.to_dict() for one in self.outcomes},
             **fields_as_json(self, "answers", "warnings"),
@@ -175,17 +167,19 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
     kept = pairing.only(
         ~np.isnan(scored[1].scores[pairing.second] - scored[0].scores[pairing.first])
     )
-    changes = scored[1].scores[kept.second] - scored[0].scores[kept.first]
+    moved = scored[1].scores[kept.second] - scored[0].scores[kept.first]
     paired, paired_p = None, None
-    if len(changes) > 1:
+    if len(moved) > 1:
         lowest, highest = info.score_range
-        paired = comparison.mean_of_differences(changes, highest - lowest, kept.units)
-        sums = np.bincount(kept.units, changes)
+        paired = comparison.mean_of_differences(moved, highest - lowest, kept.units)
+        sums = np.bincount(kept.units, moved)
         flips = generator(seed, "compare", name, "sign flips")
         paired_p = comparison.sign_flip_p(sums, flips, PERMUTATIONS)
     keys, absent = two_runs.headlines(scored)
-    figures = figure_changes(*scored, pairing, keys, seed)
-    absent |= {key: why_not_resampled(pairing, *scored) for key in keys if key not in figures}
+    figures = changes.figure_changes(*scored, pairing, keys, seed)
+    absent |= {
+        key: changes.why_not_resampled(pairing, *scored) for key in keys if key not in figures
+    }
     rng = generator(seed, "compare", name, "permutations")
     distribution = comparison.kolmogorov_smirnov(a.scores, b.scores, rng, PERMUTATIONS)
     if a.units is not None or b.units is not None:
@@ -201,15 +195,15 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
         median=comparison.difference_of_medians(a.scores, b.scores, (a.units, b.units)),
         stable=stable,
         distribution=distribution,
-        pairs=len(changes),
+        pairs=len(moved),
         paired=paired,
         paired_p=paired_p,
         pairing=pairing,
         figures=figures,
         not_compared=absent,
         outcomes=two_runs.outcome_changes(*scored, pairing),
-        answers=answer_changes(*scored, pairing),
-        warnings=differing_settings(*runs, [name])
+        answers=changes.answer_changes(*scored, pairing),
+        warnings=changes.differing_settings(*runs, [name])
         + [
             f"{side.path}: {amount(side.without_score, 'sample')} without a score"
             for side in (a, b)

@@ -13,16 +13,8 @@ from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
-from trustassay.workflows import rules, two_runs
-from trustassay.workflows.changes import (
-    ONE_SIDED,
-    FigureChange,
-    answer_changes,
-    differing_settings,
-    figure_changes,
-    other_judges,
-    why_not_resampled,
-)
+from trustassay.workflows import changes, rules, two_runs
+from trustassay.workflows.changes import FigureChange
 from trustassay.workflows.json_form import flattened
 from trustassay.workflows.rules import Bound, Check, Earlier, Gate
 from trustassay.workflows.two_runs import Scored
@@ -57,7 +49,10 @@ def gate(
         path,
         [*checks, *compared.checks(seed)],
         compared.outcomes,
-        {name: answer_changes(*both, compared.pairing) for name, both in compared.scored.items()},
+        {
+            name: changes.answer_changes(*both, compared.pairing)
+            for name, both in compared.scored.items()
+        },
         [*compared.notes(), *notes],
         earlier.path,
     )
@@ -188,7 +183,7 @@ class ComparedRuns:
             )
         wanted = {_metric_of(name, shared) for name in earlier.figures} or set(shared)
         names = [name for name in shared if name in wanted]
-        if not earlier.other_judge and (differ := other_judges(before, run, names)):
+        if not earlier.other_judge and (differ := changes.other_judges(before, run, names)):
             raise UsageError(
                 f"{earlier.path} and {path} were judged in different ways: {'; '.join(differ)}. "
                 "A change of the judge is not a change of the answers: score both runs in the same "
@@ -239,10 +234,10 @@ class ComparedRuns:
             ]
             why = "no headline figure has a value and a better side; name one with --figure"
             absent = {} if chosen else {"figures": why}
-        changes = figure_changes(*scored, self.pairing, chosen, seed)
-        why = why_not_resampled(self.pairing, *scored)
-        absent |= {key: why for key in chosen if key not in changes}
-        result = [self._no_worse(name, one, scored[1].info) for one in changes.values()]
+        moved = changes.figure_changes(*scored, self.pairing, chosen, seed)
+        why = changes.why_not_resampled(self.pairing, *scored)
+        absent |= {key: why for key in chosen if key not in moved}
+        result = [self._no_worse(name, one, scored[1].info) for one in moved.values()]
         return result + [
             Check(f"{name}.{key}", self._rule, None, None, 0.0, "fail", f"it has no change: {why}")
             for key, why in absent.items()
@@ -289,9 +284,9 @@ class ComparedRuns:
             return "untestable", message, "score more questions, or test single answers"
         worse, kept = verdicts.worse_p(margin), verdicts.kept_p(margin)
         why += f"; by an exact test of the verdicts: {verdicts.in_words()}, p = {worse:.2g}"
-        if worse < ONE_SIDED:
+        if worse < changes.ONE_SIDED:
             return "fail", why, ""
-        return ("pass", why, "") if kept < ONE_SIDED else ("undecided", why, "")
+        return ("pass", why, "") if kept < changes.ONE_SIDED else ("undecided", why, "")
 
     def _advice(self, change: FigureChange, line: float, width: float | None) -> str:
         """Say what would decide a change whose interval reaches both sides of the line."""
@@ -316,7 +311,7 @@ class ComparedRuns:
         """Return a check of each outcome whose share of answers rises beyond chance."""
         result = []
         for one in self.outcomes[name]:
-            if one.p is None or one.p >= ONE_SIDED:
+            if one.p is None or one.p >= changes.ONE_SIDED:
                 continue
             shares = [100 * one.first / one.of_first, 100 * one.second / one.of_second]
             margin = f", by {self.earlier.margin:g} points" if self.earlier.margin else ""
@@ -351,7 +346,7 @@ class ComparedRuns:
         words = [f"against {self.earlier.path}: {self.pairing.in_words()}"]
         if lost := [one for one in self.runs[0]["metrics"] if one not in self.runs[1]["metrics"]]:
             words.append(f"not in this run, so not compared: {', '.join(lost)}")
-        return [*words, *differing_settings(*self.runs, list(self.scored))]
+        return [*words, *changes.differing_settings(*self.runs, list(self.scored))]
 
 
 def _metric_of(name: str, shared: Sequence[str]) -> str:

@@ -10,15 +10,9 @@ import numpy as np
 
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
+from trustassay.metrics.faithfulness import judging
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.judging import (
-    FaithfulnessOptions,
-    Finding,
-    Judging,
-    Statement,
-    Verdict,
-    is_borderline,
-)
+from trustassay.metrics.faithfulness.judging import Statement
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again
@@ -30,9 +24,9 @@ OF_ANSWERS = ("supported", "not found", "contradicted", "no claim", "refused")
 """Verdicts on whole answers."""
 
 
-def worst(verdicts: Sequence[str]) -> Verdict:
+def worst(verdicts: Sequence[str]) -> judging.Verdict:
     """Return the verdict on an answer: contradicted if any statement is, else not found, ..."""
-    order: Sequence[Verdict] = ("contradicted", "not found", "supported")
+    order: Sequence[judging.Verdict] = ("contradicted", "not found", "supported")
     return next((verdict for verdict in order if verdict in verdicts), "no claim")
 
 
@@ -56,7 +50,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Faithfulness(FaithfulnessOptions):
+class Faithfulness(judging.FaithfulnessOptions):
     """Is every sentence of an answer in the passages that it was made from?
 
     Each sentence is supported, contradicted or not found. The score is the share of sentences
@@ -115,8 +109,8 @@ class Faithfulness(FaithfulnessOptions):
             return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
         claims = await self._claims(context)
         context.limits.count("statements", len(claims))
-        judging = await work(Judging, self, context, claims)
-        judged = await all_of(map(judging.verdict, claims))
+        judge = await work(judging.Judging, self, context, claims)
+        judged = await all_of(map(judge.verdict, claims))
         if context.second is None:
             return self._assessed(sample, judged)
         claiming = [place for place, one in enumerate(judged) if one.entailment is not None]
@@ -124,7 +118,7 @@ class Faithfulness(FaithfulnessOptions):
             judged,
             claiming,
             lambda one: one.row.verdict != "supported",
-            lambda place: judging.again(claims[place], judged[place]),
+            lambda place: judge.again(claims[place], judged[place]),
         )
         result = self._assessed(sample, judged)
         return replace(result, parts={**result.parts, READ: float(read)})
@@ -143,7 +137,7 @@ class Faithfulness(FaithfulnessOptions):
         )
         return listed(reply.text)
 
-    def _assessed(self, sample: Sample, judged: Sequence[Finding]) -> Assessment:
+    def _assessed(self, sample: Sample, judged: Sequence[judging.Finding]) -> Assessment:
         verdicts = [one.row.verdict for one in judged]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
@@ -178,7 +172,9 @@ class Faithfulness(FaithfulnessOptions):
     def in_doubt(self, assessment: Assessment) -> bool:
         """Whether the weakest sentence is supported, and near the line."""
         weakest = assessment.parts.get("weakest")
-        return weakest is not None and is_borderline(weakest, self.threshold, detail_missing=False)
+        return weakest is not None and judging.is_borderline(
+            weakest, self.threshold, detail_missing=False
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer, in one sentence."""

@@ -17,17 +17,8 @@ from trustassay.assessment import chunks, units_of
 from trustassay.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
-from trustassay.statistics import Bools, Floats, Places
-from trustassay.statistics.intervals import (
-    FEWEST,
-    Interval,
-    RowSums,
-    Term,
-    mean_interval,
-    sum_interval,
-    t_interval,
-    too_few,
-)
+from trustassay.statistics import Bools, Floats, Places, intervals
+from trustassay.statistics.intervals import Interval
 from trustassay.texts import OTHER_LANGUAGE
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
@@ -62,9 +53,9 @@ def _parts(key: str, correctness: str | None) -> dict[str, float]:
 
 def _too_few(parts: Iterable[str], units: Mapping[str, int], what: str) -> str | None:
     """Return why a figure made of these parts has no interval, or ``None`` if it has one."""
-    reason = too_few(f"scored {what}", units["answered_ratio"], FEWEST)
+    reason = intervals.too_few(f"scored {what}", units["answered_ratio"], intervals.FEWEST)
     for part in parts:
-        reason = reason or too_few(f"{what} for {part}", units[part], FEWEST_BEHIND)
+        reason = reason or intervals.too_few(f"{what} for {part}", units[part], FEWEST_BEHIND)
     return reason
 
 
@@ -88,14 +79,14 @@ def _derivatives(
 def _interval(key: str, value: float, variance: float, n: int) -> Interval | None:
     """Return the interval of a mean or an F1."""
     if key.endswith(("_length", "num_preds")):
-        interval = t_interval(value, variance, n)
+        interval = intervals.t_interval(value, variance, n)
         return interval and (max(interval[0], 0.0), interval[1])
     scale = 1.0 if key in maths.NOT_PERCENT else 100.0
     share, variance = min(max(value / scale, 0.0), 1.0), variance / scale**2
     if key in OVERLAPPING:
         low, high = _overlap_f1_interval(share, variance, n)
     else:
-        low, high = mean_interval(share, variance, n)
+        low, high = intervals.mean_interval(share, variance, n)
     return min(low, share) * scale, max(high, share) * scale
 
 
@@ -107,7 +98,7 @@ def _overlap_f1_interval(f1: float, variance: float, n: int) -> Interval:
     """
     index = f1 / (2 - f1)
     slope = 2 / (2 - f1) ** 2
-    low, high = mean_interval(index, variance * slope**2, n)
+    low, high = intervals.mean_interval(index, variance * slope**2, n)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
@@ -125,7 +116,7 @@ def _together(
     known = {key: interval for key in weights if (interval := alone[key]) is not None}
     if len(known) < len(weights):
         return None
-    terms = [Term(point[key], known[key], weight) for key, weight in weights.items()]
+    terms = [intervals.Term(point[key], known[key], weight) for key, weight in weights.items()]
     if len(terms) == 1:
         return terms[0].interval
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -135,7 +126,7 @@ def _together(
     apart = ~(flat[:, None] | flat)
     correlation = np.divide(covariance, both, out=together.astype(np.float64), where=apart)
     np.fill_diagonal(correlation, 1.0)
-    return sum_interval(terms, np.clip(correlation, -1.0, 1.0))
+    return intervals.sum_interval(terms, np.clip(correlation, -1.0, 1.0))
 
 
 T = TypeVar("T")
@@ -160,7 +151,7 @@ class Answers:
         self._keys, self._members = _layout(self.correctness)
         self._unions = np.zeros(len(self._members), dtype=int)
         self._alone = np.zeros(len(self._members), dtype=int)
-        self._sums = RowSums(2 * len(self._keys))
+        self._sums = intervals.RowSums(2 * len(self._keys))
 
     def rows(self, table: Mapping[str, Floats]) -> Floats:
         """Return the rows of m answers from their parts, shape (m, 2 K)."""
@@ -256,12 +247,12 @@ def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> 
     support, units = answers.support, answers.units
     values, reasons = _values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
-    intervals, without = answers.intervals({FIRST_NAMES.get(key, key) for key in wanted})
+    known, without = answers.intervals({FIRST_NAMES.get(key, key) for key in wanted})
     return Summary(
         values=values,
         n=len(assessments),
         failed=failed,
-        intervals=_by_key(wanted, intervals),
+        intervals=_by_key(wanted, known),
         without_interval=_by_key(wanted, without),
         support={key: _support(key, support) for key in values},
         not_applicable=reasons,

@@ -70,10 +70,19 @@ def with_interval(result: Estimate) -> str:
 
 def score_rows(one: LabelStudy, names: Sequence[str]) -> list[document.Row]:
     """Return the figures of each score, the best first, the first figure with its interval."""
+    return _rows(one, {name: one.figures[name] for name in ranked(one)}, names)
+
+
+def covariate_rows(one: LabelStudy) -> list[document.Row]:
+    """Return the correlations of the parts of which neither end is better."""
+    return _rows(one, one.covariates, list(ASSOCIATIONS))
+
+
+def _rows(one: LabelStudy, found: Figures, names: Sequence[str]) -> list[document.Row]:
     about = {column.name: column.about for column in one.columns}
     return [
-        document.Row(name, figure_cells(one.figures[name], names), about.get(name, ""))
-        for name in ranked(one)
+        document.Row(name, figure_cells(figures, names), about.get(name, ""))
+        for name, figures in found.items()
     ]
 
 
@@ -82,15 +91,6 @@ def figure_cells(figures: Mapping[str, Estimate], names: Sequence[str]) -> list[
     first = figures[names[0]]
     rest = [cell(figures[name]) for name in names[1:]]
     return [f"{first.n:,}", cell(first), ends_text(first.interval), *rest]
-
-
-def covariate_rows(one: LabelStudy) -> list[document.Row]:
-    """Return the correlations of the parts of which neither end is better."""
-    about = {column.name: column.about for column in one.columns}
-    return [
-        document.Row(name, figure_cells(figures, list(ASSOCIATIONS)), about.get(name, ""))
-        for name, figures in one.covariates.items()
-    ]
 
 
 def group_rows(one: LabelStudy, by: str, names: Sequence[str]) -> list[document.Row]:
