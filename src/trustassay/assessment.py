@@ -16,19 +16,8 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from trustassay.statistics import Bools, Floats, Places
-from trustassay.statistics.intervals import (
-    FEWEST,
-    FEWEST_FOR_MEANS,
-    Interval,
-    bounded_interval,
-    fewest_for_quantile,
-    mean_interval,
-    too_few_units,
-    unit_mean,
-    unit_quantile_interval,
-    units_in,
-)
+from trustassay.statistics import Bools, Floats, Places, intervals
+from trustassay.statistics.intervals import Interval
 
 Direction = Literal["higher", "lower", ""]
 """Which end of a number is better; neither of a count, a length or a setting."""
@@ -308,7 +297,7 @@ def summarised(
             continue
         interval = interval_of(statistic, numbers, own, score_range)
         value = _value_of(statistic, numbers)
-        result.put(key, value, len(numbers), interval, units=units_in(own))
+        result.put(key, value, len(numbers), interval, units=intervals.units_in(own))
     return result
 
 
@@ -350,21 +339,25 @@ def interval_of(
     """
     if isinstance(statistic, Total):
         return None
-    mean = unit_mean(numbers, units)
-    fewest = FEWEST if isinstance(statistic, Share) else FEWEST_FOR_MEANS
+    mean = intervals.unit_mean(numbers, units)
+    fewest = intervals.FEWEST if isinstance(statistic, Share) else intervals.FEWEST_FOR_MEANS
     if isinstance(statistic, Quantile):
-        fewest = max(FEWEST, fewest_for_quantile(statistic.q))
-    if reason := too_few_units(len(numbers), units_in(units), mean.units, fewest, what):
+        fewest = max(intervals.FEWEST, intervals.fewest_for_quantile(statistic.q))
+    if reason := intervals.too_few_units(
+        len(numbers), intervals.units_in(units), mean.units, fewest, what
+    ):
         return reason
     if isinstance(statistic, Quantile):
-        if statistic.q != 0.5 and units_in(units) < len(numbers):
+        if statistic.q != 0.5 and intervals.units_in(units) < len(numbers):
             return "samples of one unit are not independent; of them only a median has an interval"
-        result = unit_quantile_interval(numbers, units, statistic.q)
+        result = intervals.unit_quantile_interval(numbers, units, statistic.q)
         return result or "too few units for this quantile"
     if isinstance(statistic, Share):
-        low, high = mean_interval(*mean)
+        low, high = intervals.mean_interval(*mean)
         return 100 * low, 100 * high
-    return bounded_interval(mean, score_range if statistic.of == "score" else statistic.bounds)
+    return intervals.bounded_interval(
+        mean, score_range if statistic.of == "score" else statistic.bounds
+    )
 
 
 class Weighted(Protocol):

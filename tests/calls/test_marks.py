@@ -20,11 +20,11 @@ import trustassay
 from tests.llm_server import LlmServer
 from trustassay.calls import batching, marks
 from trustassay.calls.marks import Marks
-from trustassay.calls.store import StoredCall, open_cache, request_key
+from trustassay.calls.store import Keys, StoredCall, open_cache
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import CallError
 
-KEYS = [request_key("chat", "m", [str(i)]) for i in range(4)]
+KEYS = [Keys("chat", "m").of([str(i)]) for i in range(4)]
 
 
 def under_way(folder: Path) -> int:

@@ -18,7 +18,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.replies import chat_parts, empty_reply, reply_from_json, reply_to_json
-from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall, request_key
+from trustassay.calls.store import CACHE_FILE, CallStore, Keys, StoredCall
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
 from trustassay.event_loop import run_anywhere
@@ -235,7 +235,7 @@ def test_older_stores_are_read_and_their_silence_asked_for_again(tmp_path: Path)
     store = CallStore(tmp_path / CACHE_FILE)
     for text, reply in (("Where? 0", OLD), ("Where? 1", {**OLD, "text": ""})):
         parts = chat_parts(ChatRequest.of(text))
-        key = request_key("chat", model.name, parts)
+        key = Keys("chat", model.name).of(parts)
         store.add([StoredCall(key, "chat", model.name, json.dumps(parts), json.dumps(reply), 0.0)])
     first, second = asked(model, None, 2, shared=store)
     assert (first.text, first.reasoning, second.text) == ("Paris.", "hm", "Rome.")

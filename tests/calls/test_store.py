@@ -13,17 +13,17 @@ from trustassay.calls.store import (
     Calls,
     CallStore,
     CallStoreError,
+    Keys,
     StoredCall,
     Usage,
     copy_calls,
     default_cache,
     open_cache,
-    request_key,
 )
 
 
 def call(i: int, reply: str = "[1.0, 0.0, 0.0]") -> StoredCall:
-    key = request_key("entailment", "b", [str(i)])
+    key = Keys("entailment", "b").of([str(i)])
     return StoredCall(key, "entailment", "b", f'["{i}"]', reply, 0.5)
 
 
@@ -64,9 +64,9 @@ texts = st.lists(st.text(alphabet=st.characters(), max_size=5), max_size=3)
 
 @given(texts, texts)
 def test_equal_keys_mean_equal_parts(one: list[str], other: list[str]) -> None:
-    same = request_key("c", "b", one) == request_key("c", "b", other)
+    same = Keys("c", "b").of(one) == Keys("c", "b").of(other)
     assert same == (one == other)
-    assert request_key("c", "b", one) != request_key("cb", "", one)
+    assert Keys("c", "b").of(one) != Keys("cb", "").of(one)
 
 
 def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_copying_what_is_no_store_leaves_nothing_behind(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from trustassay.calls.store import request_key
+from trustassay.calls.store import Keys
 from trustassay.calls.store import StoredCall, open_cache
 
 folder = Path(sys.argv[1])
@@ -121,7 +121,7 @@ print("ready", flush=True)
 input()
 store = open_cache(folder)
 for i in range(60):
-    key = request_key("chat", "b", [str(i)])
+    key = Keys("chat", "b").of([str(i)])
     assert set(store.find([key]).values()) <= {f"[{i}]"}
     store.add([StoredCall(key, "chat", "b", "[]", f"[{i}]", 0.1)])
 store.close(alone=False)
@@ -145,7 +145,7 @@ def test_processes_share_a_file_from_its_very_first_moment(tmp_path: Path) -> No
         assert writer.communicate(timeout=120)[1] == ""
         assert writer.returncode == 0
     store = open_cache(tmp_path / "new")
-    found = store.find([request_key("chat", "b", [str(i)]) for i in range(60)])
+    found = store.find([Keys("chat", "b").of([str(i)]) for i in range(60)])
     assert sorted(found.values()) == sorted(f"[{i}]" for i in range(60))
     store.close()
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["calls.sqlite"]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.replies import chat_parts
-from trustassay.calls.store import CallStore, request_key
+from trustassay.calls.store import CallStore, Keys
 from trustassay.capabilities import ChatRequest, on_sending
 from trustassay.errors import CallError, CallFault, RunFolderError
 from trustassay.files import cut_unfinished, named
@@ -55,7 +55,7 @@ class RequestCounter:
 
     def of(self, backend: str, request: ChatRequest) -> Counted:
         """Return the counter's view of one request."""
-        return Counted(self, request_key("chat", backend, chat_parts(request)))
+        return Counted(self, Keys("chat", backend).of(chat_parts(request)))
 
     @property
     def used(self) -> int:

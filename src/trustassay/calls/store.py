@@ -68,11 +68,6 @@ class Keys:
         return digest.digest()
 
 
-def request_key(capability: str, backend: str, parts: Sequence[str]) -> bytes:
-    """Return the key of one call; see :class:`Keys`."""
-    return Keys(capability, backend).of(parts)
-
-
 def _update(digest: hashlib.blake2b, parts: Sequence[str]) -> None:
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")

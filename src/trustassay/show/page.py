@@ -27,18 +27,8 @@ from trustassay.entailer_quality import EntailerQuality
 from trustassay.files import whole
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
-from trustassay.show import charts, plots, text
-from trustassay.show.answers import (
-    OF_METRICS,
-    Answer,
-    AnswerChance,
-    AnswerRatings,
-    ChancesTold,
-    Column,
-    RatingsTold,
-    answer_of,
-    beside,
-)
+from trustassay.show import answers, charts, plots, text
+from trustassay.show.answers import Answer
 from trustassay.show.choice import Selection
 from trustassay.show.distributions import Groups, Histogram, Series
 from trustassay.show.first_card import Line, Looked
@@ -72,10 +62,10 @@ class ReportSample:
 
     sample: Sample
     assessments: Sequence[Assessment]
-    ratings: AnswerRatings | None = None
+    ratings: answers.AnswerRatings | None = None
     number: int | None = None
     """Its number in the run, from 1; ``None`` if that is its place on the page."""
-    chance: AnswerChance | None = None
+    chance: answers.AnswerChance | None = None
 
 
 @dataclass(frozen=True)
@@ -98,19 +88,19 @@ class ReportRun:
     selection: Selection | None = None
     remarks: Sequence[str] = ()
     notes: Sequence[str] = ()
-    ratings: RatingsTold | None = None
+    ratings: answers.RatingsTold | None = None
     looked: Looked = field(default_factory=lambda: Looked(lines=False))
     lines: Sequence[Line] = ()
     judge: EntailerQuality | None = None
-    chances: ChancesTold | None = None
+    chances: answers.ChancesTold | None = None
 
 
 def write_page(run: ReportRun, path: Path) -> None:
     """Write the page to ``path``, which holds either what it held before or the whole page."""
-    answers = _answers(run)
-    worst = list(islice(answers, WORST))
+    shown = _answers(run)
+    worst = list(islice(shown, WORST))
     first = [answer for answer in worst if answer.problem or not run.looked.lines]
-    write_template("page.html.jinja", path, run=run, worst=first, answers=chain(worst, answers))
+    write_template("page.html.jinja", path, run=run, worst=first, answers=chain(worst, shown))
 
 
 def write_template(template: str, path: Path, **context: Any) -> None:
@@ -140,10 +130,10 @@ def _answers(run: ReportRun) -> Iterator[Answer]:
     for place, metric in enumerate(run.metrics):
         one = metric.histogram
         within = (one.low, one.high) if one else (0.0, 1.0)
-        columns[metric.name] = Column(place, metric.title, within, metric.metric)
+        columns[metric.name] = answers.Column(place, metric.title, within, metric.metric)
     for place, shown in enumerate(run.shown):
         position = place + 1 if shown.number is None else shown.number
-        yield answer_of(
+        yield answers.answer_of(
             position, place, shown.sample, shown.assessments, columns, shown.ratings, shown.chance
         )
 
@@ -152,14 +142,14 @@ def summary_template(metric: ReportMetric) -> str | None:
     """Return the template that draws a summary's details, where there are some to draw."""
     if metric.metric is None or not metric.metric.summary_template or not metric.summary.details:
         return None
-    return beside(metric.metric, "summary_template")
+    return answers.beside(metric.metric, "summary_template")
 
 
 def _of_metric(name: str) -> str | None:
     """Return the source of a metric's template, by the name that :func:`beside` gave it."""
-    if not name.startswith(OF_METRICS):
+    if not name.startswith(answers.OF_METRICS):
         return None
-    path = Path(name.removeprefix(OF_METRICS))
+    path = Path(name.removeprefix(answers.OF_METRICS))
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
@@ -167,10 +157,10 @@ class _Environment(Environment):
     """Templates by name; one of a metric may include another metric's by a relative path."""
 
     def join_path(self, template: str, parent: str) -> str:
-        if not (parent.startswith(OF_METRICS) and template.startswith("../")):
+        if not (parent.startswith(answers.OF_METRICS) and template.startswith("../")):
             return template
-        folder = Path(parent.removeprefix(OF_METRICS)).parent
-        return f"{OF_METRICS}{os.path.normpath(folder / template)}"
+        folder = Path(parent.removeprefix(answers.OF_METRICS)).parent
+        return f"{answers.OF_METRICS}{os.path.normpath(folder / template)}"
 
 
 def _source(content: str) -> str:

@@ -17,13 +17,8 @@ from trustassay.capabilities import Entailer, Models
 from trustassay.data.labels import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
-from trustassay.statistics import Bools, Floats, Places, resampling
+from trustassay.statistics import Bools, Floats, Places, calibration, resampling
 from trustassay.statistics.auroc import auroc_interval
-from trustassay.statistics.calibration import (
-    balanced_accuracy,
-    balanced_accuracy_interval,
-    calibration_error,
-)
 from trustassay.statistics.correlation import auroc, weighted_calibration_error
 from trustassay.workflows.json_form import JsonForm
 
@@ -160,7 +155,8 @@ def _measured(
         reason,
         _auc(given, true, premises[there]),
         Estimate(
-            balanced_accuracy(given, true), balanced_accuracy_interval(given, true, premises[there])
+            calibration.balanced_accuracy(given, true),
+            calibration.balanced_accuracy_interval(given, true, premises[there]),
         ),
         _calibration_error(given, true, premises[there], "calibration error", seed),
         seconds,
@@ -201,7 +197,7 @@ def _calibration_error(
     given: Floats, true: Bools, premises: Places, what: str, seed: int
 ) -> Estimate:
     """Return the calibration error; its interval, corrected for bias, over premises."""
-    value = calibration_error(given, true)
+    value = calibration.calibration_error(given, true)
     clusters = np.unique(premises, return_inverse=True)[1]
     count = int(clusters.max(initial=-1)) + 1
     if value is None or isinstance(resampling.interval_of([0.0, 1.0], count, biased=value), str):

@@ -31,20 +31,7 @@ from trustassay.metric import (
     directions,
 )
 from trustassay.metrics.reference import measures
-from trustassay.metrics.reference.measures import (
-    FORMS,
-    JUDGE,
-    LEXICAL,
-    PARTS,
-    Aggregate,
-    Likelihoods,
-    Part,
-    Recipe,
-    aggregated,
-    bertscore,
-    prompt_of,
-    selected,
-)
+from trustassay.metrics.reference.measures import PARTS, Aggregate, Part
 from trustassay.sample import Problem, Sample, missing
 from trustassay.texts import TextWork
 from trustassay.views import EvidenceRow, Mark, Rows, View
@@ -119,12 +106,12 @@ class Reference(Metric):
     without: str = ""
     score: str | None = None
     aggregate: Aggregate = "best"
-    recipe: Recipe = "default"
+    recipe: measures.Recipe = "default"
     passages: int = 10
     prompts: str | None = None
 
     def __post_init__(self) -> None:
-        check_choices(self, aggregate=Aggregate, recipe=Recipe)
+        check_choices(self, aggregate=Aggregate, recipe=measures.Recipe)
         check_least(self, passages=1)
         if self.score is not None and self.score not in PARTS:
             raise UnknownNameError(did_you_mean("part of reference", self.score, PARTS))
@@ -133,18 +120,18 @@ class Reference(Metric):
         if not self.chosen:
             raise UsageError("parts: none is left")
         if self.prompts is not None:
-            for form in FORMS:
-                prompt_of(form, self.prompts)
+            for form in measures.FORMS:
+                measures.prompt_of(form, self.prompts)
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
         """The parts named by ``without``."""
-        return selected(self.without)
+        return measures.selected(self.without)
 
     @cached_property
     def chosen(self) -> tuple[str, ...]:
         """The parts that are computed, once ``auto`` is settled; the score's is one of them."""
-        names = LEXICAL if self.parts == AUTO else selected(self.parts)
+        names = measures.LEXICAL if self.parts == AUTO else measures.selected(self.parts)
         scored = {self.score} if self.score else set()
         return tuple(n for n in PARTS if n in {*names, *scored} and n not in self.left_out)
 
@@ -191,7 +178,7 @@ class Reference(Metric):
         if self.parts != AUTO:
             return dataclasses.replace(self, score=self.scored.name)
         absent = [name for name in self.chosen if measures.missing(name, self.recipe)]
-        without = "+".join(name for name in LEXICAL if name in {*absent, *self.left_out})
+        without = "+".join(name for name in measures.LEXICAL if name in {*absent, *self.left_out})
         settled = dataclasses.replace(self, parts="lexical", without=without)
         return dataclasses.replace(settled, score=settled.scored.name)
 
@@ -206,7 +193,7 @@ class Reference(Metric):
         if self._of("bertscore"):
             result.append(Need("token_vectors"))
         if self._of("bartscore", "gptscore"):
-            result.append(Need("likelihood", JUDGE, many=True))
+            result.append(Need("likelihood", measures.JUDGE, many=True))
         if self._reads_passages:
             result.append(Need("search", optional=True))
         return result
@@ -230,7 +217,9 @@ class Reference(Metric):
         work = TextWork.on(sample)
         given = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
         result = await work(measures.lexical_parts, self.chosen, given)
-        result |= {name: aggregated(values, self.aggregate) for name, values in by_models.items()}
+        result |= {
+            name: measures.aggregated(values, self.aggregate) for name, values in by_models.items()
+        }
         parts = {name: result[name] for name in self.chosen}
         part = self.scored
         value = parts[part.name]
@@ -248,10 +237,12 @@ class Reference(Metric):
     ) -> dict[str, Sequence[float]]:
         """Return, for each wanted part that asks a model, its values against the gold answers."""
         answer = sample.response or ""
-        asked = [bertscore(models, answer, golds)] if self._of("bertscore") else []
+        asked = [measures.bertscore(models, answer, golds)] if self._of("bertscore") else []
         likelihoods = self._of("bartscore", "gptscore")
         for family, form in dict.fromkeys((p.family, p.form) for p in likelihoods if p.form):
-            likely = Likelihoods(family, models, sample, answer, self.passages, self.prompts)
+            likely = measures.Likelihoods(
+                family, models, sample, answer, self.passages, self.prompts
+            )
             asked.append(likely.parts(form, golds))
         result: dict[str, Sequence[float]] = {}
         for columns in await asyncio.gather(*asked):
