@@ -45,7 +45,7 @@ from trustassay.workflows.generate import GenerateOptions, generate
 
 Record = dict[str, Any]
 LABELS = Path(__file__).with_name("local_labels.csv")
-"""Answers of the 1.5B model read by eye with the gold answers beside them: id, response, right."""
+"""Answers of both models, read by eye with the gold answers beside them."""
 SAMPLES, PERTURBATIONS = 10, 5
 ALTERNATIVES = 5
 """Of each token of an answer, whose probabilities are asked for."""

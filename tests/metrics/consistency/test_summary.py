@@ -7,7 +7,7 @@ import pytest
 
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.maths import Check, bounds, counts, trust_bc
+from trustassay.metrics.consistency.maths import Check, bounds, counts, share_consistent, trust_bc
 from trustassay.statistics.intervals import mean_interval
 
 METRIC = Consistency()
@@ -17,6 +17,8 @@ def made(name: str, *checks: Check, short: bool = False) -> Assessment:
     score = trust_bc(checks, len(checks), unparsed_counts=False)
     verdict = {1.0: "consistent", 0.0: "inconsistent"}.get(score) if score is not None else None
     parts: dict[str, float] = {"candidates": 40, "short": int(short), **counts(checks)}
+    if (share := share_consistent(checks, unparsed_counts=False)) is not None:
+        parts["share_consistent"] = share
     if checks:
         parts["lowest"], parts["highest"] = bounds(score)
         parts["open"] = float(score is None)
@@ -46,6 +48,7 @@ def test_answers_and_choices_are_counted_apart() -> None:
             "open": 1.0,
             "consistent": 100 / 3,
             "assessable": 60.0,
+            "share": (1 + 1 / 2 + 0 + 1) / 4,
             "checks_consistent": 100 * 6 / 8,
             "none_chosen": 100 / 8,
             "asked_again": 100 / 9,
