@@ -68,6 +68,8 @@ class ChatRequest:
     prompt: name and version of the prompt's file, as in ``judge/1``.
     may_be_empty: an empty reply is an answer, and not a failure of the kind ``empty``.
     schema: a JSON schema, as text, that the reply must follow if the endpoint supports it.
+    embedding_radius: of the ball in which embeddings of the user's tokens are moved, relative to
+    their mean length, at random by ``repeat``; for models with ``perturbs_embeddings = True``.
     stand_in: the reply that a plan uses; it is not sent and not part of the stored call.
     """
 
@@ -82,6 +84,7 @@ class ChatRequest:
     prompt: str = ""
     may_be_empty: bool = False
     schema: str = ""
+    embedding_radius: float | None = None
     stand_in: str = ""
 
     @classmethod

@@ -90,6 +90,7 @@ class Need:
     place of the capability's own default. field: a field of the samples, counted by
     :class:`Inventory`, that serves an optional need in place of a backend; a run that has neither
     is refused. beside: only in a run that has a backend of this option name, as ``generator``.
+    embeddings: the chat model must be able to move the embeddings of a prompt.
     """
 
     capability: str
@@ -99,6 +100,7 @@ class Need:
     default: str | None = None
     field: Literal["documents"] | None = None
     beside: str = ""
+    embeddings: bool = False
 
 
 class Pool(Protocol):

@@ -216,6 +216,10 @@ def test_keys_are_those_of_older_stores() -> None:
     assert "may_be_empty" not in fields
     allowed = ChatRequest.of("Where?", may_be_empty=True)
     assert json.loads(chat_parts(allowed)[0]) == {**fields, "may_be_empty": True}
+    assert "embedding_radius" not in fields
+    for radius, more in ((None, {}), (0.0, {}), (0.05, {"embedding_radius": 0.05})):
+        moved = ChatRequest.of("Where?", embedding_radius=radius)
+        assert json.loads(chat_parts(moved)[0]) == fields | more
 
 
 # The store ---------------------------------------------------------------------------------------

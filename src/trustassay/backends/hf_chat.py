@@ -23,6 +23,7 @@ import numpy as np
 
 from trustassay.backends import hf_loading
 from trustassay.backends.chat_text import joined, plain, shortened
+from trustassay.backends.hf_ball import MARK, moved, user_tokens
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
 from trustassay.errors import BackendError
 from trustassay.sample import clean
@@ -37,8 +38,9 @@ class Row:
     """One reply in the making.
 
     prompt: the tokens of the prompt. index: the reply's number among the request's ``n``.
-    temperature: 0 for greedy. most: tokens that the reply may have. told: of each token its
-    log-probability, and the likeliest tokens with theirs.
+    temperature: 0 for greedy. most: tokens that the reply may have. users: places of the tokens
+    whose embeddings are moved. told: of each token its log-probability, and the likeliest tokens
+    with theirs.
     """
 
     request: ChatRequest
@@ -46,15 +48,16 @@ class Row:
     most: int
     temperature: float
     index: int = 0
+    users: Sequence[int] = ()
     tokens: list[int] = field(default_factory=list)
     told: list[tuple[float, list[tuple[int, float]]]] = field(default_factory=list)
     finish: str = ""
     reply: Reply | None = None
 
-    def randomness(self) -> np.random.Generator:
+    def randomness(self, *purpose: str) -> np.random.Generator:
         """Return the source of this reply's chance; it depends on the request alone."""
         request = self.request
-        parts = [request.messages, request.seed, request.repeat, self.index]
+        parts = [request.messages, request.seed, request.repeat, self.index, *purpose]
         digest = hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).digest()
         return np.random.default_rng(int.from_bytes(digest))
 
@@ -186,6 +189,8 @@ _WRITES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 class HuggingFaceChat(hf_loading.HubModel):
     """Generates text with a local model; built for ``hf:ID-or-path[?option=value&...]``."""
 
+    perturbs_embeddings = True
+
     def __init__(
         self, model: str, *, template: str = "auto", max_tokens: int = MAX_TOKENS, **options: Any
     ) -> None:
@@ -286,8 +291,12 @@ class HuggingFaceChat(hf_loading.HubModel):
         prompt = self._prompt_tokens(text, special)
         most = self._room(prompt, request)
         heat = self._own_temperature if request.temperature is None else request.temperature
+        users: list[int] = []
+        if request.embedding_radius is not None:
+            layout, _ = self._laid_out([*request.messages[:-1], Message("user", MARK)])
+            users = user_tokens(self._tokenizer, text, special, layout)
         for index in range(request.n if heat else 1):
-            yield Row(request, prompt, most, float(heat), index)
+            yield Row(request, prompt, most, float(heat), index, users)
 
     def _room(self, prompt: Sequence[int], request: ChatRequest) -> int:
         """Return how many tokens a reply may have; raises if there is no room for them."""
@@ -366,13 +375,26 @@ class HuggingFaceChat(hf_loading.HubModel):
         decoding = Decoding(torch, self._tokenizer, self._ends, rows, self._narrow)
         with torch.inference_mode():
             self._model.generate(
-                **self._batch([row.prompt for row in rows]),
+                **self._inputs(rows),
                 max_new_tokens=max(row.most for row in rows),
                 logits_processor=transformers.LogitsProcessorList([decoding.choose]),
                 stopping_criteria=transformers.StoppingCriteriaList([decoding.done]),
                 pad_token_id=self._tokenizer.pad_token_id,
             )
         decoding.finish()
+
+    def _inputs(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return the inputs of a batch: tokens, or embeddings where those of a row are moved."""
+        inputs = self._batch([row.prompt for row in rows])
+        if not any(row.users for row in rows):
+            return inputs
+        vectors = self._model.get_input_embeddings()(inputs.pop("input_ids"))
+        for row, own, mask in zip(rows, vectors, inputs["attention_mask"], strict=True):
+            if row.users:
+                places = mask.nonzero().squeeze(1)[row.users]
+                radius, rng = row.request.embedding_radius or 0.0, row.randomness("embeddings")
+                own[places] = moved(own[places], radius, rng)
+        return {**inputs, "inputs_embeds": vectors}
 
     def _batch(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
         inputs = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]

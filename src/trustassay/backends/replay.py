@@ -31,7 +31,7 @@ from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, did_you_mean
 
 _HEADER = b"SQLite format 3\0"
-_PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
+_PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs", "embedding_radius")
 _LINE = ("prompt", "messages", "reply", "repeat", "model")
 _TO_DO = "take the options with which it was recorded, or a model that can be asked"
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from trustassay.calls.kinds import capability
 from trustassay.capabilities import ChatModel
+from trustassay.errors import BackendError
 
 MODEL = "model"
 """The role of the chat model under assessment."""
@@ -96,6 +97,12 @@ class Backends:
 def place_of(name: str, role: str = "", which: str = "") -> Place:
     """Return the place of the backend that serves a capability."""
     return Place(capability(name).served_by or name, role, which)
+
+
+def check_embeddings(model: Any) -> None:
+    """Raise :class:`BackendError` if a chat model cannot move the embeddings of a prompt."""
+    if not getattr(model, "perturbs_embeddings", False):
+        raise BackendError(f"{model.name}: cannot perturb embeddings (expected a hf: model)")
 
 
 def is_remote(backend: Any) -> bool:

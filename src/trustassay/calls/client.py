@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from trustassay.calls.backends import Backends, is_remote, place_of
+from trustassay.calls.backends import Backends, check_embeddings, is_remote, place_of
 from trustassay.calls.batching import Batcher, Counts, Policy
 from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.endpoints import Caller, Endpoints
@@ -329,6 +329,9 @@ class SampleModels:
         self, request: ChatRequest, role: str = "model", name: str = ""
     ) -> asyncio.Future[Reply]:
         """Ask a chat model with a request that is made already."""
+        model = self._client.backends.find("chat", role, name)
+        if model and request.embedding_radius is not None:
+            check_embeddings(model)
         future: asyncio.Future[Reply] = self.ask("chat", request, role, name)
         backend = self._client.find("chat", role, name).backend
         future.add_done_callback(partial(self._count, backend))

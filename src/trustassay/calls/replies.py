@@ -26,8 +26,8 @@ from trustassay.sample import clean, is_blank
 _UNLESS_SET = ("reasoning", "may_be_empty")
 """Fields that are written only where they say something, as in stores made before they were."""
 KEY_BYTES = 16
-_IF_SET = frozenset({"may_be_empty", "schema"})
-"""Fields of a request that count in its key only where they are set."""
+_IF_SET = frozenset({"may_be_empty", "schema", "embedding_radius"})
+"""Fields of a request that count in its key only where they are set, and not 0."""
 _REQUEST_FIELDS = attrgetter(*ChatRequest.__slots__)
 
 

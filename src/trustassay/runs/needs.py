@@ -12,7 +12,7 @@ from typing import Any
 
 from trustassay.backends import resolve
 from trustassay.backends.registry import fault_of, load, takes_time
-from trustassay.calls.backends import MODEL, Backends, Place
+from trustassay.calls.backends import MODEL, Backends, Place, check_embeddings
 from trustassay.calls.capability import Capability
 from trustassay.calls.client import check_keys, has_replies
 from trustassay.calls.kinds import capabilities, capability
@@ -184,6 +184,8 @@ async def settle(
             if place[:2] == one.place[:2] and not isinstance(backend, Unloaded):
                 try:
                     one.asked.check(backend)
+                    if one.need.embeddings:
+                        check_embeddings(backend)
                 except BackendError as error:
                     raise BackendError(f"{one.metric.name}: {error}") from None
     return Backends(held)
@@ -407,6 +409,8 @@ class _Absent:
 
 
 class _AbsentChat(_Absent):
+    perturbs_embeddings = True  # by its stored replies
+
     async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
         raise CallError(self.refusal("model "), "closed")
 

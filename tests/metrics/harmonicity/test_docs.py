@@ -27,6 +27,6 @@ def test_every_option_stands_with_its_default(option: dataclasses.Field[object])
         assert other in PAGE
 
 
-@pytest.mark.parametrize("name", [*FAMILIES, "paraphrase", "python:MODULE:FUNCTION"])
+@pytest.mark.parametrize("name", [*FAMILIES, "paraphrase", "embeddings", "python:MODULE:FUNCTION"])
 def test_every_family_is_described(name: str) -> None:
     assert f"| `{name}` |" in PAGE

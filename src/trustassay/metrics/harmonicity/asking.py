@@ -5,10 +5,12 @@ and as evidence.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jinja2
@@ -56,9 +58,11 @@ class PerturbingOptions(Metric):
         perturbation: ``control`` (the paper's: one to three characters of ASCII 0-31 appended),
             ``codes`` (as the authors' program does it: a space first), ``unicode``,
             ``whitespace``, ``typo``, ``synonym``, ``paraphrase`` (asked of the model),
+            ``embeddings`` (moves those of the prompt's tokens in a ball; ``hf:`` models alone),
             ``python:MODULE:FUNCTION``, or a function of the text and a generator.
         length: maximum number of characters added or mistyped, or of words replaced.
         range: the highest code point that ``codes`` draws.
+        radius: of the ball of ``embeddings``, relative to their mean length.
         original: ``ask`` for the answer to the original prompt, or use the sample's
             ``response``.
         prompt: file of a template with the question; without it the prompt is the question.
@@ -82,6 +86,7 @@ class PerturbingOptions(Metric):
     perturbation: str | Callable[[str, np.random.Generator], str] = "control"
     length: int = MOST
     range: int = LAST_CONTROL
+    radius: float = 0.1
     original: Original = "ask"
     prompt: str | None = None
     temperature: float = 0.0
@@ -94,6 +99,10 @@ class PerturbingOptions(Metric):
         check_choices(self, original=Original)
         if self.stable_below is not None and not 0 < self.stable_below < 1:
             raise UsageError("stable_below: expected a number between 0 and 1")
+        if not 0 < self.radius < math.inf:
+            raise UsageError("radius: expected more than 0")
+        if self.radius != type(self).radius and not self.ball:
+            raise UsageError("radius: applies to the perturbation embeddings alone")
         _ = self.family, self.template  # an unknown name or a faulty file is to fail here
 
     @property
@@ -122,10 +131,19 @@ class PerturbingOptions(Metric):
     @cached_property
     def family(self) -> Family:
         """The family of perturbations."""
-        if self.perturbation == "paraphrase":
-            check_reach("paraphrase", self.length, self.range)
-            return Family("paraphrase", lambda text, _: text)
+        if self.ball or self.perturbation == "paraphrase":
+            check_reach(str(self.perturbation), self.length, self.range)
+            return Family(str(self.perturbation), lambda text, _: text)
         return family(self.perturbation, self.length, self.range)
+
+    @property
+    def ball(self) -> str:
+        """How embeddings are moved, for evidence; empty where the text is changed."""
+        return f"embeddings, radius {self.radius:g}" if self.perturbation == "embeddings" else ""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options; the radius only where it applies, so that earlier runs go on."""
+        return {k: v for k, v in super().settings().items() if k != "radius" or self.ball}
 
     @cached_property
     def template(self) -> Prompt | None:
@@ -133,8 +151,8 @@ class PerturbingOptions(Metric):
         return None if self.prompt is None else Prompt.read(self.prompt)
 
 
-_TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}")
-"""A few characters, unprintable ones spelled out; anything longer is a whole prompt."""
+_TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}|embeddings, radius \S+")
+"""A few characters, unprintable ones spelled out, or a ball; anything else is a whole prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +242,8 @@ class Perturbed:
                 if not _TAIL.fullmatch(one.change):
                     whole = word_differences(question, one.change)
                     pieces = whole or [Piece("same", one.change)]
-                variant.changes.append(Change(one.change, not one.unseen, pieces))
+                change = Change(one.change, not one.unseen, pieces)
+                variant.changes += [change] if change not in variant.changes else []
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
             result = word_differences(original, variant.text) if original is not None else None
@@ -271,7 +290,7 @@ class Asking:
         self._rng = generator(self.metric.seed, self.sample.id, "perturbation")
         self._plain: asyncio.Future[Reply] | None = None
         self._taken: set[str] = set()
-        self._paraphrases = 0
+        self._paraphrases, self._draws = 0, count()
 
     async def original(self) -> str:
         """Return the answer to the original prompt."""
@@ -297,10 +316,10 @@ class Asking:
         while len(answers) < n:
             changed = await self._changed(n - len(answers))
             replies = await asyncio.gather(
-                *(self._reply(text) for text in changed), return_exceptions=True
+                *(self._reply(text, next(self._draws)) for text in changed), return_exceptions=True
             )
             for text, reply in zip(changed, replies, strict=True):
-                change = shown(self.sample.question, text)
+                change = self.metric.ball or shown(self.sample.question, text)
                 if isinstance(reply, BaseException):
                     self._lose(change, reply)
                 else:
@@ -322,6 +341,8 @@ class Asking:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""
         if self.metric.perturbation == "paraphrase":
             return await self._paraphrased(n)
+        if self.metric.ball:
+            return [self.sample.question] * n
         question, how, result = self.sample.question, self.metric.family, list[str]()
         try:
             for _ in range(n):
@@ -368,15 +389,20 @@ class Asking:
             raise AssessmentError(f"prompt {template.name}: {error.message}") from None
         return text, template.name
 
-    async def _reply(self, question: str) -> Reply:
+    async def _reply(self, question: str, draw: int | None = None) -> Reply:
         text, name = self._prompt(question)
         if question != self.sample.question and text == self._prompt(self.sample.question)[0]:
             raise AssessmentError(f"the prompt {name} does not contain the perturbation")
+        ball: dict[str, Any] = {}
+        if draw is not None and self.metric.ball:
+            radius, seed = self.metric.radius, self.metric.seed
+            ball = {"embedding_radius": radius, "seed": seed, "repeat": draw}
         return await self.models.chat(
             text,
             temperature=self.metric.temperature,
             max_tokens=self.metric.max_tokens,
             prompt=name,
+            **ball,
         )
 
     def _plain_reply(self) -> asyncio.Future[Reply]:

@@ -169,7 +169,7 @@ class Harmonicity(Perturbing):
 
     def needs(self) -> Sequence[Need]:
         """An embedder, and a model if samples have no resamples."""
-        return (Need("embed"), Need("chat", "model", optional=True))
+        return (Need("embed"), Need("chat", "model", optional=True, embeddings=bool(self.ball)))
 
     async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         if self.precision is None and not self.decided:
@@ -249,7 +249,7 @@ class SemanticHarmonicity(Perturbing):
 
     def needs(self) -> Sequence[Need]:
         """An entailer, and a model if samples have no resamples."""
-        return (Need("entail"), Need("chat", "model", optional=True))
+        return (Need("entail"), Need("chat", "model", optional=True, embeddings=bool(self.ball)))
 
     async def _compared(
         self, asking: Asking, original: str, answers: Sequence[Answer]

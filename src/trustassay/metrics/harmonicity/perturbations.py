@@ -1,7 +1,7 @@
 """Families of perturbations: changes of a prompt with no meaning, or as little as possible.
 
 Each takes the text and a generator and returns a changed text; the same generator state gives the
-same text. ``paraphrase`` needs a model and is in ``asking.py``.
+same text. ``paraphrase`` and ``embeddings`` need a model and are in ``asking.py``.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def _function(choice: str | Perturb) -> Family:
         if not callable(function):
             raise UnknownNameError(f"perturbation {choice}: {name} is not a function")
         return Family(choice, function)
-    raise UnknownNameError(did_you_mean("perturbation", choice, [*FAMILIES, "paraphrase"]))
+    known = [*FAMILIES, "paraphrase", "embeddings"]
+    raise UnknownNameError(did_you_mean("perturbation", choice, known))
 
 
 def shown(original: str, changed: str) -> str:
