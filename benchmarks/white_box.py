@@ -40,7 +40,7 @@ from trustassay.workflows.generate import GenerateOptions, generate
 
 METRICS = ("harmonicity", "semantic_harmonicity")
 CHARACTERS = "characters"
-RADII = (0.05, 0.1, 0.2, 0.4, 0.8)
+RADII = (0.1, 0.2, 0.4, 0.6, 0.8)
 Scores = Mapping[str, Mapping[str, float]]
 """Of each column the scores by question."""
 

@@ -69,7 +69,7 @@ def test_both_metrics_share_the_calls_and_a_prompt_is_moved_whole(tmp_path: Path
     scored(model, names, entailer=lambda p, h: float(p == h))
     assert len(model.asked) == 11
     assert {one.messages[-1].content for one in model.asked} == {f"Answer: {QUESTION}"}
-    assert {one.embedding_radius for one in model.asked} == {None, 0.1}
+    assert {one.embedding_radius for one in model.asked} == {None, 0.4}
 
 
 def test_precision_goes_on_with_further_draws() -> None:

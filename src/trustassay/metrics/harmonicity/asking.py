@@ -86,7 +86,7 @@ class PerturbingOptions(Metric):
     perturbation: str | Callable[[str, np.random.Generator], str] = "control"
     length: int = MOST
     range: int = LAST_CONTROL
-    radius: float = 0.1
+    radius: float = 0.4
     original: Original = "ask"
     prompt: str | None = None
     temperature: float = 0.0
