@@ -31,7 +31,7 @@ from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, did_you_mean
 
 _HEADER = b"SQLite format 3\0"
-_PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs", "embedding_radius")
+_PARAMETERS = ("temperature", "max_tokens", "seed", "stop", "n", "logprobs")
 _LINE = ("prompt", "messages", "reply", "repeat", "model")
 _TO_DO = "take the options with which it was recorded, or a model that can be asked"
 
@@ -162,7 +162,8 @@ def of_a_run(path: Path) -> Iterator[Stored]:
             messages = _messages(asked.get("messages"), f"{where}: request: messages")
             told = _reply(_json(reply, f"{where}: reply"), f"{where}: reply")
             repeat = int(asked.get("repeat", 0))
-            yield Stored(where, messages, repeat, told, model, _parameters(asked))
+            if not asked.get("embedding_radius"):  # else it is no reply to these messages alone
+                yield Stored(where, messages, repeat, told, model, _parameters(asked))
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
         raise BackendError(f"{path}: is not a run's file of calls ({error})") from None
     finally:

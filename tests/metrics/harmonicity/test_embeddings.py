@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import trustassay
 from tests.metrics.harmonicity.helpers import Model, Words
 from trustassay import Run, plan, rescore, score
 from trustassay.capabilities import ChatRequest, Reply
@@ -118,6 +119,14 @@ def test_resumed_rescored_and_planned_nothing_is_asked_again(tmp_path: Path) -> 
         ]
         assert (part.calls, part.cached) == (11, cached)
     assert len(model.asked) == 11
+
+
+def test_a_replayed_run_has_the_replies_to_texts_alone(tmp_path: Path) -> None:
+    scored(Moving(by_draw), BALL + ",seed=0", out=tmp_path / "run", report=False)
+    chat = trustassay.chat(f"replay:{tmp_path / 'run'}", cache=False)
+    plain, third = (chat.ask([QUESTION], repeat=repeat, max_tokens=512)[0] for repeat in (0, 2))
+    assert plain.text == "Da Gama did."
+    assert "no reply with repeat 2, but with 0" in str(third.error)
 
 
 def test_recorded_resamples_need_no_such_model() -> None:

@@ -5,7 +5,6 @@ and as evidence.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,7 +98,7 @@ class PerturbingOptions(Metric):
         check_choices(self, original=Original)
         if self.stable_below is not None and not 0 < self.stable_below < 1:
             raise UsageError("stable_below: expected a number between 0 and 1")
-        if not 0 < self.radius < math.inf:
+        if not 0 < self.radius < float("inf"):
             raise UsageError("radius: expected more than 0")
         if self.radius != type(self).radius and not self.ball:
             raise UsageError("radius: applies to the perturbation embeddings alone")
