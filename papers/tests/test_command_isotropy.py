@@ -25,6 +25,7 @@ def test_errors_are_for_people(cli: Cli) -> None:
     for arguments, words in (
         (("nowhere.jsonl",), "nowhere.jsonl"),
         (("q.jsonl", "--perturbation", "paraphrase"), "paraphrases need a model"),
+        (("q.jsonl", "--perturbation", "embeddings"), "embeddings need a model"),
         (("q.jsonl", "--perturbation", "typos"), "did you mean typo"),
         (("q.jsonl", "--perturbation", "typo", "--range", "99"), "applies to the pert"),
     ):

@@ -242,6 +242,7 @@ def test_a_function_that_does_not_perturb() -> None:
     [
         ("contrl", "did you mean control"),
         ("paraphrases", "did you mean paraphrase"),
+        ("embeddings", "unknown perturbation .embeddings.; known: codes, control, paraphrase, syn"),
         ("python:no_such_module:f", "no_such_module"),
         ("python:json:no_such_function", "no_such_function"),
         (f"python:{__name__}:NUMBER", "NUMBER is not a function"),

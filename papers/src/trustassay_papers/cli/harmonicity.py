@@ -210,8 +210,9 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         versions,
     )
 
-    if "paraphrase" in perturbation:
-        raise UsageError("paraphrases need a model; choose another --perturbation")
+    for name in ("paraphrase", "embeddings"):
+        if name in perturbation:
+            raise UsageError(f"{name.rstrip('s')}s need a model; choose another --perturbation")
     chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
     samples = drawn_samples(
         source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad

@@ -110,7 +110,7 @@ def _function(choice: str | Perturb) -> Family:
         if not callable(function):
             raise UnknownNameError(f"perturbation {choice}: {name} is not a function")
         return Family(choice, function)
-    known = [*FAMILIES, "paraphrase", "embeddings"]
+    known = [one for one in (*FAMILIES, "paraphrase", "embeddings") if one != choice]
     raise UnknownNameError(did_you_mean("perturbation", choice, known))
 
 
