@@ -165,6 +165,35 @@ def test_the_article_agrees(answer: str, word: str, other: str, expected: str) -
     assert substituted(answer, slot, other) == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "name", "other", "expected"),
+    [
+        ("The Rolling Stones sang.", "Rolling Stones", "The Beatles", "The Beatles sang."),
+        ("The United States won.", "United States", "France", "France won."),
+        (
+            "In the United States it is.",
+            "United States",
+            "Soviet Union",
+            "In the Soviet Union it is.",
+        ),
+        ("On the Danube.", "Danube", "Rhine", "On the Rhine."),
+        (
+            "It is the Milky Way galaxy.",
+            "Milky Way",
+            "Andromeda Galaxy",
+            "It is the Andromeda galaxy.",
+        ),
+        ("Galaxy galaxy", "Galaxy", "galaxy", "galaxy galaxy"),
+    ],
+)
+def test_no_word_is_said_twice_and_a_name_of_one_word_has_no_article(
+    answer: str, name: str, other: str, expected: str
+) -> None:
+    start = answer.index(name)
+    slot = Slot(name, start, start + len(name), "entity", 1)
+    assert substituted(answer, slot, other) == expected
+
+
 def test_the_case_agrees() -> None:
     slot = Slot("wisconsin", 0, 9, "entity", 1)
     assert agreeing(slot, "Ohio") == "ohio"

@@ -131,6 +131,8 @@ async def _says_the_same(question: str, text: str, others: Sequence[str], models
 
 _NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")
 _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
+_THE = re.compile(r"\bthe\s+$", re.IGNORECASE)
+_WORD = re.compile(r"\s+(\w+)")
 _BEGINS = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
 """Before the first word of a sentence."""
 _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|honou?r|heir", re.IGNORECASE)
@@ -140,15 +142,32 @@ _CONSONANT_SOUND = re.compile(r"uni(?!n|m)|us[aeiu]|eu|one\b|once\b|ut[ei]", re.
 def substituted(answer: str, slot: Slot, replacement: str) -> str:
     """Return the answer with the words of the slot replaced; ``a`` and ``an`` before them agree.
 
-    A capital within a sentence is no article (``Vitamin A deficiency``).
+    A capital within a sentence is no article (``Vitamin A deficiency``). A word that stands beside
+    the slot already is not said twice (``the The Beatles``), and a name of one word in the place of
+    several has no ``the`` (``The United States``, ``France``).
     """
-    before = answer[: slot.start]
+    before, after = answer[: slot.start], answer[slot.end :]
+    if slot.kind == "entity" and " " in slot.text and " " not in replacement:
+        before = _THE.sub("", before)
+    replacement = _without_repeats(replacement, before, after)
     article = _ARTICLE.search(before)
     if article and (article[1].islower() or _BEGINS.search(before[: article.start()])):
         agrees = "an" if _begins_with_a_vowel(replacement) else "a"
         agrees = agrees.capitalize() if article[1][0].isupper() else agrees
         before = before[: article.start()] + agrees + article[2]
-    return before + replacement + answer[slot.end :]
+    return before + replacement + after
+
+
+def _without_repeats(replacement: str, before: str, after: str) -> str:
+    """Return a substitute without its first or last word where the next one says it, too."""
+    last, following = before.split()[-1:], _WORD.match(after)
+    first, _, rest = replacement.partition(" ")
+    if rest and last and first.casefold() == last[0].casefold():
+        replacement = rest
+    most, _, end = replacement.rpartition(" ")
+    if most and following and end.casefold() == following[1].casefold():
+        return most
+    return replacement
 
 
 def agreeing(slot: Slot, replacement: str) -> str:
