@@ -182,7 +182,7 @@ class UncertaintyOptions(Metric):
         if not sample.answered and sample.resamples:
             result.append(Problem("response", "is missing (expected the answer to assess)"))
         if self.reads_replies and len(sample.resamples) == 1:
-            message = f"has 1 reply (expected {FEWEST} or more other replies to the question)"
+            message = f"has 1 reply (expected a list of {FEWEST} or more; in a cell, as JSON)"
             result.append(Problem("resamples", message))
         return result
 
