@@ -6,14 +6,17 @@
 The judge sees the question, gold answers and the answer, and is asked ``--repeats`` times at
 temperature 1. Told are how often its replies can be read, how its scores order answers that the
 person called true and false (AUROC, with an interval over questions), how many of both pass, and
-how much its votes differ. Writes ``results/local-judge-MODEL.json``; each reply is in
-``FOLDER/cache``.
+how much its votes differ: what of their variance is answers and what is asking again. Writes
+``results/local-judge-MODEL.json``; each reply is in ``FOLDER/cache``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,9 @@ def main() -> None:
             counts[1] += 1
     _, told = RunFolder(folder).read_finished()
     deviations = [one.parts["sd"] for one in run.assessments if "sd" in one.parts]
+    asked = [sys.executable, "-m", "trustassay", "agree", "--run", str(folder), "--json"]
+    agreed = json.loads(subprocess.run(asked, capture_output=True, check=True, text=True).stdout)
+    components = agreed["variance"]["groups"]["judges"]["components"]
     figures: dict[str, Any] = {
         "answers": len(samples),
         "true": sum(labels.values()),
@@ -65,6 +71,7 @@ def main() -> None:
         "true_that_pass": passes[1],
         "false_that_pass": passes[0],
         "mean_sd_of_votes": round(float(np.mean(deviations)), 3) if deviations else None,
+        "share_of_variance": {one["name"]: round(one["share"], 1) for one in components},
         "summary": told["metrics"]["judge"]["values"],
         "auroc": {
             column: {"value": one["auroc"].value, "interval": one["auroc"].interval}
