@@ -45,6 +45,7 @@ from benchmarks.results import read_result, write_result
 from trustassay import assessment as declared_figures
 from trustassay.metrics.grounding import summary as grounding_intervals
 from trustassay.statistics import comparison as comparison_of_runs
+from trustassay.statistics import intervals
 
 SIZES = (10, 20, 40, 150)
 BELOW = (5, 10, 15, 20, 30)
@@ -99,7 +100,7 @@ GROUPS: Mapping[str, tuple[str, Callable[[], list[Study]]]] = {
 def fewest(number: int) -> Iterator[None]:
     """Give intervals from this number of samples on."""
     with ExitStack() as stack:
-        for module in (grounding_intervals, declared_figures, comparison_of_runs):
+        for module in (intervals, grounding_intervals, declared_figures, comparison_of_runs):
             for name in ("FEWEST", "FEWEST_FOR_MEANS", "FEWEST_BEHIND"):
                 if hasattr(module, name):
                     stack.enter_context(patch.object(module, name, number))
