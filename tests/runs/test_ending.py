@@ -68,7 +68,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("module", "owner", "name", "after"),
     [
-        ("folder", "", "sample_id", 20),
+        ("lines", "", "sample_id", 20),
         ("lines", ".StoredAssessments", "_read", 20),
         ("counts", "", "finding_of", 20),
         ("lines", ".Line", "evidence_text", 40),

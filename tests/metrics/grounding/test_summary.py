@@ -14,8 +14,8 @@ from tests.metrics.grounding.helpers import Item, Knows, docs, item, run_of
 from trustassay import Summary
 from trustassay.metric import Assessment
 from trustassay.metrics import Grounding
-from trustassay.metrics.grounding import summary
 from trustassay.metrics.grounding.summary import FIGURES
+from trustassay.statistics import intervals
 from trustassay.statistics.intervals import binomial_interval, mean_interval
 
 A = Knows({"A is.": ["1"], "B is.": ["2"]})
@@ -207,7 +207,7 @@ def test_variances_are_those_of_the_jackknife(monkeypatch: pytest.MonkeyPatch) -
         seen[f"{mean:.6f}"] = variance
         return mean_interval(mean, variance, n)
 
-    monkeypatch.setattr(summary, "mean_interval", noting)
+    monkeypatch.setattr(intervals, "mean_interval", noting)
     rows = mixed() * 15
     value = summary_of(rows).values["answered_citation_f1"]
     assert value
