@@ -99,6 +99,7 @@ def test_the_report_says_in_which_ball_once_an_answer(tmp_path: Path) -> None:
 # Again -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_resumed_rescored_and_planned_nothing_is_asked_again(tmp_path: Path) -> None:
     model = Moving(by_draw, "hf:/nowhere")
     first = scored(model, out=tmp_path / "run", report=False)
