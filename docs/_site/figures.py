@@ -3,7 +3,7 @@
 A page writes a figure as ``<!-- figure: FILE#KEY/KEY -->.923<!-- /figure -->``. FILE is a JSON file
 below the repository's root, or a name in ``benchmarks/results`` without ``.json``; ``measured`` is
 ``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
-for the entry with that value.
+for the entry with that value; its spaces are written as ``_``.
 """
 
 from __future__ import annotations
@@ -42,12 +42,18 @@ def value_of(file: str, keys: str) -> Any:
         for key in keys.split("/"):
             if isinstance(value, list) and "=" in key:
                 field, _, wanted = key.partition("=")
-                value = next(one for one in value if str(one[field]) == wanted)
+                value = next(one for one in value if _word(str(one[field])) == wanted)
+            elif isinstance(value, list):
+                value = value[int(key)]
             else:
-                value = value[int(key) if isinstance(value, list) else key]
-    except (LookupError, StopIteration, TypeError, ValueError, OSError) as error:
+                value = {_word(name): one for name, one in value.items()}[key]
+    except (LookupError, StopIteration, TypeError, AttributeError, ValueError, OSError) as error:
         raise NoFigureError(f"no file holds the figure {file}#{keys}: {error!r}") from None
     return value
+
+
+def _word(key: str) -> str:
+    return key.replace(" ", "_")
 
 
 def shown(value: Any, before: str) -> str:

@@ -43,6 +43,8 @@ def test_every_page_is_in_one_group_and_the_guide_has_35_000_words() -> None:
     others = {ROOT / "README.md", *(DOCS / "api").glob("*.md")}
     assert sorted(of_groups) == sorted(page.resolve() for page in set(PAGES) - others)
     assert sum(words for words, _ in BUDGETS.values()) == 35_000
+    with_marks = [page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")]
+    assert sum(len(text.split()) for text in with_marks) <= 35_000, "marks of figures count, too"
 
 
 def test_the_places_of_the_architecture_are_there() -> None:
