@@ -65,6 +65,20 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_thread(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Modules that are marked ``torch`` compute in one thread: tiny models lose by several."""
+    if request.node.get_closest_marker("torch") is None:
+        yield
+        return
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def encoded_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Share what the embedded encoders return between the tests, their commands and the workers."""

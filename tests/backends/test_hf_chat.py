@@ -7,7 +7,7 @@ import math
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,6 @@ def likelihoods(
 ) -> list[float]:
     """Return the log-probability of each option."""
     return [math.fsum(row) for row in chat.token_loglikelihoods(prompt, options)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")

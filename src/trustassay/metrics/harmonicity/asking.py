@@ -99,7 +99,7 @@ class PerturbingOptions(Metric):
         if self.stable_below is not None and not 0 < self.stable_below < 1:
             raise UsageError("stable_below: expected a number between 0 and 1")
         if not 0 < self.radius < float("inf"):
-            raise UsageError("radius: expected more than 0")
+            raise UsageError(f"radius: expected a finite number above 0, got {self.radius:g}")
         if self.radius != type(self).radius and not self.ball:
             raise UsageError("radius: applies to the perturbation embeddings alone")
         _ = self.family, self.template  # an unknown name or a faulty file is to fail here
