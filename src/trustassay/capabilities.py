@@ -6,7 +6,7 @@ item at a time and returns an awaitable. The engine connects the two.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -105,6 +105,16 @@ class TokenLogprob(NamedTuple):
         """Return it as a sample holds it: numbers to four digits, ``most`` alternatives at most."""
         others = [[text, round(logprob, 4)] for text, logprob in self.alternatives[:most]]
         return [self.token, round(self.logprob, 4), *([others] if others else [])]
+
+
+def spell(tokens: Iterable[TokenLogprob], text: str) -> bool:
+    """Whether tokens are those of a text; white space does not count.
+
+    Those of a reply are not where its thoughts were removed, or where a token is a part of a
+    character.
+    """
+    said = "".join(one.token for one in tokens)
+    return "".join(said.split()) == "".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,11 @@ def test_the_probabilities_of_an_answers_tokens_can_be_asked_for_and_scored_late
     assert server.stats()["received"] == 0
     assert cli(*asking, "--out", "b.jsonl").status == 0
     assert "token_logprobs" not in (tmp_path / "b.jsonl").read_text()
+    server.change(reply="text:<think>Well.</think>Yes.")
+    said = cli(*asking, "--logprobs", "0", "--out", "c.jsonl", "--cache", "off")
+    assert "2 of 2 answers have no log-probabilities" in said.out + said.err
+    assert "token_logprobs" not in (text := (tmp_path / "c.jsonl").read_text())
+    assert '"response": "Yes."' in text
     said = cli(*asking, "--logprobs", "21", "--out", "a.jsonl")
     assert (said.status, "--logprobs" in said.err) == (2, True)
 

@@ -270,6 +270,9 @@ def generate(  # noqa: PLR0913 - one argument an option
     if done.cut:
         message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
         say(f"{done.cut:,} of {asked:,} {message}")
+    if done.without_tokens:
+        message = "answers have no log-probabilities: the model gave none, or those of another text"
+        say(f"{done.without_tokens:,} of {asked:,} {message}")
     if done.empty:
         say(f"{done.empty:,} of {asked:,} answers were empty")
     if done.written:

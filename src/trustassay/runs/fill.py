@@ -17,6 +17,7 @@ from trustassay.answering import Answering
 from trustassay.answering.styles import Pairing, answers_in, diverse_request, pairs_in
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import SampleModels
+from trustassay.capabilities import spell
 from trustassay.errors import BackendError, UsageError
 from trustassay.metric import Metric
 from trustassay.options import check_bounds
@@ -142,7 +143,7 @@ class Responses(Stage):
         metadata = unanswered(sample).metadata
         if reply.finish == "length":
             metadata = {**metadata, CUT: True}
-        if reply.logprobs:
+        if reply.logprobs and spell(reply.logprobs, reply.text):
             most = self.answering.logprobs or 0
             metadata = {**metadata, TOKENS: [token.stored(most) for token in reply.logprobs]}
         text = reply.text.strip()

@@ -24,7 +24,7 @@ from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, filled, unanswere
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import InputOptions, Source, checks_of, samples_of
 from trustassay.runs.needs import load_all
-from trustassay.sample import Sample
+from trustassay.sample import TOKENS, Sample
 from trustassay.workflows.choose_metric import some_unanswered
 
 
@@ -46,11 +46,15 @@ class GenerateOptions(InputOptions):
 
 @dataclass(slots=True)
 class Generated:
-    """What was written, and why some questions have no answer, by id."""
+    """What was written, and why some questions have no answer, by id.
+
+    without_tokens: answers whose log-probabilities were asked for and are not known.
+    """
 
     written: int = 0
     cut: int = 0
     empty: int = 0
+    without_tokens: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
@@ -122,7 +126,10 @@ async def _generate(
                 done.empty += failure.fault == "empty"
                 continue
             done.written += 1
-            done.cut += CUT in result.sample.metadata and bool(result.asked)
+            metadata = result.sample.metadata
+            done.cut += CUT in metadata and bool(result.asked)
+            wanted = options.answering.logprobs is not None and bool(result.asked)
+            done.without_tokens += wanted and TOKENS not in metadata
             content = result.sample.to_dict() | {"id": name}
             file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
         file.flush()

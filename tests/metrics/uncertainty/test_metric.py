@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,14 @@ def test_a_model_is_asked_for_replies_and_tokens() -> None:
 def test_tokens_of_another_answer_are_not_taken() -> None:
     found = only({"id": "q", "question": QUESTION, "response": "Sydney"}, model=ScriptedChat(said))
     assert found.parts["tokens"] == 0
+
+    def thoughtful(request: ChatRequest) -> Reply:
+        reply = said(request)
+        thoughts = (TokenLogprob("<think></think>", -0.1), *(reply.logprobs or ()))
+        return replace(reply, logprobs=thoughts if reply.logprobs else None)
+
+    asked = {"id": "q", "question": QUESTION, "response": "Canberra."}
+    assert only(asked, model=ScriptedChat(thoughtful)).parts["tokens"] == 0
     assert "nll" not in found.parts
 
 

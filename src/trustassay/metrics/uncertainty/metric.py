@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob
+from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob, spell
 from trustassay.errors import AssessmentError, CallError
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Summary, directions
@@ -238,7 +238,8 @@ class Uncertainty(UncertaintyOptions):
                 raise
             return ()
         same = reply.text.strip() == (sample.response or "").strip()
-        return reply.logprobs or () if same else ()
+        tokens = reply.logprobs or ()
+        return tokens if same and spell(tokens, reply.text) else ()
 
     def _texts(self, question: str, response: str, replies: Sequence[str]) -> Texts:
         claims = sentences(question, response, self.split)

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trustassay.capabilities import Models, TokenLogprob
+from trustassay.capabilities import Models, TokenLogprob, spell
 from trustassay.event_loop import all_of
 from trustassay.sample import TOKENS, Problem, Sample, is_blank
 from trustassay.texts import amount
@@ -42,10 +42,8 @@ def tokens_problems(sample: Sample) -> list[Problem]:
                 for place, one in enumerate(value)
                 if _token(one) is None
             ][:3]
-    if value and not result:
-        said = "".join(one.token for one in read_tokens(sample))
-        if "".join(said.split()) != "".join((sample.response or "").split()):
-            result.append(Problem(TOKENS, "are of another text than the response"))
+    if value and not result and not spell(read_tokens(sample), sample.response or ""):
+        result.append(Problem(TOKENS, "are of another text than the response"))
     replies = sample.metadata.get(OF_REPLIES)
     if replies is not None:
         listed = replies if isinstance(replies, list) else []
