@@ -1,6 +1,7 @@
 """Single requests become batches: asked once, within limits, sorted, and failing alone."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,31 @@ def test_batches_are_as_large_as_the_limits_allow() -> None:
     ask(recorder, pairs_of([1] * 10))
     assert [len(b) for b in recorder.batches] == [4, 4, 2]
     assert not list(batches([], BatchLimits()))
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_as_many_batches_are_at_work_at_a_time_as_the_limits_say(
+    at_once: int, tmp_path: Path
+) -> None:
+    together = threading.Barrier(at_once)
+
+    class Slow(Recorder):
+        now = most = 0
+
+        def scores(self, pairs: Sequence[Pair]) -> Probabilities:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            together.wait(10)  # until the others are at work, too
+            self.now -= 1
+            return super().scores(pairs)
+
+    slow = Slow(limits=BatchLimits(items=2, tokens=None, at_once=at_once))
+    store = CallStore(tmp_path / "calls.sqlite")
+    (replies,) = ask(slow, pairs_of([1] * 4), store=store)
+    assert replies == [Entailment(*YES)] * 4
+    assert slow.most == at_once
+    assert sum(store.counts().values()) == 4
+    store.close()
 
 
 def test_requests_of_many_samples_meet_in_one_batch() -> None:

@@ -14,6 +14,7 @@ A reply only depends on its request: the random generator is seeded by messages,
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import mmap
 import os
@@ -262,13 +263,16 @@ class GgufChat:
             given += [f"template={template}"] * (template != "auto")
             given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
             self.name = f"gguf:{path}?{'&'.join(given)}"
-            self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
+            self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text", at_once=2)
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
             self._server = _server(result.path, self.context, parallel, threads)
         except BackendError as error:
             raise BackendError(f"gguf:{path}: {error}") from None
-        self._threads, self._lock = ThreadPoolExecutor(parallel, "gguf"), threading.Lock()
+        self._lock, self._sequence, numbers = threading.Lock(), threading.local(), itertools.count()
+        self._threads = ThreadPoolExecutor(
+            parallel, "gguf", lambda: setattr(self._sequence, "number", next(numbers))
+        )  # each thread has a sequence of its own
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply | BackendError]:
         """Answer each of the requests, in their order; a failed one has its error in its place.
@@ -350,19 +354,19 @@ class GgufChat:
         result: dict[int, Reply | BackendError] = {}
         runs = iter(list(_runs(jobs)))
 
-        def work(sequence: int) -> None:
+        def work(_: int) -> None:
             for run in runs:  # each of the threads takes the next
-                result.update((place, self._asked(jobs[place], sequence)) for place in run)
+                result.update((place, self._asked(jobs[place])) for place in run)
 
         list(self._threads.map(work, range(self._parallel)))
         return [result[place] for place in range(len(jobs))]
 
-    def _asked(self, job: Job, sequence: int) -> Reply | BackendError:
-        """Return the reply to a job, written in one of the sequences, or why there is none."""
+    def _asked(self, job: Job) -> Reply | BackendError:
+        """Return the reply to a job, written in this thread's sequence, or why there is none."""
         ask = self._server.handle_completions
         if "messages" in job.body:
             ask = self._server.handle_chat_completions
-        said = ask(job.body | {"id_slot": sequence})
+        said = ask(job.body | {"id_slot": self._sequence.number})
         error = said.get("error")
         turns = job.body.get("messages", ())
         if error:
@@ -372,7 +376,7 @@ class GgufChat:
             # Some templates know no system: its words come first in what the user says.
             message = f"{turns[0]['content']}\n\n{turns[1]['content']}"
             merged = [{"role": "user", "content": message}, *turns[2:]]
-            return self._asked(job._replace(body=job.body | {"messages": merged}), sequence)
+            return self._asked(job._replace(body=job.body | {"messages": merged}))
         with self._lock:
             self.tokens_read += said.get("timings", {}).get("prompt_n", 0)
         for choice in said["choices"]:

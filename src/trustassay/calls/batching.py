@@ -139,7 +139,9 @@ class Batcher(Generic[Item, Reply]):
         self._pile: list[_Waiting[Item, Reply]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"trustassay-{capability}")
+        self._threads = ThreadPoolExecutor(
+            limits.at_once, thread_name_prefix=f"trustassay-{capability}"
+        )
         self._pump = asyncio.create_task(self._run())
 
     def ask(self, item: Item) -> asyncio.Future[Reply]:
@@ -184,7 +186,7 @@ class Batcher(Generic[Item, Reply]):
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         self._save()
-        self._thread.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
         for waiting in self._waiting.values():
             for future in waiting.futures:
                 future.cancel()
@@ -239,11 +241,24 @@ class Batcher(Generic[Item, Reply]):
                 self._under_way.add(task)
                 task.add_done_callback(self._ended)
             else:
-                replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
-                for start in range(0, len(batch), TURN):
-                    turn = slice(start, start + TURN)
-                    self._hand_out(batch[turn], replies[turn])
-                    await asyncio.sleep(0)
+                task = asyncio.create_task(self._worked(batch))
+                self._under_way.add(task)
+                task.add_done_callback(self._under_way.discard)
+                while len(self._under_way) >= self._limits.at_once:
+                    await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _worked(self, batch: Batch[Item, Reply]) -> None:
+        """Compute one batch in a thread, and hand its replies out."""
+        try:
+            replies = await self._loop.run_in_executor(self._threads, self._computed, batch)
+        except Exception as error:
+            if isinstance(error, DiskFullError):
+                self._give_up(error)
+            replies = [error] * len(batch)
+        for start in range(0, len(batch), TURN):
+            turn = slice(start, start + TURN)
+            self._hand_out(batch[turn], replies[turn])
+            await asyncio.sleep(0)
 
     async def _answer_from_store(
         self, pile: list[_Waiting[Item, Reply]]
@@ -253,7 +268,7 @@ class Batcher(Generic[Item, Reply]):
         if self._remote:  # few at a time, and a thread would wait for this one
             known = self._store.claim(keys)
         else:
-            known = await self._loop.run_in_executor(self._thread, self._store.claim, keys)
+            known = await self._loop.run_in_executor(self._threads, self._store.claim, keys)
         missing = []
         for waiting in pile:
             text = known.found.get(waiting.key)
