@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import YES, Pair, Recorder
+from trustassay.calls import batching
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Policy, batches
 from trustassay.calls.client import CallOptions, Client, SampleModels
@@ -173,6 +174,15 @@ def test_as_many_batches_are_at_work_at_a_time_as_the_limits_say(
     assert slow.most == at_once
     assert sum(store.counts().values()) == 4
     store.close()
+
+
+def test_batches_at_work_at_a_time_share_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, now = batching._Clock(), iter([10.0, 12.0, 14.0, 15.0, 20.0, 21.0])
+    monkeypatch.setattr("trustassay.calls.batching.time.perf_counter", lambda: next(now))
+    first, second = clock.at(1), clock.at(1)  # two seconds alone, two together, one alone
+    assert (clock.at(-1) - first, clock.at(-1) - second) == (3, 2)
+    third = clock.at(1)
+    assert clock.at(-1) - third == 1
 
 
 def test_requests_of_many_samples_meet_in_one_batch() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -79,6 +80,21 @@ class Counts:
     seconds: float = 0.0
 
 
+class _Clock:
+    """Seconds of work; of those of several batches at a time each has an equal share."""
+
+    def __init__(self) -> None:
+        self._lock, self._seconds, self._last, self._at_work = threading.Lock(), 0.0, 0.0, 0
+
+    def at(self, change: int) -> float:
+        """Return what a batch at work all the time would have; one more begins (1) or ends (-1)."""
+        with self._lock:
+            now = time.perf_counter()
+            self._seconds += (now - self._last) / self._at_work if self._at_work else 0.0
+            self._last, self._at_work = now, self._at_work + change
+            return self._seconds
+
+
 class _Waiting(NamedTuple, Generic[Item, Reply]):
     key: bytes
     item: Item
@@ -142,6 +158,7 @@ class Batcher(Generic[Item, Reply]):
         self._threads = ThreadPoolExecutor(
             limits.at_once, thread_name_prefix=f"trustassay-{capability}"
         )
+        self._clock = _Clock()
         self._pump = asyncio.create_task(self._run())
 
     def ask(self, item: Item) -> asyncio.Future[Reply]:
@@ -309,9 +326,9 @@ class Batcher(Generic[Item, Reply]):
 
     def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
         """Compute and store one batch; runs in the thread."""
-        started = time.perf_counter()
+        started = self._clock.at(1)
         replies = self._tried([waiting.item for waiting in batch])
-        results, rows = self._noted(batch, replies, time.perf_counter() - started)
+        results, rows = self._noted(batch, replies, self._clock.at(-1) - started)
         if self._store and rows:
             self._store.add(rows)
         return results
