@@ -225,8 +225,7 @@ class BatchLimits:
     The engine estimates four characters per token; ``tokens=None``: length is not limited.
     order: how requests are put before batches are cut; by ``text`` where the model reads once
     what requests one after another begin with, else by ``length``, which saves padding.
-    at_once: batches that are computed at a time: more than one where a batch's last replies leave
-    room for others.
+    at_once: batches at work at a time: more than one where the last replies of one leave room.
     """
 
     items: int = 256
@@ -433,8 +432,7 @@ class Models(Protocol):
     def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
         """Ask for the similarity of ``text`` and ``reference``.
 
-        ``question`` is what both answer, for similarities that read it
-        (:class:`QuestionSimilarity`); others do not get it.
+        ``question`` is what both answer; only a :class:`QuestionSimilarity` gets it.
         """
 
     def chat(
@@ -449,8 +447,7 @@ class Models(Protocol):
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role; empty if the run has none.
 
-        ``distractors`` gives the names of the sources of substitutes; a ``linker`` has the empty
-        name.
+        ``distractors`` gives those of the sources of substitutes; a ``linker`` has the empty name.
         """
 
     def languages(self, name: str) -> tuple[str, ...]:
@@ -469,6 +466,9 @@ class Models(Protocol):
         self, words: str, *, k: int, source: str, tag: str = "", types: Sequence[str] = ()
     ) -> Awaitable[tuple[str, ...]]:
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
+
+    def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
+        """Whether a model can be asked for likelihoods: :class:`LikelihoodModel`."""
 
     def likelihood(
         self, prompt: Turns, continuation: str, *, role: str = "model", name: str = ""

@@ -354,6 +354,10 @@ class SampleModels:
         item = capability("substitutes").item(words, k, tag, types)
         return self.ask("substitutes", item, which=source)
 
+    def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
+        """Whether a model can be asked for likelihoods."""
+        return isinstance(self._client.backends.find("chat", role, name), LikelihoodModel)
+
     def likelihood(
         self, prompt: Turns, continuation: str, *, role: str = "model", name: str = ""
     ) -> Awaitable[Likelihood]:
@@ -374,8 +378,7 @@ class SampleModels:
         **parameters: Any,
     ) -> Awaitable[Choice]:
         """Ask which of several options follows a prompt that shows them as A, B, C, ..."""
-        backend = self._client.backends.find("chat", role, name)
-        likely = isinstance(backend, LikelihoodModel)
+        likely = self.tells_likelihood(role, name)
         return choose(self, text, options, likely, by=by, role=role, name=name, **parameters)
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from trustassay import Assessment, score
 from trustassay.api import plan
 from trustassay.capabilities import ChatRequest, Reply, TokenLogprob
-from trustassay.errors import CallError, UsageError
+from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.metrics.uncertainty.parts import PARTS, selected
 from trustassay.runs.intake import BadInputError
@@ -249,6 +249,27 @@ def test_tokens_of_another_answer_are_not_taken() -> None:
     asked = {"id": "q", "question": QUESTION, "response": "Canberra."}
     assert only(asked, model=ScriptedChat(thoughtful)).parts["tokens"] == 0
     assert "nll" not in found.parts
+
+
+class Likely(ScriptedChat):
+    """A model that also tells the likelihood of a text as its reply."""
+
+    def token_loglikelihoods(self, prompt: Any, options: Sequence[str]) -> list[list[float]]:
+        if "é" in options[0]:
+            raise BackendError("its tokens split a character")
+        assert prompt[-1].content.endswith(QUESTION)
+        return [[-0.5 * len(word) for word in option.split()] for option in options]
+
+
+def test_a_model_in_this_process_tells_the_likelihood_of_any_response() -> None:
+    asked = {"id": "q", "question": QUESTION, "response": "It is Sydney"}
+    found = only(asked, model=Likely(said))
+    assert found.parts["tokens"] == 3
+    assert found.parts["nll"] == pytest.approx(-sum([-1, -1, -3]))
+    assert found.parts["weakest_token"] == pytest.approx(1 - math.exp(-3))
+    assert "mean_entropy" not in found.parts
+    assert only({**asked, "response": "Canberra."}, model=Likely(said)).parts["nll"] == 0.2
+    assert only({**asked, "response": "é"}, model=Likely(said)).parts["tokens"] == 0
 
 
 def test_the_model_says_whether_replies_support_the_answer() -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Entailment, Models, Reply, TokenLogprob, spell
-from trustassay.errors import AssessmentError, CallError
+from trustassay.capabilities import Entailment, Models, TokenLogprob, spell
+from trustassay.errors import AssessmentError, BackendError
 from trustassay.event_loop import all_of
-from trustassay.metric import Assessment, Context, Summary, directions
+from trustassay.metric import Assessment, Context, Summary, directions, unless_empty
 from trustassay.metrics.faithfulness.claims import Claim, sentences
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.asking import OtherReplies
@@ -79,9 +80,9 @@ class Uncertainty(UncertaintyOptions):
         splitter: sentence splitter by name, as of ``grounding``.
 
     Probabilities of tokens are the sample's ``token_logprobs`` or, without them, those of the
-    model's answer at temperature 0, if that is the response. Parts that need them are left out
-    where they are not known, also for a response that the model does not repeat at temperature 0:
-    their means hold for the others alone. If the score needs them, the answer has none. An empty
+    model's answer at temperature 0, if that is the response, or else, by a model in this process,
+    those of the response as its reply, without alternatives. Parts that need what is not known are
+    left out: their means hold for the others alone. If it is the score, there is none. An empty
     reply is left out; a sample with more empty replies than others fails.
     """
 
@@ -145,7 +146,7 @@ class Uncertainty(UncertaintyOptions):
         unsure = [
             Token(one.token, round(math.exp(one.logprob), 4), place)
             for place, one in enumerate(tokens)
-            if math.exp(one.logprob) < LEAST_SURE
+            if one.token and math.exp(one.logprob) < LEAST_SURE
         ]
         shown = (*rows, *others, *filter(None, [stop]), *unsure[:KEPT_TOKENS])
         return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
@@ -231,15 +232,15 @@ class Uncertainty(UncertaintyOptions):
             return ()
         text, name = self.asks(sample.question)
         options: dict[str, Any] = {"max_tokens": self.max_tokens, "logprobs": self.alternatives}
-        try:
-            reply: Reply = await models.chat(text, prompt=name, **options)
-        except CallError as error:
-            if error.kind != "empty":
-                raise
-            return ()
-        same = reply.text.strip() == (sample.response or "").strip()
-        tokens = reply.logprobs or ()
-        return tokens if same and spell(tokens, reply.text) else ()
+        reply = await unless_empty(models.chat(text, prompt=name, **options))
+        said, tokens = sample.response or "", reply.logprobs if reply else None
+        if reply and reply.text.strip() == said.strip() and spell(tokens or (), reply.text):
+            return tokens or ()
+        if models.tells_likelihood("model"):
+            with suppress(BackendError):  # its tokens do not spell every text
+                likely = await models.likelihood(text, said, role="model")
+                return [TokenLogprob("", one) for one in likely.tokens]
+        return ()
 
     def _texts(self, question: str, response: str, replies: Sequence[str]) -> Texts:
         claims = sentences(question, response, self.split)
