@@ -75,7 +75,7 @@ WAYS: Mapping[str, Way] = {
     "harmonicity": Way([f"harmonicity:{ASKED}", f"semantic_harmonicity:{ASKED}"], ["model"]),
     "samples": Way(["semantic_harmonicity"], replies=SAMPLES),
     "uncertainty": Way([f"uncertainty:{PARTS}"], replies=SAMPLES),
-    **{f"uncertainty-{k}": Way([f"uncertainty:{PARTS}"], replies=k) for k in (2, 3, 5)},
+    **{f"uncertainty-{k}": Way([f"uncertainty:{PARTS}"], replies=k) for k in (2, 3, 5, 20)},
     "fewl": Way(["fewl:form=agreement"]),
     "judge": Way(["judge"], ["judge"]),
     "trustscore": Way(["trustscore:checks=5,stop=no"], ["model"], needs=["documents"]),
@@ -160,8 +160,9 @@ def labelled(samples: Sequence[Record], out: Path) -> list[Record]:
     return list(samples)
 
 
-def prepared(name: str, n: int, out: Path) -> list[Record]:
-    """Return the samples of an experiment: a model's answers, labelled, with all that ways need."""
+def prepared(name: str, n: int, out: Path, replies: int) -> list[Record]:
+    """Return the samples of an experiment: a model's answers, labelled, with all that ways need,
+    among that so many replies drawn at temperature 1."""
     asked = questions(n)
     by_id = {one["id"]: one for one in asked}
     own = answered(asked, name, out, logprobs=ALTERNATIVES)
@@ -171,7 +172,7 @@ def prepared(name: str, n: int, out: Path) -> list[Record]:
         if other != name
     }
     drawn: dict[str, list[Record]] = {}
-    for one in answered(asked, name, out, repeats=SAMPLES, temperature=1.0, logprobs=0):
+    for one in answered(asked, name, out, repeats=replies, temperature=1.0, logprobs=0):
         drawn.setdefault(one["id"].rpartition("#")[0], []).append(one)
     samples = [
         {
@@ -251,7 +252,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of runs and replies")
     parser.add_argument("--n", type=int, default=200, help="questions of each set")
     parser.add_argument("--model", choices=[*MODELS], default="1.5b", help="the one that answers")
-    parser.add_argument("--ways", nargs="*", choices=[*WAYS], default=[*WAYS], help="columns")
+    usual = [name for name, way in WAYS.items() if way.replies <= SAMPLES]
+    parser.add_argument("--ways", nargs="*", choices=[*WAYS], default=usual, help="columns")
     parser.add_argument("--plan", action="store_true", help="say what it takes, and ask nothing")
     given = parser.parse_args()
     ways = {column: WAYS[column] for column in given.ways}
@@ -259,14 +261,16 @@ def main() -> None:
         told(given.n, ways, given.model)
         return
     restore(given.out / "cache")
-    samples = prepared(given.model, given.n, given.out)
+    replies = max(SAMPLES, *(way.replies for way in ways.values()))
+    samples = prepared(given.model, given.n, given.out, replies)
     folder = given.out / given.model / str(given.n)
     folders = scored(samples, ways, given.model, folder, given.out / "cache")
     keep(given.out / "cache")
     command = f"python -m benchmarks.local_methods --n {given.n} --model {given.model}"
-    command += "" if given.ways == [*WAYS] else f" --ways {' '.join(given.ways)}"
+    command += "" if given.ways == usual else f" --ways {' '.join(given.ways)}"
     sets = f"{given.n} questions each of {', '.join(SETS)}"
     name = f"local-methods-{given.model}-{given.n}"
+    name += "" if replies == SAMPLES else f"-{replies}"
     write_result(name, command, sets, figures(samples, folders))
 
 
