@@ -39,17 +39,18 @@ from trustassay.errors import BackendError, did_you_mean
 
 
 class _Function:
-    """A plain function as a backend; ``what`` it is wrapped as."""
+    """A function as a backend; ``what`` it is wrapped as, and whether that may wait for others."""
 
     what: ClassVar[str]
+    may_wait: ClassVar[bool] = False
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
-        """Wrap a function; raises :class:`BackendError` for what is none, and for a coroutine."""
-        if not callable(function):
+        """Wrap a function; raises :class:`BackendError` for what is none, or may not wait."""
+        if not callable(function) or isinstance(function, type):
             raise BackendError(
                 f"expected {self.what} (an object or a function), got {function!r:.60}"
             )
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function) and not self.may_wait:
             raise BackendError(
                 f"expected a plain function as {self.what}, got a coroutine function"
             )
@@ -91,12 +92,8 @@ class FunctionEmbedder(_Function):
     what = "an embedder"
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, d).
-
-        Raises:
-            BackendError: the function returned something else than n vectors of finite numbers,
-                or one of length 0.
-        """
+        """Return unit vectors, shape (n, d); BackendError: the function returned something else
+        than n vectors of finite numbers, or one of length 0."""
         message = f"{self.name}: expected {len(texts)} vectors of finite numbers"
         given = self._function(list(texts))
         try:
@@ -176,7 +173,7 @@ def imported(path: str) -> Any:
         ) from None
 
 
-class FunctionChat:
+class FunctionChat(_Function):
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
     It receives the text of the chat (:func:`~trustassay.backends.chat_text.plain`), or, if its
@@ -187,28 +184,20 @@ class FunctionChat:
     """
 
     what = "a chat model"
+    may_wait = True
     shared = False  # what it calls may change under its name
     limits = EndpointLimits(concurrency=64, timeout_s=600, deadline_s=1800)
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
-        if not callable(function) or isinstance(function, type):
-            raise BackendError(
-                f"expected {self.what} (an object or a function), got {function!r:.60}"
-            )
-        self._function = function
+        super().__init__(function, name)
         self._whole = _wants_request(function)
         called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         self._threads: ThreadPoolExecutor | None = None
-        self.name = name or function_name(function)
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request.
-
-        Raises:
-            BackendError: the function raised an exception, or returned a wrong type. A
-                :class:`CallError` that it raises is passed on.
-        """
+        """Answer one request; BackendError: the function raised an exception, or returned a wrong
+        type. A :class:`CallError` that it raises is passed on."""
         first = await self._called(request)
         given = 1 + len(first.others)
         if given >= request.n:
@@ -288,11 +277,8 @@ _REMOTE = {"embedder": "avectors", "linker": "alink", "distractors": "asubstitut
 
 
 def as_backend(kind: str, found: Any, name: str | None = None) -> Any:
-    """Return an object as a backend of a kind, or wrap a function as one with that name.
-
-    Raises:
-        BackendError: it can be neither.
-    """
+    """Return an object as a backend of a kind, or wrap a function as one with that name;
+    BackendError: it can be neither."""
     if not isinstance(found, type) and hasattr(found, _REMOTE.get(kind, "-")):
         return found
     if kind in _OBJECTS:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -95,21 +95,9 @@ class HuggingFaceEntailer(hf_loading.HubModel):
         return rows
 
 
-class _Kind(Protocol):
-    """How a kind of model is asked; output j of the model goes to the result's ``columns[j]``."""
-
-    model: Any
-    tokenizer: Any
-    columns: tuple[int, ...]
-
-    def encode(self, pairs: Pairs) -> tuple[list[Features], list[int]]:
-        """Return the model's inputs and, for each, the index of the pair that it belongs to."""
-
-    def logits(self, batch: Any) -> Any:
-        """Return a tensor (b, k) for a padded batch of b inputs."""
-
-
 class _Classifier:
+    """One kind of model; its output j goes to the result's ``columns[j]``."""
+
     def __init__(self, model: Any, tokenizer: Any, labels: Sequence[str] | None) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.columns = label_columns(labels or _config_labels(model.config))
@@ -122,6 +110,7 @@ class _Classifier:
         self.segments = types > 1 or model.config.model_type == "xlnet"
 
     def encode(self, pairs: Pairs) -> tuple[list[Features], list[int]]:
+        """Return the model's inputs and, for each, the index of the pair that it belongs to."""
         encoded = self._tokens([p for p, _ in pairs], [h for _, h in pairs])
         inputs: list[Features] = []
         owners: list[int] = []
@@ -160,6 +149,7 @@ class _Classifier:
         ]
 
     def logits(self, batch: Any) -> Any:
+        """Return a tensor (b, k) for a padded batch of b inputs."""
         return self.model(**batch).logits
 
     def _tokens(self, *texts: list[str], add_special_tokens: bool = True) -> Any:
@@ -172,7 +162,9 @@ class _Classifier:
 
 
 class _OneOrZero:
-    columns: tuple[int, ...] = (0, 1)
+    """The other kind, with the same methods."""
+
+    columns = (0, 1)
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self.model, self.tokenizer = model, tokenizer
@@ -198,7 +190,7 @@ class _OneOrZero:
 
 def _open(
     name: str, device: str | None, dtype: str | None, labels: Sequence[str] | None, check: bool
-) -> _Kind:
+) -> _Classifier | _OneOrZero:
     """Load an entailment model and choose its kind."""
     _, transformers = hf_loading.libraries()
     folder, config = hf_loading.config_of(name)

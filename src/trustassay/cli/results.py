@@ -25,7 +25,7 @@ from trustassay.tracebacks import TRACEBACKS
 if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.metric import Figure, Summary
-    from trustassay.options import BackendChoices, Records
+    from trustassay.options import BackendChoices
     from trustassay.runs.estimates import Plan, Planned
     from trustassay.workflows.changes import AnswerChanges
 

@@ -16,21 +16,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
+from trustassay.data import layouts
 from trustassay.data.conversations import CHATS, ends_with_answer, may_be_nested, unfolded
-from trustassay.data.layouts import (
-    AMBIGUOUS,
-    CANONICAL,
-    CONVERTERS,
-    LAYOUTS,
-    NAMES,
-    SPELLINGS,
-    Layout,
-    guesses,
-    is_passage,
-    known_name,
-    passages,
-    respellings,
-)
+from trustassay.data.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout, is_passage
 from trustassay.data.records import Untold, is_nan
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
@@ -96,7 +84,7 @@ class Recognised:
         taken += [name for name, value in values.items() if not _may_be_text(name, value)]
         result = {
             field: name
-            for field, name in guesses(names, tuple(taken)).items()
+            for field, name in layouts.guesses(names, tuple(taken)).items()
             if field == "documents" or isinstance(values[name], str)
         }
         more = [name for name in result if self._has_no(name)]
@@ -151,7 +139,7 @@ def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
     told = [one for one in LAYOUTS if any(keys.issubset(record) for keys in one.telling)]
     if not told and not asks:
         told = [one for one in LAYOUTS if not one.telling_without_question.isdisjoint(record)]
-    return told[0] if told else CANONICAL
+    return told[0] if told else layouts.CANONICAL
 
 
 def _sources(
@@ -207,7 +195,7 @@ def _reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) -> _Rea
     layout = layout_of(dict.fromkeys(keys), dict(fields))
     kept = {name for names in layout.fields.values() for name in names}
     kept |= {path for _, path in fields} | {path.partition(".")[0] for _, path in fields}
-    names = respellings(keys, kept)
+    names = layouts.respellings(keys, kept)
     if names:
         old = {theirs: known for known, theirs in names.items()}
         keys = tuple(old.get(key, key) for key in keys)
@@ -256,7 +244,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     problems = []
     for name, theirs in sources.items():
         value = reach(record if name in fields else raw, theirs)
-        convert = how.layout.converters.get(theirs) or CONVERTERS.get(theirs)
+        convert = how.layout.converters.get(theirs) or layouts.CONVERTERS.get(theirs)
         if convert and value is not ABSENT:
             try:
                 value = convert(value)
@@ -265,7 +253,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
                 continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
-    documents = passages(canonical.pop("documents", None))
+    documents = layouts.passages(canonical.pop("documents", None))
     if documents is not None:
         canonical["documents"] = _renamed_documents(documents, how.layout.documents)
     elif canonical.get("response") is not None and _names_documents(raw, sources, how):
@@ -275,7 +263,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
 
 def _may_be_text(name: str, value: Any) -> bool:
     """Whether a field may hold a text or passages."""
-    if known_name(name) in AMBIGUOUS:
+    if layouts.known_name(name) in AMBIGUOUS:
         return is_passage(value)
     if isinstance(value, list):
         return bool(value) and all(isinstance(one, str) for one in value)
@@ -460,4 +448,7 @@ def _shape(row: Mapping[str, Any]) -> _Shape:
     return _Shape(keys, partial(_answers, **row))
 
 
-_SHAPES = (*map(_shape, NAMES["answers"]), _Shape(frozenset({"question", "answers"}), _haltt4llm))
+_SHAPES = (
+    *map(_shape, layouts.NAMES["answers"]),
+    _Shape(frozenset({"question", "answers"}), _haltt4llm),
+)

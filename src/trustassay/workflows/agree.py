@@ -245,11 +245,6 @@ PERCENT = Ratio(_same_pairs, (0.0, 100.0))
 FLEISS = Coefficient(lambda t, times: fleiss_kappa(counts_of(t), times), complete=True)
 
 
-def _distance(ratings: Ratings) -> Ratio:
-    width = ratings.scale[-1] - ratings.scale[0] if ratings.scale else None
-    return Ratio(_distances_of_pairs, None if width is None else (0.0, width))
-
-
 DISTANCE = "mean_absolute_difference"
 NOMINAL = ("percent", "mean_kappa", "fleiss_kappa", "ac1", "alpha_nominal")
 OF_TWO = ("percent", "kappa", "kappa_linear", "kappa_quadratic", "ac1", "ac2", DISTANCE)
@@ -260,7 +255,8 @@ OF_REPEATS = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval", DIS
 
 def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> dict[str, Figure]:
     """Return the figures of these names; of categories without an order, those that need none."""
-    kappa, distance = _kappas("none", levels), _distance(ratings)
+    kappa = _kappas("none", levels)
+    width = ratings.scale[-1] - ratings.scale[0] if ratings.scale else None
     result: dict[str, Figure] = {
         "percent": PERCENT,
         "kappa": kappa,
@@ -270,7 +266,8 @@ def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> 
         "alpha_nominal": _alpha("nominal"),
     }
     if ratings.ordered:
-        bounds = distance.bounds and (0.0, distance.bounds[1] / math.sqrt(2))
+        bounds = None if width is None else (0.0, width)
+        of_sd = None if width is None else (0.0, width / math.sqrt(2))
         result |= {
             "kappa_linear": _kappas("linear", levels),
             "kappa_quadratic": _kappas("quadratic", levels),
@@ -279,9 +276,9 @@ def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> 
             "alpha_interval": _alpha("interval"),
             "icc_single": _icc(0),
             "icc_mean": _icc(1),
-            DISTANCE: distance,
+            DISTANCE: Ratio(_distances_of_pairs, bounds),
             "sd": Ratio(  # the deviation of the repeats of each item, and 1
-                lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), bounds
+                lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), of_sd
             ),
         }
     return {name: result[name] for name in names if name in result}

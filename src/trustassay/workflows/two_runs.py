@@ -241,8 +241,6 @@ def _moved(name: str, first: Scored, second: Scored, pairing: Pairing) -> tuple[
         np.array([run.outcomes[place] == name for place in own.tolist()], dtype=np.float64)
         for run, own in ((first, pairing.first), (second, pairing.second))
     )
-    if not len(before):
-        return 0, 0, 0
     change = np.bincount(pairing.units, after - before)
     return int((change > 0).sum()), int((change < 0).sum()), len(change)
 
