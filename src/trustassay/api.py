@@ -144,11 +144,7 @@ def plan(
     out: str | os.PathLike[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Plan:
-    """Return the calls that :func:`score` would make with the same arguments; make none.
-
-    Raises:
-        As :func:`score`.
-    """
+    """Return the calls that :func:`score` would make; make none. Arguments and errors as there."""
     from trustassay.runs.needs import settle
     from trustassay.runs.plan import plan as rehearsed
 
@@ -174,10 +170,7 @@ def watch(
 ) -> Watched:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
 
-    ``named`` are backends, as of :func:`score`.
-
-    Raises:
-        As :func:`score`.
+    ``named`` are backends, as of :func:`score`, which raises the same.
     """
     from trustassay.calls.client import shared_file
     from trustassay.runs.needs import settle

@@ -101,11 +101,8 @@ class Appender:
         self._file = path.open("ab", buffering=0)
 
     def append(self, line: bytes) -> None:
-        """Write one line at once: a kill can cut it short, but never mix it with another.
-
-        Raises:
-            DiskFullError: the line could not be written; no part of it is left.
-        """
+        """Write one line at once: a kill can cut it short, but never mix it with another;
+        DiskFullError: the line could not be written; no part of it is left."""
         with named(self._path):
             written = self._file.write(line)
             if written != len(line):

@@ -70,11 +70,7 @@ PARTS: Mapping[str, Part] = {
 
 
 def score_recorded(out: Path, entailer: str) -> list[Run]:
-    """Score both files, each into a folder in ``out``; nothing is asked of a model.
-
-    Raises:
-        As :func:`~trustassay.api.score`.
-    """
+    """Score both files, each into a folder in ``out``; nothing is asked of a model."""
     from trustassay import api
     from trustassay.backends.replay import ReplayChat
 

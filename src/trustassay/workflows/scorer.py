@@ -265,11 +265,8 @@ class Scorer:
         return await self.finished(self.begin(self.check(sample)))
 
     def check(self, given: Sample | Mapping[str, Any]) -> Sample:
-        """Return the sample of a record, and accept nothing.
-
-        Raises:
-            SampleError: it is none, or cannot be scored.
-        """
+        """Return the sample of a record, and accept nothing; SampleError: it is none, or cannot be
+        scored."""
         result = record_of(given, self._options.fields)
         if isinstance(result, Fault):
             raise SampleError(result.problems)
@@ -436,11 +433,8 @@ class ThreadScorer:
             raise
 
     def submit(self, sample: Sample | Mapping[str, Any]) -> Future[Assay]:
-        """Return a future of what :meth:`score` returns, without waiting.
-
-        Raises:
-            ScorerClosedError: the scorer is closed.
-        """
+        """Return a future of what :meth:`score` returns, without waiting; ScorerClosedError: the
+        scorer is closed."""
         work = self._scorer.score(sample)
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
