@@ -80,10 +80,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def alone(part: Path, *, wait: bool = True) -> IO[bytes]:
     """Open a file for this process alone; one that is moved meanwhile is created again.
-
-    Raises:
-        BlockingIOError: another process has it, and this one is not to ``wait``.
-    """
+    BlockingIOError: another process has it, and this one is not to ``wait``."""
     while True:
         file = part.open("a+b")
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)

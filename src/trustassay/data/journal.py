@@ -54,10 +54,7 @@ class Journal:
 
     def of_rubric(self, name: str | None) -> Journal:
         """Return what is about one rubric, as if it were the only one; all if there is but one.
-
-        Raises:
-            InputError: there are several, and ``name`` is none of them.
-        """
+        InputError: there are several, and ``name`` is none of them."""
         rubrics = self.start.get("rubrics")
         if not isinstance(rubrics, dict):
             return self

@@ -183,10 +183,7 @@ class Event(NamedTuple):
 
 async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event]:
     """Yield the events of a stream up to ``[DONE]``; a last one may lack its blank line.
-
-    Raises:
-        UpstreamError: the stream has more than ``most`` bytes, or an event is too large.
-    """
+    UpstreamError: the stream has more than ``most`` bytes, or an event is too large."""
     left, total, large = bytearray(), 0, "the upstream's stream is too large"
     async for piece in pieces:
         total += len(piece)

@@ -299,10 +299,7 @@ class Scorer:
 
     async def finished(self, task: asyncio.Task[Assay]) -> Assay:
         """Wait for a task of :meth:`begin`, which belongs to this caller alone; see :meth:`score`.
-
-        Raises:
-            ScorerClosedError: the scorer was interrupted before the sample was scored.
-        """
+        ScorerClosedError: the scorer was interrupted before the sample was scored."""
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

@@ -252,10 +252,7 @@ def outcomes_in_words(outcomes: Sequence[Outcome]) -> str:
 
 def finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
     """Return the settings of a run; ``otherwise`` says what a file may be given with.
-
-    Raises:
-        RunFolderError: it is a file, or holds no finished run.
-    """
+    RunFolderError: it is a file, or holds no finished run."""
     if path.is_file():
         raise RunFolderError(f"{path}: is a file; expected a run's folder{otherwise}")
     folder = RunFolder(path)
