@@ -286,10 +286,12 @@ class GgufChat:
             for number in range(count)
         ]
         made = iter(self._made(jobs))
-        result = [
-            _joined(request, [next(made) for _ in range(count)])
-            for request, count in zip(requests, counts, strict=True)
-        ]
+        result: list[Reply | BackendError] = []
+        for request, count in zip(requests, counts, strict=True):
+            own = [next(made) for _ in range(count)]
+            replies = [one for one in own if isinstance(one, Reply)]
+            failed = next((one for one in own if isinstance(one, BackendError)), None)
+            result.append(failed or joined(request, replies))
         if len(result) == 1 and isinstance(result[0], BackendError):
             raise result[0]
         return result
@@ -457,10 +459,3 @@ def _runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
         run.append(place)
     if run:
         yield run
-
-
-def _joined(request: ChatRequest, made: Sequence[Reply | BackendError]) -> Reply | BackendError:
-    """Return the reply to a request from the replies that were made for it."""
-    replies = [one for one in made if isinstance(one, Reply)]
-    failed = [one for one in made if isinstance(one, BackendError)]
-    return failed[0] if failed else joined(request, replies)

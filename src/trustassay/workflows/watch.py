@@ -54,11 +54,6 @@ class Place:
         except (TypeError, KeyError, ValueError):
             return cls()
 
-    def advance(self, line: bytes) -> None:
-        """Go one line on."""
-        self.line += 1
-        self.mark = _hash(line)
-
 
 class GrowingFile:
     """The lines of a file that something else appends to.
@@ -100,7 +95,7 @@ class GrowingFile:
                 replaced = self._is_replaced(file)  # what is in the old one is read first
                 before = self.place.line
                 for line in _complete_lines(file, ending=self._once):
-                    self.place.advance(line)
+                    self.place.line, self.place.mark = self.place.line + 1, _hash(line)
                     yield line
                     if self._stopped:
                         return
