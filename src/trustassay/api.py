@@ -144,7 +144,11 @@ def plan(
     out: str | os.PathLike[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Plan:
-    """Return the calls that :func:`score` would make; make none. Arguments and errors as there."""
+    """Return the calls that :func:`score` would make with the same arguments; make none.
+
+    Raises:
+        As :func:`score`.
+    """
     from trustassay.runs.needs import settle
     from trustassay.runs.plan import plan as rehearsed
 
@@ -170,7 +174,10 @@ def watch(
 ) -> Watched:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
 
-    ``named`` are backends, as of :func:`score`, which raises the same.
+    ``named`` are backends, as of :func:`score`.
+
+    Raises:
+        As :func:`score`.
     """
     from trustassay.calls.client import shared_file
     from trustassay.runs.needs import settle

@@ -80,7 +80,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def alone(part: Path, *, wait: bool = True) -> IO[bytes]:
     """Open a file for this process alone; one that is moved meanwhile is created again.
-    BlockingIOError: another process has it, and this one is not to ``wait``."""
+
+    Raises:
+        BlockingIOError: another process has it, and this one is not to ``wait``.
+    """
     while True:
         file = part.open("a+b")
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -98,8 +101,11 @@ class Appender:
         self._file = path.open("ab", buffering=0)
 
     def append(self, line: bytes) -> None:
-        """Write one line at once: a kill can cut it short, but never mix it with another;
-        DiskFullError: the line could not be written; no part of it is left."""
+        """Write one line at once: a kill can cut it short, but never mix it with another.
+
+        Raises:
+            DiskFullError: the line could not be written; no part of it is left.
+        """
         with named(self._path):
             written = self._file.write(line)
             if written != len(line):

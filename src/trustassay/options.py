@@ -89,7 +89,11 @@ def Argument(text: str, metavar: str | None = None) -> Flag:  # noqa: N802 - rea
 
 
 def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -> dict[str, str]:
-    """Read ``key=value`` options; UsageError: one has no equals sign."""
+    """Read ``key=value`` options.
+
+    Raises:
+        UsageError: one has no equals sign.
+    """
     result: dict[str, str] = {}
     for option in given:
         key, separator, value = option.partition("=")

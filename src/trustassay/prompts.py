@@ -56,8 +56,11 @@ class Prompt:
         return cls(f"{path.stem}/{result[1] if result else digest}", template)
 
     def filled(self, **values: Any) -> str:
-        """Return the text of the prompt, without white space around it; PromptError: the template
-        uses a name that does not exist."""
+        """Return the text of the prompt, without white space around it.
+
+        Raises:
+            PromptError: the template uses a name that does not exist.
+        """
         try:
             return self.template.render(**values).strip()
         except jinja2.TemplateError as error:
@@ -67,8 +70,11 @@ class Prompt:
 
 
 def shipped(package: str, name: str, own: str | os.PathLike[str] | None = None) -> Prompt:
-    """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file; PromptError,
-    OSError: the user's cannot be read."""
+    """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file.
+
+    Raises:
+        PromptError, OSError: the user's cannot be read.
+    """
     return _shipped(package, name) if own is None else Prompt.read(own)
 
 

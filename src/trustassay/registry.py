@@ -32,8 +32,11 @@ _loaded: dict[tuple[str, str], type[Metric]] = {}
 
 
 def metric_class(name: str) -> type[Metric]:
-    """Return the metric class of this name among the entry points; UnknownNameError: there is none,
-    with the nearest names, or it cannot be loaded."""
+    """Return the metric class of this name among the entry points.
+
+    Raises:
+        UnknownNameError: there is none, with the nearest names, or it cannot be loaded.
+    """
     entries = _entries()
     if name not in entries:
         raise UnknownNameError(did_you_mean("metric", name, entries))
@@ -62,7 +65,11 @@ class MetricFile:
 
     @classmethod
     def read(cls, path: str, class_name: str) -> MetricFile:
-        """Read the file, and execute nothing; UnknownNameError: it cannot be read."""
+        """Read the file, and execute nothing.
+
+        Raises:
+            UnknownNameError: it cannot be read.
+        """
         try:
             return cls(path, class_name, Path(path).read_bytes())
         except OSError as error:
@@ -158,8 +165,12 @@ def _again(origin: MetricFile, state: Mapping[str, Any]) -> Metric:
 
 
 def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric], dict[str, Any]]:
-    """Return the class of a metric and its options, as a run recorded them; UnknownNameError: no
-    such metric is installed, or it is of a file that this process was not told to execute."""
+    """Return the class of a metric and its options, as a run recorded them.
+
+    Raises:
+        UnknownNameError: no such metric is installed, or it is of a file that this process was not
+            told to execute.
+    """
     origin = settings.get(ORIGIN)
     if not isinstance(origin, Mapping):
         return metric_class(name), dict(settings)

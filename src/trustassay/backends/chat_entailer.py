@@ -88,7 +88,10 @@ class Judging:
 
 def judging_of(uri: str) -> tuple[str, Judging]:
     """Take the options of :class:`Judging` out of a URI; return the chat model's own, and them.
-    UnknownNameError: an option has no such value."""
+
+    Raises:
+        UnknownNameError: an option has no such value.
+    """
     model, _, query = uri.partition("?")
     kept: list[str] = []
     result: dict[str, Any] = {}
@@ -228,7 +231,10 @@ class ChatEntailer:
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3), for callers outside an event loop; each call is tried once.
-        BackendError: as :meth:`aentailment`, for the first pair that fails."""
+
+        Raises:
+            BackendError: as :meth:`aentailment`, for the first pair that fails.
+        """
         with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
             asked = then_closed(self.chat_model, self._all(pairs))
             rows = alone.submit(asyncio.run, asked).result()

@@ -48,8 +48,11 @@ class Tokens(NamedTuple):
 
 
 class Encoder:
-    """One of the two graphs (``entailer`` or ``embedder``) with its tokenizer and the table;
-    BackendError: onnxruntime or tokenizers is missing, or the files are damaged."""
+    """One of the two graphs (``entailer`` or ``embedder``) with its tokenizer and the table.
+
+    Raises:
+        BackendError: onnxruntime or tokenizers is missing, or the files are damaged.
+    """
 
     def __init__(self, name: str, folder: Path, threads: int) -> None:
         try:

@@ -97,7 +97,10 @@ class EndpointChat(HttpBackend, ABC):
 
     async def reply(self, request: ChatRequest) -> Reply:
         """Answer one request; a parameter that the endpoint refuses is left out from then on.
-        CallError: the try failed, and how."""
+
+        Raises:
+            CallError: the try failed, and how.
+        """
         told = {k: one for k, one in self.parameters(request).items() if one[1] is not None}
         wanted = {name: value for name, (_, value) in told.items()}
         fields = {name: field for name, (field, _) in told.items() if field}

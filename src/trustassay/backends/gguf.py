@@ -95,8 +95,11 @@ class GgufFile:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> GgufFile:
-        """Read the head of a file; BackendError: there is no such file, it is no GGUF file, or it
-        is cut or damaged."""
+        """Read the head of a file.
+
+        Raises:
+            BackendError: there is no such file, it is no GGUF file, or it is cut or damaged.
+        """
         path = Path(path).expanduser()
         try:
             size = path.stat().st_size

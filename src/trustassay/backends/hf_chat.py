@@ -251,7 +251,10 @@ class HuggingFaceChat(hf_loading.HubModel):
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply]:
         """Answer each of the requests, in their order; may be called from several threads.
-        BackendError: a prompt that the model cannot read whole, or the model fails."""
+
+        Raises:
+            BackendError: a prompt that the model cannot read whole, or the model fails.
+        """
         with self._lock, hf_loading.one_line(self.name, Exception):
             rows = [list(self._rows(request)) for request in requests]
             flat = [row for own in rows for row in own]

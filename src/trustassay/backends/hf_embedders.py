@@ -117,7 +117,10 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the tokens and vectors of each text; may be called from several threads.
-        BackendError: a text is longer than the model reads, or the model fails."""
+
+        Raises:
+            BackendError: a text is longer than the model reads, or the model fails.
+        """
         result: list[TokenVectors | None] = [None] * len(texts)
         with self._lock, hf_loading.one_line(self.name, Exception):
             told = {"return_special_tokens_mask": True, "verbose": False}

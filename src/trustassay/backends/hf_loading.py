@@ -35,8 +35,11 @@ def libraries() -> tuple[Any, Any]:
 
 
 def config_of(name: str) -> tuple[str, Any]:
-    """Return what transformers is to load for a name, an ID or a folder, and its config;
-    BackendError: there is no such folder; transformers' own errors for all else."""
+    """Return what transformers is to load for a name, an ID or a folder, and its config.
+
+    Raises:
+        BackendError: there is no such folder; transformers' own errors for all else.
+    """
     _, transformers = libraries()
     folder = str(Path(name).expanduser()) if name.startswith("~") else name
     if folder.startswith(("/", ".")) and not Path(folder).is_dir():

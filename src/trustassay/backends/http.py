@@ -49,7 +49,11 @@ class OversizedError(ValueError):
 
 
 def in_bytes(text: str) -> int:
-    """Read a size: ``16MB``, ``500kB``, ``1GiB``, ``4096``; ValueError: it is none."""
+    """Read a size: ``16MB``, ``500kB``, ``1GiB``, ``4096``.
+
+    Raises:
+        ValueError: it is none.
+    """
     result = _SIZE.fullmatch(text.strip())
     if result is None:
         raise ValueError(text)
@@ -214,8 +218,11 @@ class Address:
 
 
 def checked_base(base: str) -> str:
-    """Return an ``http://`` or ``https://`` address without the slash at its end; BackendError: it
-    is none, or contains a password."""
+    """Return an ``http://`` or ``https://`` address without the slash at its end.
+
+    Raises:
+        BackendError: it is none, or contains a password.
+    """
     if "@" in base.partition("://")[2].partition("/")[0]:
         raise BackendError(
             "the address contains a password; put the key in an environment variable"

@@ -81,7 +81,10 @@ def named_model(name: str) -> Recommended:
 
 def located(uri: str) -> str:
     """Return ``gguf:PATH``, with its options, for the name of a recommended model; else the URI.
-    BackendError: the model is not on this machine; says how it is fetched."""
+
+    Raises:
+        BackendError: the model is not on this machine; says how it is fetched.
+    """
     name, mark, options = uri.partition("?")
     if (model := recommended().get(name)) is None:
         return uri

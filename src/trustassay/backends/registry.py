@@ -263,8 +263,11 @@ def package_of(entry: EntryPoint) -> str:
 
 
 def load_plugin(entry: EntryPoint) -> list[Scheme]:
-    """Import what another package describes, and return it; BackendError: it cannot be imported, or
-    describes something else; names the package."""
+    """Import what another package describes, and return it.
+
+    Raises:
+        BackendError: it cannot be imported, or describes something else; names the package.
+    """
     package = package_of(entry)
     known = [one for one in schemes() if one.name == entry.name]
     if entry.name not in OWN and known and known[0].package in (package, ""):

@@ -169,8 +169,11 @@ def show_untold(untold: Untold) -> None:
 
 
 def answering(given: AnswerOptions) -> Answering:
-    """Return how a model is asked for answers; BadInputError, InputError, UsageError: the style,
-    the prompt or the examples are not valid."""
+    """Return how a model is asked for answers.
+
+    Raises:
+        BadInputError, InputError, UsageError: the style, the prompt or the examples are not valid.
+    """
     from trustassay.answering import Answering
     from trustassay.data.reading import read_samples
     from trustassay.data.records import Fault

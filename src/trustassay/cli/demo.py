@@ -70,7 +70,11 @@ PARTS: Mapping[str, Part] = {
 
 
 def score_recorded(out: Path, entailer: str) -> list[Run]:
-    """Score both files, each into a folder in ``out``; nothing is asked of a model."""
+    """Score both files, each into a folder in ``out``; nothing is asked of a model.
+
+    Raises:
+        As :func:`~trustassay.api.score`.
+    """
     from trustassay import api
     from trustassay.backends.replay import ReplayChat
 

@@ -54,7 +54,10 @@ class Journal:
 
     def of_rubric(self, name: str | None) -> Journal:
         """Return what is about one rubric, as if it were the only one; all if there is but one.
-        InputError: there are several, and ``name`` is none of them."""
+
+        Raises:
+            InputError: there are several, and ``name`` is none of them.
+        """
         rubrics = self.start.get("rubrics")
         if not isinstance(rubrics, dict):
             return self

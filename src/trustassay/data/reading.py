@@ -42,7 +42,10 @@ LONGEST_LINE = 2**24
 
 def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     """Open the file or folder ``name`` and return its records; ``fields`` are the user's names.
-    InputError: it does not exist or is of no known kind; while iterating: it is broken."""
+
+    Raises:
+        InputError: it does not exist or is of no known kind; while iterating: it is broken.
+    """
     if name == STANDARD_INPUT:
         kept = kept_input()
         return _records_of(kept.kind, kept.path, NAME, fields)

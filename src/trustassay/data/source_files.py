@@ -63,8 +63,11 @@ _ZEROS = {
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
-    """Open a plain text for reading, or one that gzip or zstd compressed, whatever its name;
-    InputError: it cannot be read, is not UTF-8 text, or its compression is damaged."""
+    """Open a plain text for reading, or one that gzip or zstd compressed, whatever its name.
+
+    Raises:
+        InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
+    """
     packing = ""
     try:
         with path.open("rb") as file, ExitStack() as stack:
@@ -144,8 +147,11 @@ def is_standard_input(source: Any) -> bool:
 
 
 def kept_input() -> Kept:
-    """Return the copy of what stands on standard input; InputError: it is a terminal, or cannot be
-    read."""
+    """Return the copy of what stands on standard input.
+
+    Raises:
+        InputError: it is a terminal, or cannot be read.
+    """
     return _kept(sys.stdin)
 
 

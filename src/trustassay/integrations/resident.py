@@ -25,8 +25,11 @@ from trustassay.workflows.scorer import Assay, OpenScorer, ScorerClosedError, Th
 
 @contextmanager
 def needs(module: str, package: str) -> Iterator[None]:
-    """Around the imports of a tool: say what to install where its ``module`` is missing;
-    ImportError: it is not installed. Any other failure of an import is raised as it is."""
+    """Around the imports of a tool: say what to install where its ``module`` is missing.
+
+    Raises:
+        ImportError: it is not installed. Any other failure of an import is raised as it is.
+    """
     try:
         yield
     except ModuleNotFoundError as error:

@@ -74,7 +74,10 @@ class RunFolder:
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Make the folder, and hold it for this process; one that was made and stays empty goes.
-        RunFolderError: another process works in it."""
+
+        Raises:
+            RunFolderError: another process works in it.
+        """
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path, os.O_RDONLY)

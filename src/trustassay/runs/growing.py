@@ -126,8 +126,11 @@ class GrowingRun:
         self._assessments.close()
 
     async def finish(self) -> None:
-        """Write the results of the run, once nothing is added any more; OSError: they cannot be
-        written; all that was scored is on disk."""
+        """Write the results of the run, once nothing is added any more.
+
+        Raises:
+            OSError: they cannot be written; all that was scored is on disk.
+        """
         self.close_files()
         intake = Intake(faulty=self.faulty)
         with self.folder.samples_path.open("rb") as file:

@@ -34,8 +34,11 @@ _PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN + rb"
 
 
 def encoded(assessment: Assessment) -> bytes:
-    """Return the line of an assessment; TypeError, ValueError: it holds something that JSON cannot
-    say."""
+    """Return the line of an assessment.
+
+    Raises:
+        TypeError, ValueError: it holds something that JSON cannot say.
+    """
     return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
 
 
@@ -76,8 +79,11 @@ def identity(line: bytes) -> tuple[str, str]:
 
 
 def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
-    """Return id and metric of line ``number`` of the assessments at ``path``; RunFolderError: it is
-    damaged."""
+    """Return id and metric of line ``number`` of the assessments at ``path``.
+
+    Raises:
+        RunFolderError: it is damaged.
+    """
     try:
         return identity(line)
     except ValueError:

@@ -313,8 +313,11 @@ def backend_words() -> dict[str, str]:
 
 
 def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inventory) -> None:
-    """Refuse a run that has neither a backend nor the samples' field that would serve for it;
-    UsageError: it is so; the message names both."""
+    """Refuse a run that has neither a backend nor the samples' field that would serve for it.
+
+    Raises:
+        UsageError: it is so; the message names both.
+    """
     for one in demands_of(metrics):
         field = one.need.field
         if field and not getattr(inventory, field) and one.place not in backends.held:

@@ -183,8 +183,11 @@ def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends
 
 
 class Preparation:
-    """The folder of what metrics prepare for all shards of an input; RunFolderError: a file is
-    damaged, or its file system has no locks."""
+    """The folder of what metrics prepare for all shards of an input.
+
+    Raises:
+        RunFolderError: a file is damaged, or its file system has no locks.
+    """
 
     def __init__(self, pool: Path, key: str) -> None:
         self.pool, self.key = pool, key

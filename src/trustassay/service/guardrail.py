@@ -98,8 +98,11 @@ def guardrail_part(service: Service, judging: Judging) -> Part:
 
 
 def _checked(asked: Any) -> dict[str, Any]:
-    """Return a request whose fields have the types that LiteLLM gives them; RequestError: they have
-    others (422)."""
+    """Return a request whose fields have the types that LiteLLM gives them.
+
+    Raises:
+        RequestError: they have others (422).
+    """
     if not isinstance(asked, dict):
         raise RequestError(422, "the body: expected an object")
     if asked.get("input_type") not in ("request", "response"):

@@ -202,8 +202,11 @@ class _Proxy:
         return Response(b"".join(parts), response.status, headers)
 
     async def _events(self, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
-        """Yield the events of a response; UpstreamError: it broke off, took too long, or is too
-        large."""
+        """Yield the events of a response.
+
+        Raises:
+            UpstreamError: it broke off, took too long, or is too large.
+        """
         import aiohttp
 
         if response.headers.get("content-encoding", "identity").lower() != "identity":
@@ -257,8 +260,11 @@ def _ascii(content: Mapping[str, Any]) -> bytes:
 
 
 def _completion(body: bytes) -> dict[str, Any]:
-    """Return the completion in a reply, whose choices are objects; RequestError: it is none
-    (502)."""
+    """Return the completion in a reply, whose choices are objects.
+
+    Raises:
+        RequestError: it is none (502).
+    """
     try:
         result = parse_json(body, "the reply")
     except RequestError:

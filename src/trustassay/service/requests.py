@@ -158,8 +158,11 @@ async def parsed(text: bytes, where: str) -> Any:
 
 
 def parse_json(text: bytes, where: str) -> Any:
-    """Return what JSON in UTF-8 holds; RequestError: it is not that, or not as deep and finite as
-    can be written again."""
+    """Return what JSON in UTF-8 holds.
+
+    Raises:
+        RequestError: it is not that, or not as deep and finite as can be written again.
+    """
     try:
         result = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
         if _is_deep(result):

@@ -48,8 +48,11 @@ class ServiceSettings:
 
 
 def read_tokens(text: str) -> tuple[str, ...]:
-    """Return the tokens of the environment's variable; a comma stands between several. ValueError:
-    one is too short, or cannot be sent in a header; the message does not show it."""
+    """Return the tokens of the environment's variable; a comma stands between several.
+
+    Raises:
+        ValueError: one is too short, or cannot be sent in a header; the message does not show it.
+    """
     result: Sequence[str] = [part.strip() for part in text.split(",") if part.strip()]
     for number, token in enumerate(result, 1):
         which = f"{TOKEN_VARIABLE}, token {number} of {len(result)}"
@@ -112,7 +115,10 @@ class Service:
 
     async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
         """Return the sample of a record in any layout that ``score`` reads; accept nothing.
-        SampleError: with every fault of the record, each with its field (HTTP 422)."""
+
+        Raises:
+            SampleError: with every fault of the record, each with its field (HTTP 422).
+        """
         return await work_on(record)(self.scorer.check, record)
 
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:

@@ -183,7 +183,10 @@ class Event(NamedTuple):
 
 async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event]:
     """Yield the events of a stream up to ``[DONE]``; a last one may lack its blank line.
-    UpstreamError: the stream has more than ``most`` bytes, or an event is too large."""
+
+    Raises:
+        UpstreamError: the stream has more than ``most`` bytes, or an event is too large.
+    """
     left, total, large = bytearray(), 0, "the upstream's stream is too large"
     async for piece in pieces:
         total += len(piece)

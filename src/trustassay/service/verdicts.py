@@ -31,8 +31,12 @@ class Threshold:
 def read_thresholds(
     given: Mapping[str, float | str], side: Literal["below", "above"], metrics: Sequence[Metric]
 ) -> list[Threshold]:
-    """Return the thresholds of ``METRIC=NUMBER``; UsageError: no such metric is scored, scores on
-    this side are its better ones, or it has no such score."""
+    """Return the thresholds of ``METRIC=NUMBER``.
+
+    Raises:
+        UsageError: no such metric is scored, scores on this side are its better ones, or it has no
+            such score.
+    """
     known = {metric.name: metric for metric in metrics}
     for name in given:
         if name not in known:

@@ -265,8 +265,11 @@ class Scorer:
         return await self.finished(self.begin(self.check(sample)))
 
     def check(self, given: Sample | Mapping[str, Any]) -> Sample:
-        """Return the sample of a record, and accept nothing; SampleError: it is none, or cannot be
-        scored."""
+        """Return the sample of a record, and accept nothing.
+
+        Raises:
+            SampleError: it is none, or cannot be scored.
+        """
         result = record_of(given, self._options.fields)
         if isinstance(result, Fault):
             raise SampleError(result.problems)
@@ -299,7 +302,10 @@ class Scorer:
 
     async def finished(self, task: asyncio.Task[Assay]) -> Assay:
         """Wait for a task of :meth:`begin`, which belongs to this caller alone; see :meth:`score`.
-        ScorerClosedError: the scorer was interrupted before the sample was scored."""
+
+        Raises:
+            ScorerClosedError: the scorer was interrupted before the sample was scored.
+        """
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -430,8 +436,11 @@ class ThreadScorer:
             raise
 
     def submit(self, sample: Sample | Mapping[str, Any]) -> Future[Assay]:
-        """Return a future of what :meth:`score` returns, without waiting; ScorerClosedError: the
-        scorer is closed."""
+        """Return a future of what :meth:`score` returns, without waiting.
+
+        Raises:
+            ScorerClosedError: the scorer is closed.
+        """
         work = self._scorer.score(sample)
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -252,7 +252,10 @@ def outcomes_in_words(outcomes: Sequence[Outcome]) -> str:
 
 def finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
     """Return the settings of a run; ``otherwise`` says what a file may be given with.
-    RunFolderError: it is a file, or holds no finished run."""
+
+    Raises:
+        RunFolderError: it is a file, or holds no finished run.
+    """
     if path.is_file():
         raise RunFolderError(f"{path}: is a file; expected a run's folder{otherwise}")
     folder = RunFolder(path)

@@ -61,8 +61,12 @@ class Reading(InputOptions):
 
 
 def one_by_one(source: Path, reading: Reading) -> Material:
-    """Read the answers of a file, or of a run's folder; BadInputError, InputError, RunFolderError:
-    the input cannot be read, or nothing in it can be rated."""
+    """Read the answers of a file, or of a run's folder.
+
+    Raises:
+        BadInputError, InputError, RunFolderError: the input cannot be read, or nothing in it can be
+            rated.
+    """
     samples, asked, faulty = _samples(source, reading)
     answered = [sample for sample in samples if sample.response is not None]
     if not answered:

@@ -298,8 +298,11 @@ class Session:
         return self.raters[rater].steps[step], self.scales[scale]
 
     def offered(self, choice: str) -> tuple[int, str]:
-        """Return the place of a choice's scale, and its value there; NotOfferedError: there is no
-        such choice."""
+        """Return the place of a choice's scale, and its value there.
+
+        Raises:
+            NotOfferedError: there is no such choice.
+        """
         several = len(self.scales) > 1
         name, _, value = choice.partition("/") if several else (self.scales[0].name, "", choice)
         for place, scale in enumerate(self.scales):

@@ -136,8 +136,11 @@ def _keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
 
 
 def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, number: int) -> None:
-    """Add a batch, the ``number``-th, to a plan; ``start``: of a new one, which it begins. OSError:
-    the file cannot be written; what a full disk cut short is left out when it is read."""
+    """Add a batch, the ``number``-th, to a plan; ``start``: of a new one, which it begins.
+
+    Raises:
+        OSError: the file cannot be written; what a full disk cut short is left out when it is read.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     cut_unfinished(path)
     lines: list[Mapping[str, Any]] = []
