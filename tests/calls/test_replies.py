@@ -19,7 +19,7 @@ from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.replies import chat_parts, empty_reply, reply_from_json, reply_to_json
 from trustassay.calls.store import CACHE_FILE, CallStore, Keys, StoredCall
-from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
+from trustassay.capabilities import ChatRequest, EndpointLimits, Reply, TokenLogprob
 from trustassay.errors import BackendError, CallError
 from trustassay.event_loop import run_anywhere
 from trustassay_papers.request_counter import RequestCounter
@@ -232,6 +232,22 @@ def test_the_store_has_the_reply_as_it_came() -> None:
     read = reply_from_json(json.dumps(stored))
     assert (read.text, read.reasoning) == ("Paris.", "told apart\n\nhm")
     assert not {"reasoning", "may_be_empty"} & json.loads(reply_to_json(Reply("a"))).keys()
+
+
+def test_log_probabilities_are_stored_in_short_and_read_in_both_forms(tmp_path: Path) -> None:
+    tokens = (TokenLogprob("Paris", -0.2, (("Rome", -1.7),)), TokenLogprob(".", -1.5e-7))
+    own = tmp_path / "calls.sqlite"
+    reply = Reply("<think>hm</think>Paris.", logprobs=tokens)
+    assert asked(Saying(reply), own)[0].logprobs == tokens
+    assert asked(ReplayChat(str(own)))[0].logprobs == tokens
+    with sqlite3.connect(own) as calls:
+        ((stored,),) = calls.execute("SELECT reply FROM calls")
+    assert isinstance(json.loads(stored)["logprobs"], str)
+    assert reply_from_json(json.dumps({**OLD, "logprobs": tokens})).logprobs == tokens
+    with sqlite3.connect(own) as calls:
+        calls.execute("UPDATE calls SET reply = ?", [json.dumps({**OLD, "logprobs": "0"})])
+    with pytest.raises(BackendError, match=r"reply: logprobs: expected \[token, logprob"):
+        ReplayChat(str(own))
 
 
 def test_older_stores_are_read_and_their_silence_asked_for_again(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,15 @@ def test_an_unknown_price_is_said_to_be_unknown(
     said = cli("plan", "q.jsonl", "--model", uri(server), *LEXICAL, "--json")
     assert "unknown" in said.err
     assert json.loads(said.out)["usd"] is None
+    assert "log-probabilities" not in said.err
+    (line,) = [
+        line
+        for line in cli(
+            "plan", "q.jsonl", "--model", uri(server), *LEXICAL, "--logprobs", "5"
+        ).err.splitlines()
+        if "log-probabilities" in line
+    ]
+    assert re.fullmatch(r"  log-probabilities: [\d,.]+ kB more in the store, and no .*", line)
 
 
 def test_what_a_run_then_takes_lies_in_the_range_and_the_next_is_learnt(

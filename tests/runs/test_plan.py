@@ -13,6 +13,7 @@ import pytest
 from tests.support import Probe, Recorder
 from trustassay import score
 from trustassay.api import plan
+from trustassay.backends.packed_tokens import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
 from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, Plan, stretch
@@ -75,6 +76,17 @@ def test_a_request_that_bounds_its_reply_is_expected_to_take_no_more() -> None:
     (part,) = planned(asking(max_tokens=7, n=3), 2).parts
     assert part.reply_tokens == 2 * 3 * 7
     assert part.reply_tokens_range == (2 * 3, 2 * 3 * 7)
+
+
+def test_log_probabilities_take_room_in_the_store_and_no_tokens() -> None:
+    found = planned(asking(max_tokens=7), 3)
+    told = planned(asking(max_tokens=7, logprobs=2), 3)
+    (before,), (part,) = found.parts, told.parts
+    assert (part.reply_tokens, part.prompt_tokens) == (before.reply_tokens, before.prompt_tokens)
+    assert part.logprob_bytes == round(3 * 7 * (OWN_BYTES + 2 * OTHER_BYTES))
+    assert told.to_dict()["parts"][0]["logprob_bytes"] == part.logprob_bytes
+    assert before.logprob_bytes == 0
+    assert "logprob_bytes" not in found.to_dict()["parts"][0]
 
 
 def test_money_by_the_table_or_unknown() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -101,15 +102,10 @@ def _text(candidate: Mapping[str, Any], *, thought: bool = False) -> str:
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
     if not isinstance(found, Mapping) or not found.get("chosenCandidates"):
         return None
-    chosen = [_token(token) for token in found["chosenCandidates"]]
-    others = [
-        tuple(map(_token, step.get("candidates") or ()))
-        for step in found.get("topCandidates") or ()
-    ]
-    others += [()] * (len(chosen) - len(others))
+    steps = chain(found.get("topCandidates") or (), repeat({}))
     return tuple(
-        TokenLogprob(*token, alternatives)
-        for token, alternatives in zip(chosen, others, strict=False)
+        TokenLogprob(*_token(chosen), tuple(map(_token, step.get("candidates") or ())))
+        for chosen, step in zip(found["chosenCandidates"], steps, strict=False)
     )
 
 

@@ -154,17 +154,9 @@ def held_to(schema: str) -> dict[str, Any]:
 def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
     if not isinstance(found, Mapping) or not isinstance(found.get("content"), list):
         return None
-    return tuple(
-        TokenLogprob(
-            str(token["token"]),
-            float(token["logprob"]),
-            tuple(
-                (str(other["token"]), float(other["logprob"]))
-                for other in token.get("top_logprobs") or ()
-            ),
-        )
-        for token in found["content"]
-    )
+    rows = [(token, *(token.get("top_logprobs") or ())) for token in found["content"]]
+    read = [[(str(one["token"]), float(one["logprob"])) for one in row] for row in rows]
+    return tuple(TokenLogprob(*own, tuple(others)) for own, *others in read)
 
 
 def _vector(value: Any) -> Any:

@@ -27,7 +27,8 @@ from typing import Any
 from urllib.parse import quote
 
 from trustassay.backends.chat_text import plain, says_nothing, shortened
-from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.backends.packed_tokens import unpacked
+from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean
 
 _HEADER = b"SQLite format 3\0"
@@ -216,19 +217,12 @@ def _reply(value: Any, where: str) -> Reply:
             raise _fault(f"{where}: {name}", "a list of texts", texts)
         told[name] = tuple(texts)
     if told.get("logprobs") is not None:
-        told["logprobs"] = _logprobs(told["logprobs"], f"{where}: logprobs")
+        try:
+            told["logprobs"] = unpacked(told["logprobs"], told["text"])
+        except (LookupError, TypeError, ValueError, zlib.error):
+            expected = "[token, logprob, alternatives] of each token"
+            raise _fault(f"{where}: logprobs", expected, told["logprobs"]) from None
     return Reply(**told)
-
-
-def _logprobs(value: Any, where: str) -> tuple[TokenLogprob, ...]:
-    """Read ``[[token, logprob, [[token, logprob], ...]], ...]``."""
-    try:
-        return tuple(
-            TokenLogprob(str(token), float(own), tuple((str(t), float(p)) for t, p in others))
-            for token, own, others in value
-        )
-    except (TypeError, ValueError):
-        raise _fault(where, "[token, logprob, alternatives] of each token", value) from None
 
 
 def _text(value: Any, where: str) -> str:

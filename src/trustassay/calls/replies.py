@@ -17,9 +17,10 @@ from operator import attrgetter
 from typing import Any
 
 from trustassay.backends.chat_text import as_read
+from trustassay.backends.packed_tokens import packed, unpacked
 from trustassay.calls.batching import Codec
 from trustassay.calls.store import Calls, StoredCall
-from trustassay.capabilities import ChatRequest, LocalChatModel, Reply, TokenLogprob
+from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import clean, is_blank
 
@@ -62,8 +63,10 @@ def _sent_fields(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def reply_to_json(reply: Reply) -> str:
-    """Return the stored form of a reply, as it came."""
+    """Return the stored form of a reply, as it came but for log-probabilities, which are packed."""
     result = {name: getattr(reply, name) for name in Reply.__slots__}
+    if reply.logprobs:
+        result["logprobs"] = packed(reply.logprobs, clean(reply.text))
     for name in _UNLESS_SET:
         if not result[name]:
             del result[name]
@@ -92,18 +95,11 @@ def reply_from_json(text: str) -> Reply:
         ValueError: it is empty, and was not allowed to be.
     """
     fields = json.loads(text)
-    logprobs = fields["logprobs"]
-    reply = Reply(
-        **fields
-        | {
-            "others": tuple(fields["others"]),
-            "dropped": tuple(fields["dropped"]),
-            "logprobs": None
-            if logprobs is None
-            else tuple(TokenLogprob(t, p, tuple(map(tuple, others))) for t, p, others in logprobs),
-        }
-    )
-    reply = as_read(reply)
+    for name in ("others", "dropped"):
+        fields[name] = tuple(fields[name])
+    if fields["logprobs"] is not None:
+        fields["logprobs"] = unpacked(fields["logprobs"], fields["text"])
+    reply = as_read(Reply(**fields))
     if not reply.may_be_empty and is_blank(reply.text):
         raise ValueError("an empty reply")
     return reply

@@ -7,7 +7,7 @@ other runs use. Schema, version 3 (``PRAGMA user_version``):
           capability    TEXT              -- entailment, embedding, similarity, chat
           backend       TEXT              -- the backend's name, with model and address
           request       TEXT              -- JSON: the texts, or a chat request's fields
-          reply         TEXT              -- JSON
+          reply         TEXT              -- JSON; of log-probabilities see packed_tokens.py
           seconds       REAL              -- this call's share of its batch's time
           prompt_tokens INTEGER           -- NULL where the backend does not count them
           reply_tokens  INTEGER

@@ -282,6 +282,8 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     show_table(columns, [tuple(_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True)
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
+        if size := part.logprob_bytes:
+            say(f"  log-probabilities: {size / 1000:,.1f} kB more in the store, and no more tokens")
     price = "" if plan.usd_range is None else f", {_span(plan.usd_range, _money)} USD"
     mark = " (a guess)" if plan.guess else ""
     samples, seconds = amount(plan.samples, "sample"), _span(plan.seconds_range, duration)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trustassay.backends.packed_tokens import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Prices, Tokens, estimated_tokens
 from trustassay.calls.store import CallStore, CallTaken
 from trustassay.capabilities import ChatRequest
@@ -240,6 +241,7 @@ class Planned:
     is one likely value, and a range in which it is expected. ``usd`` is ``None`` if no price is
     known; ``measured`` says whether the time was measured. ``basis`` describes the basis of the
     estimate, ``learnt_from`` is the number of stored replies used; a ``guess`` used none.
+    ``logprob_bytes`` is what log-probabilities add to the store; they take no tokens.
     """
 
     metric: str
@@ -259,6 +261,7 @@ class Planned:
     guess: bool
     learnt_from: int
     basis: str
+    logprob_bytes: int
 
 
 @dataclass(frozen=True)
@@ -304,10 +307,13 @@ class Plan:
         return any(part.guess for part in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the JSON form; ``logprob_bytes`` is in a part only if there are any."""
         return {
             "samples": self.samples,
-            "parts": [asdict(part) for part in self.parts],
+            "parts": [
+                {k: v for k, v in asdict(part).items() if (k, v) != ("logprob_bytes", 0)}
+                for part in self.parts
+            ],
             "unsure": dict(self.unsure),
             **({"second": self.second} if self.second else {}),
             "usd": self.usd,
@@ -337,14 +343,18 @@ class Part:
     """Of all calls one after the other."""
     sources: Counter[str] = field(default_factory=Counter)
     replies: int = 0
+    logprob_bytes: float = 0.0
 
     @property
     def new(self) -> int:
         """The calls that are not stored."""
         return self.calls - self.cached
 
-    def add(self, estimate: Estimate) -> None:
+    def add(self, estimate: Estimate, request: ChatRequest) -> None:
         """Add a call to a chat model that is not stored."""
+        if request.logprobs is not None:
+            each = OWN_BYTES + OTHER_BYTES * request.logprobs
+            self.logprob_bytes += each * estimate.reply_tokens.middle / request.n
         self.prompt += estimate.prompt_tokens
         self.reply += estimate.reply_tokens
         self.seconds += estimate.seconds
@@ -403,6 +413,7 @@ class Part:
             guess,
             0 if guess or self.capability != "chat" else self.replies,
             basis,
+            round(self.logprob_bytes),
         )
 
     def _basis(self) -> str:

@@ -168,7 +168,7 @@ class _Rehearsal:
         self.stood_in += 1
         if name == "chat":
             if new:
-                part.add(self._estimates.of(gatherer.backend, item))
+                part.add(self._estimates.of(gatherer.backend, item), item)
             text = item.stand_in or STAND_IN.format(len(self._asked))
             return Reply(text, others=(text,) * (item.n - 1)), False
         if new:

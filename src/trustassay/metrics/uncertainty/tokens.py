@@ -61,35 +61,24 @@ def _is_logprob(value: Any) -> bool:
     return number and math.isfinite(value) and value <= 1e-6
 
 
+def _is_pair(value: Any) -> bool:
+    listed = isinstance(value, list | tuple) and len(value) == 2
+    return listed and isinstance(value[0], str) and _is_logprob(value[1])
+
+
 def _token(value: Any) -> TokenLogprob | None:
     """Read one token in either form."""
-    token: Any
-    logprob: Any
-    others: Any = ()
     if isinstance(value, Mapping):
-        token, logprob = value.get("token"), value.get("logprob")
-        others = value.get("top_logprobs") or ()
-        others = [[o.get("token"), o.get("logprob")] for o in others if isinstance(o, Mapping)]
-    elif isinstance(value, list | tuple) and len(value) in (2, 3):
-        token, logprob = value[:2]
-        others = value[2] if len(value) == 3 else ()
-    else:
+        told = [one for one in value.get("top_logprobs") or () if isinstance(one, Mapping)]
+        own, *rest = ([one.get("token"), one.get("logprob")] for one in (value, *told))
+        value = [*own, rest]
+    if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         return None
-    if (
-        not isinstance(token, str)
-        or not _is_logprob(logprob)
-        or not isinstance(others, list | tuple)
-    ):
+    token, logprob, others = (*value, ())[:3]
+    if not _is_pair((token, logprob)) or not isinstance(others, list | tuple):
         return None
-    kept = [
-        (one[0], float(one[1]))
-        for one in others
-        if isinstance(one, list | tuple)
-        and len(one) == 2
-        and isinstance(one[0], str)
-        and _is_logprob(one[1])
-    ]
-    return TokenLogprob(token, min(float(logprob), 0.0), tuple(kept))
+    kept = tuple((text, float(number)) for text, number in filter(_is_pair, others))
+    return TokenLogprob(token, min(float(logprob), 0.0), kept)
 
 
 async def relations(
