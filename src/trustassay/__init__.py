@@ -1,7 +1,5 @@
 """trustassay measures how far an answer written by a language model can be trusted."""
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

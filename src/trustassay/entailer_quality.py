@@ -4,8 +4,6 @@ The figures are in ``backends/weights/measured.json``, by the name under which a
 entailer. A new version of the weights has a new name, and no figures until they are put there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Coroutines run from synchronous code, even in a running event loop; and several at once, or only
 so many at once."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal

@@ -4,8 +4,6 @@ In a terminal and elsewhere it goes to standard error. In a notebook one display
 updated, and empty at the end.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import threading

@@ -7,8 +7,6 @@ clause and the value, and directly behind it, is held to short lists, so that "a
 reported, or one of something else; a second one in its sentence makes it several.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

@@ -9,8 +9,6 @@ def test_capital(assert_trust):
     )
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterator, Mapping

@@ -10,8 +10,6 @@
 pytest collects one test for each rule. Nothing here needs pytest, a network or a download.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import multiprocessing

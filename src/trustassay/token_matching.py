@@ -1,7 +1,5 @@
 """Greedy matching of two texts' tokens by their vectors: BERTScore (Zhang et al. 2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 What is written here may be sent to somebody else, as the rest of a run's folder.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -4,8 +4,6 @@ The reader is total: every text gives one of the three verdicts, or ``None`` whe
 them, or several.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args

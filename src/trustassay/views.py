@@ -1,8 +1,6 @@
 """The view of an assessment for the report: plain data, drawn by the metric's own template; and the
 differences of two texts, word by word."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence

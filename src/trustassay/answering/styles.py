@@ -11,8 +11,6 @@ references (Wei et al. 2024, section 4.1). Wrong answers with corrected ones: on
 generator for 25 pairs (section 3.2).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

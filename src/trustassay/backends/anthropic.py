@@ -5,8 +5,6 @@ no seed, no log-probabilities and one reply per request, and it requires a maxim
 ``max_tokens`` is 1,024 if a request gives none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ says ``by=words``, the model is asked two questions that are answered by yes or 
 probabilities of the first token are read.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

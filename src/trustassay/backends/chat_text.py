@@ -4,8 +4,6 @@ Reasoning models write their reasoning between tags, and not every server remove
 content. The reply is stored as received; it is removed each time the reply is read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A parameter that the endpoint refuses by name is dropped, for all later requests
 named in every reply to a request without it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from abc import ABC, abstractmethod

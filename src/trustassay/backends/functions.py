@@ -1,7 +1,5 @@
 """Python functions and objects as backends, and a check of what an entailer's labels mean."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import importlib

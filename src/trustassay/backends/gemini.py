@@ -4,8 +4,6 @@ The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable
 ``?key=NAME`` names; it is sent in a header and never in an address.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat

@@ -5,8 +5,6 @@ uniformly from the ball whose radius is ``embedding_radius`` times the mean leng
 embeddings. Tokens of a template, of the system and of the tokenizer stay as they are.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

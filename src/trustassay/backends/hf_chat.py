@@ -10,8 +10,6 @@ other rows is rounding: padding can change the last digits of the logits, and so
 between tokens with almost the same probability.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

@@ -5,8 +5,6 @@ Here such a text is divided between words until its parts fit, and its vector is
 theirs, weighed by their tokens. Tokens: the hidden states of a model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

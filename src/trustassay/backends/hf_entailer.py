@@ -14,8 +14,6 @@ Only safetensors weights are read and no code of a model is run. torch and trans
 imported when the first model is loaded.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

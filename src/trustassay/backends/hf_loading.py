@@ -4,8 +4,6 @@ Only safetensors weights are read and no code of a model is run. torch and trans
 imported when the first model is loaded.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Which backends work here, whether they pass their tests and how fast they are; and plugins."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import inspect

@@ -4,8 +4,6 @@ It does not use meaning: it rates a paraphrase as unsupported, and the same word
 as supported. ``docs/models/entailers.md`` reports its agreement with human labels.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ OpenAI itself, Azure (``.../openai/v1``), vLLM, SGLang, llama.cpp, Ollama, OpenR
 The key is in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import binascii

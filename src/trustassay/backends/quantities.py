@@ -5,8 +5,6 @@ A quantity is an interval in the base unit of its dimension, so that "3 feet" an
 linearly with the length of a text.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import tomllib

@@ -4,8 +4,6 @@ Which there are: ``recommended.toml``. Once its file is there, a name is a URI o
 of an entailer, the same as ``gguf:PATH``. Nothing is fetched here.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from dataclasses import asdict, dataclass

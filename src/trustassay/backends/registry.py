@@ -11,8 +11,6 @@ imported when the scheme is used::
     def acme(model: str, region: str = "eu") -> ChatModel: ...
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Mapping

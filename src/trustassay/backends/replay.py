@@ -13,8 +13,6 @@ Of a run's file the columns ``capability``, ``backend``, ``request`` and ``reply
 ``calls`` are read, as docs/runs.md describes them.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -4,8 +4,6 @@ Two answers to one question share the question's words whatever they say. What t
 what they add. ``docs/methods/fewl.md`` says what else was tried.
 """
 
-from __future__ import annotations
-
 import asyncio
 import unicodedata
 from collections import OrderedDict

@@ -11,8 +11,6 @@ TRL tells the hub of every training, by the same function of huggingface_hub, wh
 Ray is imported by trustassay-cluster alone, which does the same.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

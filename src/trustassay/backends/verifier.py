@@ -4,8 +4,6 @@ Which quantity of the passage is the counterpart is told by its dimension, by wh
 by the words around both. Where that is not clear nothing is said.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ table of word embeddings how near they are to each other: nothing is downloaded,
 computed but means and products.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -4,8 +4,6 @@ While nothing has begun, an interruption ends the process at once. While a comma
 raises ``KeyboardInterrupt`` as usual. After that it ends the process at once again.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

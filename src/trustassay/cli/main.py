@@ -1,7 +1,5 @@
 """``trustassay``: the application, its commands and those of other packages, exit statuses."""
 
-from __future__ import annotations
-
 import os
 import sys
 import textwrap

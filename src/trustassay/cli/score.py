@@ -1,7 +1,5 @@
 """``trustassay score`` (also of a file that grows), ``plan``, ``rescore`` and ``generate``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches of Arrow as raw records, of files and of tables in memory alike."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 

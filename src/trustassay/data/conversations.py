@@ -4,8 +4,6 @@ A value is a text, a list of messages (``{"role": "user", "content": ...}``, als
 writes them out), an object with a field of a known name, or an object with one text alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Labels of answers, as people write them: numbers, or words for right and wrong, or levels."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 A record is recognised by its keys (:mod:`trustassay.data.recognising`).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

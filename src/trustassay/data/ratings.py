@@ -3,8 +3,6 @@
 Nothing is guessed: columns are found by their names, or by what the user says they are called.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 import re

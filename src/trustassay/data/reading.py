@@ -4,8 +4,6 @@ A record that is not a sample becomes a :class:`Fault` in its place, so that one
 prevent the others from being read, and a user sees all faults together.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

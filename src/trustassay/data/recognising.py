@@ -8,8 +8,6 @@ user has precedence over both. Nested records are first unfolded
 Records of CHALE (Wei et al. 2024), HaluEval (Li et al. 2023) and haltt4llm are flattened.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Raw records: their values in JSON's types, what is wrong with them, and how faults are listed."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import os

@@ -4,8 +4,6 @@ Input is read more than once, to choose a metric, to check it, to score it; so w
 pipe is copied to a temporary file. The first bytes of a file say what it is if it is no text.
 """
 
-from __future__ import annotations
-
 import atexit
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Headers and cells of tables that people and tools write: CSV and spreadsheets."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

@@ -6,8 +6,6 @@ that are in the question, too. Level 4: all other words. (Zheng et al. 2024, sec
 Algorithm 1.)
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ Tags are those of TextBlob's pattern tagger, a lexicon with rules of context (Br
 brings its data. Answers are compared by SQuAD's normalisation, and by containment of whole words.
 """
 
-from __future__ import annotations
-
 import calendar
 import re
 import unicodedata

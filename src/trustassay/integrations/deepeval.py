@@ -1,7 +1,5 @@
 """A metric for DeepEval: ``assert_test(case, [TrustMetric("faithfulness")])``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@
 ``inspect score LOG --scorer trustassay/trust_scorer -S metrics=faithfulness`` scores a log.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ langfuse.run_experiment(
 )
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

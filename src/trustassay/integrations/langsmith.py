@@ -5,8 +5,6 @@
 Both tools call plain functions, so this file imports neither.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 

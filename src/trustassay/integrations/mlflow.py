@@ -3,8 +3,6 @@
 mlflow.genai.evaluate(data=data, scorers=[trust_scorer("faithfulness")])
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

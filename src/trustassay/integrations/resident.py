@@ -3,8 +3,6 @@
 All integrations of a process with equal settings share one scorer, opened by the first record and
 closed at the end, so that models are loaded once and what is in progress is scored together."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import os

@@ -1,7 +1,5 @@
 """The methods, one folder each; a method is imported when it is first asked for."""
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -3,8 +3,6 @@
 Only the current record is in memory, so that a dump of tens of millions of passages can be read.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

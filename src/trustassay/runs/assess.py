@@ -1,7 +1,5 @@
 """One sample and one metric: assess, check against the contract, store."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """What is counted of a finished run: rows and groups, units, and answers that have no score."""
 
-from __future__ import annotations
-
 import json
 import re
 from array import array

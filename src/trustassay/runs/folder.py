@@ -12,8 +12,6 @@
 ``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -4,8 +4,6 @@ It is a run like any other when it is closed. Killed and opened again it lacks n
 accepted and not scored is scored then, and replies are among the calls.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How a run is carried out, and the first pass over its input, before anything is started."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import hashlib

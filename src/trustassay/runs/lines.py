@@ -5,8 +5,6 @@ no JSON string can hold (a quotation mark inside a string has a backslash before
 out before the rest is decoded. What is damaged raises :class:`ValueError` or :class:`KeyError`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -6,8 +6,6 @@ depend on the replies may need more or fewer in the end. Tokens and seconds of t
 ranges, estimated from stored calls to the same model; see :mod:`trustassay.runs.estimates`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -1,8 +1,6 @@
 """A calibrator applied to a finished run: probabilities, what is accepted, and whether the run is
 like the one that it was made from."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

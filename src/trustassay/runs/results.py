@@ -1,7 +1,5 @@
 """The results at the end of a run: the summary, the Parquet file, the report."""
 
-from __future__ import annotations
-
 import io
 import threading
 import time

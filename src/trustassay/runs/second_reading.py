@@ -9,8 +9,6 @@ were read by the first alone.
 the input; all choices follow from it, so that a stopped run goes on with the same ones.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

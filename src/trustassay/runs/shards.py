@@ -6,8 +6,6 @@ A sample's shard follows from its id alone. Each line holds, in the field ``trus
 which shard of what it belongs, and its place in the input, so a run of a shard says this itself.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import heapq
 import json

@@ -1,7 +1,5 @@
 """The ASGI application: the routes of all parts, behind the same guards."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@ LiteLLM sends the conversation before it asks the model, and the answer alone af
 under the id of the call. So a conversation is remembered until its answer comes.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the service replies: JSON, and errors of one form."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """The service behind its routes: an open scorer, and one gate that bounds what it accepts."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

@@ -1,7 +1,5 @@
 """The verdict on an answer that passes through, and whether it is to be withheld."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The card of one answer: the metrics' results, passages, ratings by people, its probability."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Drawings of scores as SVG."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The first card: which answers of a run need a look, why, and what is bad in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -4,8 +4,6 @@ The picture is an SVG of a few rectangles whose text has the colour of the noteb
 it can be read in light and in dark ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -5,8 +5,6 @@ Its content security policy allows the style sheet and the script that ship with
 hash, and nothing else.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -3,8 +3,6 @@
 They keep their proportions, so that dots stay round and text stays readable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

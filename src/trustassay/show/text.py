@@ -4,8 +4,6 @@ Every text on the page may be hostile. Characters that a browser would hide, or 
 would reorder the text around them, are spelled out as ``U+202E``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -6,8 +6,6 @@ is not defined: there is nothing to compare, or all ratings are of one category,
 alone would agree, too.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args

@@ -3,8 +3,6 @@
 A fitted probability is never 0 or 1: no number of labels says that an answer cannot be wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple

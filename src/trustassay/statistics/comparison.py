@@ -1,7 +1,5 @@
 """Two samples of scores compared: differences with intervals, Kolmogorov-Smirnov, permutations."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

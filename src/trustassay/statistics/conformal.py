@@ -13,8 +13,6 @@ Questions are the units that are drawn independently, with all their answers. Ac
 a score above the threshold; an answer without a score (NaN) never is.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from dataclasses import dataclass

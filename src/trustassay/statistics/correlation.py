@@ -10,8 +10,6 @@ gives the measure of the answers as they are, and rows of :mod:`trustassay.stati
 give resamples. What depends on the scores alone, as their order, is computed once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import partial

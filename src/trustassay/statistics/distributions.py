@@ -1,7 +1,5 @@
 """Distribution functions and quantiles that intervals need, on plain numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache

@@ -4,8 +4,6 @@ Whole questions are compared, those of all models together: what is common to th
 question cancels out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 

@@ -6,8 +6,6 @@ matrix of such rows (:mod:`trustassay.statistics.correlation`), and figures of t
 paired.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterator, Sequence

@@ -11,8 +11,6 @@ inequality; Waudby-Smith and Ramdas 2024, "Estimating means of bounded random va
 on sampling without replacement). With another mean on the far side of b the same bets lose.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

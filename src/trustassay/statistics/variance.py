@@ -10,8 +10,6 @@ squares are set equal to their expected values. That is unbiased whatever is mis
 iteration and no normal distribution, and on balanced data it is the analysis of variance.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

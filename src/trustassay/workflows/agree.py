@@ -1,7 +1,5 @@
 """How far raters agree: each pair, all of them, each with themselves, and where they part."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How far raters agree: tables for the terminal, and a page of the variance of ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

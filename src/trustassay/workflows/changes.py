@@ -1,8 +1,6 @@
 """What changed between two runs that answered the same questions: figures, single answers, and
 settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

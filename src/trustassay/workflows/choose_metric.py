@@ -1,7 +1,5 @@
 """Which metric to run where none is named: what the samples have decides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """``compare``: two runs side by side, what changed in figures, answers and scores; or two files of
 answers to the same questions, of which a judge prefers the better one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

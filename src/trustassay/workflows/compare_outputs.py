@@ -1,7 +1,5 @@
 """A comparison of two runs: sentences, tables and a page; and a win rate in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Entailers side by side on labelled pairs: how well each divides them, and how long it takes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Answers to a file of questions, written to a file that ``score`` reads."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence

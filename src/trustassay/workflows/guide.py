@@ -1,7 +1,5 @@
 """The pages of the guide, which are installed with the program, and a search in them."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The JSON form of results: what their fields hold, by name."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """People and judges, one question of variance: how much of it is the answer's, and how much not."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

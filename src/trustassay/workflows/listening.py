@@ -1,7 +1,5 @@
 """The address at which a server of this machine listens, and how it is served."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import Mapping

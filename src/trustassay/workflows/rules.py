@@ -1,7 +1,5 @@
 """The rules of a gate, their results, written as Markdown and JUnit XML."""
 
-from __future__ import annotations
-
 import math
 import re
 import xml.etree.ElementTree as ET

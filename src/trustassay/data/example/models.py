@@ -5,8 +5,6 @@ not know it answers wrongly, and in other words after another prompt or when it 
 real model is behind them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

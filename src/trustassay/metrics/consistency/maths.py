@@ -4,8 +4,6 @@ A check offers the model's own answer and three distractors as A to D, and "none
 E. The model is consistent where it takes its own answer in every check.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from math import comb

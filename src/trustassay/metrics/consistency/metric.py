@@ -1,7 +1,5 @@
 """The metric ``consistency``, and its figures: shares of answers and of choices."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

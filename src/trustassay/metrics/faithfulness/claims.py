@@ -6,8 +6,6 @@ long does the warranty last?" it is "the warranty last 30 days". Verbs keep the 
 question, which hardly disturbs entailers. Measured by ``benchmarks/short_replies.py``.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 from operator import itemgetter

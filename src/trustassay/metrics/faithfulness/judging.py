@@ -1,8 +1,6 @@
 """The options, and one statement on its way to a verdict: near passages are judged, then what they
 say together."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

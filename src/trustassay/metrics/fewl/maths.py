@@ -5,8 +5,6 @@ hold one row an answer and one column a reference: n answers, N references. A si
 number; nothing is clipped.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The options of ``fewl``, and what follows from them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence

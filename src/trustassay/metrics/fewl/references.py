@@ -2,8 +2,6 @@
 and how far they agree over all samples.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

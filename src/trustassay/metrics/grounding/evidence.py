@@ -1,7 +1,5 @@
 """Evidence of the grounding metric, and its view: sentences, citations, gold answers, passages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The options of the grounding metric, and the rules of its two profiles."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass

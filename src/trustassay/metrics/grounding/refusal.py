@@ -1,7 +1,5 @@
 """Does a response decline to answer, and what does such a response answer nevertheless?"""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

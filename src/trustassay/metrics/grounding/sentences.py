@@ -1,7 +1,5 @@
 """From a response to its statements: sentences, or elements of a list, with what each cites."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ There are two readings of each. The plain functions are the default reading; tho
 in ``_as_in_paper`` behave like trust_eval 0.1.6, oddities included.
 """
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

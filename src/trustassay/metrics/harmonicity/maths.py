@@ -4,8 +4,6 @@ Notation: o is the vector of the answer to the original prompt, p_1 ... p_n are 
 answers to the perturbed prompts, S is their sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

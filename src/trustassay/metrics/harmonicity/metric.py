@@ -1,7 +1,5 @@
 """The metrics ``harmonicity`` and ``semantic_harmonicity``."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from abc import abstractmethod

@@ -4,8 +4,6 @@ Each takes the text and a generator and returns a changed text; the same generat
 same text. ``paraphrase`` and ``embeddings`` need a model and are in ``asking.py``.
 """
 
-from __future__ import annotations
-
 import json
 import string
 import sys

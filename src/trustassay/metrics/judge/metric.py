@@ -1,7 +1,5 @@
 """The metric ``judge``."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

@@ -5,8 +5,6 @@ what is named is outside of the scale. Digits are never joined or taken out of a
 a value is told from other numbers and words: :mod:`trustassay.prose`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 A vote is asked for, read, and asked for once more where it cannot be read.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

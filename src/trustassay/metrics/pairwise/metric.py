@@ -7,8 +7,6 @@ All figures are functions of one table of counts, shape (4, 4): row, the choice 
 order; column, the choice with the places changed; both in the order of :data:`CHOICES`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ last three ask models. Tokens are words after SQuAD's normalisation (Rajpurkar e
 said otherwise.
 """
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

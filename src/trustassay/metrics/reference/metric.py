@@ -1,7 +1,5 @@
 """The metric ``reference``."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import math

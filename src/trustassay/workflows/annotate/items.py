@@ -1,7 +1,5 @@
 """What is rated: answers of a file or a run, or pairs of answers to the same question."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import math

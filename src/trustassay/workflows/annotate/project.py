@@ -1,7 +1,5 @@
 """What a rating session is: options, answers, and what each rater is asked in which order."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -5,8 +5,6 @@ rules below are written. Raw HTML, links, images and character references are sh
 written, so that nothing is loaded and nothing hidden.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json

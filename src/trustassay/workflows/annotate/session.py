@@ -1,7 +1,5 @@
 """What raters do: the file of ratings, what each did so far and does next."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import fcntl

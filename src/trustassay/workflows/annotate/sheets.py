@@ -1,7 +1,5 @@
 """Sheets for those who rate in a spreadsheet: a CSV for each rater, and the way back."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

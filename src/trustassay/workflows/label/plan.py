@@ -6,8 +6,6 @@ it had among those left. What is estimated later is right because these lines we
 the labels.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence

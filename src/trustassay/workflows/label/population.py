@@ -1,8 +1,6 @@
 """The answers of which a figure is wanted: their units, what predicts their labels, the labels that
 people gave so far, figures of all answers, and how many labels more these need."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """The answers of one or several runs with all that was scored of them, an answer a row."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """The study: scores of runs compared with labels, which of them to believe, and for what."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections import Counter

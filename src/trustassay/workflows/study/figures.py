@@ -1,7 +1,5 @@
 """Figures of columns against one label, with intervals from resampled questions, and tests."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """The labels of answers: from fields of the samples, from ratings, or from a table keyed by id."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A study as text and cells, as a table in a file, and as a page."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
