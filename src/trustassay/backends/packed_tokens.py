@@ -7,8 +7,6 @@ quote is the token itself. Texts are escaped as in JSON. The numbers are those o
 alternatives in this order, in single precision; those of ``"`` are left out.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -288,8 +288,7 @@ class Plan:
     def usd_range(self) -> tuple[float, float] | None:
         """The lowest and highest price of all calls, if all prices are known."""
         ranges = [part.usd_range for part in self.parts if part.capability == "chat"]
-        known = [found for found in ranges if found is not None]
-        return _summed(known) if len(known) == len(ranges) else None
+        return None if None in ranges else _summed(list(filter(None, ranges)))
 
     @property
     def seconds(self) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +102,28 @@ def test_tokens_that_came_with_the_answer() -> None:
     assert found.parts["mean_nll"] == pytest.approx(-sum(logs) / 3)
     assert found.score == pytest.approx(0.5)
     assert found.parts["cocoa_nll"] == pytest.approx(-sum(logs) * 0.525)
+
+
+def test_words_that_the_model_found_unlikely_are_marked_in_the_report(tmp_path: Path) -> None:
+    said = "In the <b>north</b>: Can-\nberra, \u5317\u4eac."
+    logprobs = {"In": -0.1, " the": -1.0, " <b>": -0.1, "nor": -2.0, "th</b>": -3.0, ":": 0.0}
+    logprobs |= {" Can": -2.0, "-": 0.0, "\n": -4.0, "berra": -0.1, ",": 0.0, " \u5317": -2.0}
+    told = [*map(list, logprobs.items()), ["\u4eac.", 0.0]]
+    sample = recorded(response=f" {said}", token_logprobs=told)
+    how = {"metric": Uncertainty(parts="tokens"), "entailer": None}
+    found = only(sample, **how, out=tmp_path / "run")
+    rows = [row for row in found.evidence if row["kind"] == "token"]
+    assert [row.get("start") for row in rows] == [4, 11, 14, 22, None, 34]
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    (view,) = re.findall(r'<p class="unlikely">.*?</p>', page, re.DOTALL)
+    marked = re.findall(r'<mark title="probability ([\d.]+)">(.*?)</mark>', view)
+    assert marked == [("0.14", "north&lt;/b&gt;"), ("0.14", "Can-"), ("0.14", "\u5317")]
+    assert html.unescape(re.sub("<.*?>", "", view)).strip() == said
+    sure = recorded(token_logprobs=[["Canberra.", -0.8]])
+    only(sure, **how, out=tmp_path / "sure")
+    page = (tmp_path / "sure" / "report.html").read_text("utf-8")
+    assert "Tokens of which the model was not sure" in page
+    assert 'class="unlikely"' not in page
 
 
 def test_tokens_in_the_form_of_an_endpoint() -> None:

@@ -53,11 +53,12 @@ class OtherReply(EvidenceRow, row_kind="reply", told_by=("text",)):
 
 @dataclass(frozen=True, slots=True)
 class Token(EvidenceRow, row_kind="token", told_by=("text", "probability")):
-    """A token of the answer of which the model was not sure; ``place`` counts from 0."""
+    """A token of which the model was not sure; ``place`` counts tokens, ``start`` characters."""
 
     text: str
     probability: float
     place: int = 0
+    start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

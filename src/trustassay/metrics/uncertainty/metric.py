@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -143,10 +145,12 @@ class Uncertainty(UncertaintyOptions):
             reason += f" ({stop.asked} of up to {stop.most} asked)" if stop else ""
         else:
             reason = f"not assessable: {_lacking(part, tokens)}"
+        letters = [n for n, letter in enumerate(sample.response or "") if not letter.isspace()]
+        before = accumulate((len("".join(one.token.split())) for one in tokens), initial=0)
         unsure = [
-            Token(one.token, round(math.exp(one.logprob), 4), place)
-            for place, one in enumerate(tokens)
-            if one.token and math.exp(one.logprob) < LEAST_SURE
+            Token(one.token, round(p, 4), place, letters[n] if one.token.strip() else None)
+            for place, (one, n) in enumerate(zip(tokens, before, strict=False))
+            if one.token and (p := math.exp(one.logprob)) < LEAST_SURE
         ]
         shown = (*rows, *others, *filter(None, [stop]), *unsure[:KEPT_TOKENS])
         return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
@@ -413,12 +417,9 @@ def _said(given: Sequence[str]) -> tuple[list[str], int]:
 
 def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> list[OtherReply]:
     """Return the replies that differ, in the order in which they came first."""
-    result: dict[int, OtherReply] = {}
-    for number, (place, text) in enumerate(zip(texts.of.tolist(), replies, strict=True)):
-        times = result[place].times + 1 if place in result else 1
-        first = result[place].text if place in result else text
-        result[place] = OtherReply(first, times, meanings[number] if meanings else None)
-    return list(result.values())
+    places = texts.of.tolist()
+    firsts = [(places.index(place), times) for place, times in Counter(places).items()]
+    return [OtherReply(replies[n], k, meanings[n] if meanings else None) for n, k in firsts]
 
 
 def _lacking(part: Part, tokens: Sequence[TokenLogprob]) -> str:

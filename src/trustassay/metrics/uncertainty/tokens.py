@@ -46,12 +46,10 @@ def tokens_problems(sample: Sample) -> list[Problem]:
         result.append(Problem(TOKENS, "are of another text than the response"))
     replies = sample.metadata.get(OF_REPLIES)
     if replies is not None:
-        listed = replies if isinstance(replies, list) else []
-        numbers = [one for one in listed if _is_logprob(one)]
-        if not isinstance(replies, list) or len(numbers) != len(listed):
+        if not isinstance(replies, list) or not all(map(_is_logprob, replies)):
             result.append(Problem(OF_REPLIES, "expected a list of log-probabilities, 0 or less"))
-        elif len(numbers) != len(sample.resamples):
-            message = f"has {amount(len(numbers), 'number')} for {len(sample.resamples)} resamples"
+        elif len(replies) != len(sample.resamples):
+            message = f"has {amount(len(replies), 'number')} for {len(sample.resamples)} resamples"
             result.append(Problem(OF_REPLIES, message))
     return result
 
