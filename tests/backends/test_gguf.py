@@ -183,6 +183,9 @@ def test_log_probabilities_are_those_of_the_model(model: GgufChat) -> None:
     tokens = [token for token, _ in first.alternatives if token > " " and token.isascii()]
     for token, (found,) in zip(tokens, model.token_loglikelihoods("Hi", tokens), strict=True):
         assert found == pytest.approx(dict(first.alternatives)[token], abs=2e-2)
+    (reply,) = model.replies([ask("Hi", max_tokens=1, logprobs=0)])
+    assert isinstance(reply, Reply)
+    assert reply.logprobs == (TokenLogprob(first.token, pytest.approx(first.logprob, abs=2e-2)),)
 
 
 def test_likelihoods_of_longer_texts_are_sums_over_their_tokens(model: GgufChat) -> None:

@@ -294,7 +294,11 @@ class GgufChat:
             own = [next(made) for _ in range(count)]
             replies = [one for one in own if isinstance(one, Reply)]
             failed = next((one for one in own if isinstance(one, BackendError)), None)
-            result.append(failed or joined(request, replies))
+            reply = failed or joined(request, replies)
+            if isinstance(reply, Reply) and reply.logprobs and request.logprobs == 0:
+                bare = (token._replace(alternatives=()) for token in reply.logprobs)
+                reply = replace(reply, logprobs=tuple(bare))  # llama.cpp tells one at the least
+            result.append(reply)
         if len(result) == 1 and isinstance(result[0], BackendError):
             raise result[0]
         return result
