@@ -49,6 +49,20 @@ def test_an_interruption_that_reaches_another_thread_of_a_notebook() -> None:
     assert time.monotonic() - begun < WORK_S / 2
 
 
+def test_what_work_returns_is_not_written_out() -> None:
+    class Run:
+        shown = 0
+
+        def __repr__(self) -> str:
+            self.shown += 1
+            return "a run, whose assessments were read for this"
+
+    async def work() -> Run:
+        return Run()
+
+    assert run_anywhere(work).shown == 0
+
+
 def test_all_are_waited_for_and_the_first_failure_by_place_is_raised() -> None:
     done: list[str] = []
 

@@ -438,5 +438,12 @@ class WeightedColumns:
 def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
     """Return the q-quantiles of values, shape (n,), that stand there as often as whole weights,
     shape (b, n), say, as ``numpy.quantile`` has them."""
-    repeated = (np.repeat(values, times) for times in weights.astype(np.int64))
-    return np.array([np.quantile(one, q) if len(one) else np.nan for one in repeated])
+    order = np.argsort(values)
+    ends = weights[:, order].cumsum(axis=1)
+    last = np.maximum(weights.sum(axis=1) - 1, 0)
+    place = q * last
+    below = np.floor(place)
+    before = (ends <= np.minimum([below, below + 1], last)[..., None]).sum(axis=-1)
+    low, high = np.append(values[order], np.nan)[before]
+    part, gap = place - below, high - low
+    return np.where(part < 0.5, low + gap * part, high - gap * (1 - part))

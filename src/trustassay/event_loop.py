@@ -64,11 +64,16 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do as ``asyncio.run``; a second interruption, which may hit any task, is not reported."""
+
+    async def held() -> Callable[[], T]:  # Python 3.11 writes out what a task returns, for nobody
+        result = await work()
+        return lambda: result
+
     with _rarer_collections(), asyncio.Runner() as runner:
         loop = runner.get_loop()
         loop.set_exception_handler(_report)
         with _woken_by_signals(loop):
-            return runner.run(work())
+            return runner.run(held())()
 
 
 @contextmanager
