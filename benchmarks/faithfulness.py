@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from trustassay import score
 from trustassay.backends.embedded import EmbeddedEmbedder
@@ -113,6 +112,8 @@ def cosines(rows: Sequence[Labelled]) -> list[float]:
 
 def interval(scores: Sequence[float], labels: Sequence[bool], groups: Sequence[str]) -> str:
     """Return AUROC with its interval; whole questions are drawn anew."""
+    from sklearn.metrics import roc_auc_score
+
     values, truth = np.array(scores), np.array(labels)
     places: dict[str, list[int]] = {}
     for place, group in enumerate(groups):

@@ -65,8 +65,9 @@ class Running:
         path: str,
         body: bytes | str | None = None,
         headers: Mapping[str, str] | None = None,
+        timeout: float = 60,
     ) -> Reply:
-        connection = HTTPConnection(self.host, self.port, timeout=60)
+        connection = HTTPConnection(self.host, self.port, timeout=timeout)
         try:
             connection.request(method, path, body, dict(headers or {}))
             found = connection.getresponse()

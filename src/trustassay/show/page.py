@@ -183,6 +183,7 @@ def _environment() -> Environment:
             ]
         ),
         autoescape=True,
+        auto_reload=False,
         finalize=text.finalized,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.metrics.fewl.helpers import Angles, Known, Speaker, broken
-from tests.support import summary_of
+from tests.support import crossed, summary_of
 from trustassay import score
 from trustassay.api import plan, rescore
 from trustassay.errors import CallError
@@ -219,9 +219,10 @@ def test_a_function_counts_with_all_its_digits(form: Any, divergence: Any, weigh
     assert found.score == pytest.approx(total, abs=1e-12)
 
 
-@pytest.mark.parametrize("value", [-1.0, 0.0, 1.0])
-@pytest.mark.parametrize("divergence", ["tv", "js", "kl"])
-@pytest.mark.parametrize("form", ["eq1", "theory", "agreement"])
+@pytest.mark.parametrize(
+    ("form", "divergence", "value"),
+    crossed(["eq1", "theory", "agreement"], ["tv", "js", "kl"], [-1.0, 0.0, 1.0]),
+)
 def test_similarities_at_their_ends_stay_in_the_range(
     form: Any, divergence: Any, value: float
 ) -> None:

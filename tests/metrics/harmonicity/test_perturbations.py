@@ -96,13 +96,13 @@ OF_THE_PAPER = "+\u0393" + "".join(
 
 
 def test_codes_up_to_4095_hold_the_characters_of_the_paper() -> None:
-    drawn = {c for changed in draws("codes", "Q", 40_000, last=4095) for c in changed}
+    drawn = {c for changed in draws("codes", "Q", 3_000, length=40, last=4095) for c in changed}
     assert set(OF_THE_PAPER) <= drawn
 
 
 @pytest.mark.parametrize("last", [0xD7FF, 0xD800, 0xDFFF, 0xE000, 0x10FFFF])
 def test_codes_leave_out_what_cannot_be_sent(last: int) -> None:
-    text = "".join(draws("codes", "Q", 20_000, last=last))
+    text = "".join(draws("codes", "Q", 2_000, length=50, last=last))
     assert max(text) <= chr(last)
     text.encode("utf-8")
     assert ord(max(text)) > 0.99 * (0xD7FF if last < 0xE000 else last) - 1

@@ -106,18 +106,11 @@ def test_the_values_are_the_scores_of_replies_alone(part: str, seed: int) -> Non
     settings = f"most=12,least=2,score={part},confidence=0.7,doubtful_from=0.4"
     result, _ = run(texts, f"{AUTO},{settings}", entailer=ScriptedEntailer(judge))
     metric = Uncertainty(parts="sentences", score=part)
-    alone = [
-        score(
-            [{**SAMPLE, "resamples": [text, text]}],
-            metrics=[metric],
-            entailer=ScriptedEntailer(judge),
-            cache=None,
-        )
-        .assessments[0]
-        .score
-        or 0.0
-        for text in texts
+    rows = [
+        {**SAMPLE, "id": str(place), "resamples": [text, text]} for place, text in enumerate(texts)
     ]
+    each = score(rows, metrics=[metric], entailer=ScriptedEntailer(judge), cache=None)
+    alone = [one.score or 0.0 for one in each.assessments]
     told = decisions(alone, 0.4, 12, 0.7)
     told[0] = 0
     asked = int((told != 0).argmax()) + 1 if told.any() else 12
