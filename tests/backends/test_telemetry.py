@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,20 +21,15 @@ from trustassay.backends import telemetry
 
 PACKAGE = Path(trustassay.__file__).parent
 CLUSTER = Path(__file__).parents[2] / "cluster/src"
+IMPORT = re.compile(r"^ *(?:import|from) (\w+)", re.MULTILINE)
 
 
 def importers(package: Path) -> dict[str, set[str]]:
     """Return by library the files of a package that import it, wherever in the file."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
-            for name in names:
-                found[name.partition(".")[0]].add(path.name)
+        for name in IMPORT.findall(path.read_text(encoding="utf-8")):
+            found[name].add(path.name)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.docs.pages import DOCS, PAGES, ROOT
 from trustassay.cli.main import app
 from trustassay.workflows import guide
 
+pages = cache(guide.pages)
 SHIPPED = trustassay.entailer("embedded").name
 PLACES = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
 SOURCES = sorted(
@@ -179,7 +181,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_page_is_found(query: str) -> None:
-    found = [page.name for page in guide.search(query, guide.pages())]
+    found = [page.name for page in guide.search(query, pages())]
     assert QUERIES[query] in found[:3]
 
 
