@@ -446,4 +446,5 @@ def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
     before = (ends <= np.minimum([below, below + 1], last)[..., None]).sum(axis=-1)
     low, high = np.append(values[order], np.nan)[before]
     part, gap = place - below, high - low
-    return np.where(part < 0.5, low + gap * part, high - gap * (1 - part))
+    result: Floats = np.where(part < 0.5, low + gap * part, high - gap * (1 - part))
+    return result
