@@ -38,6 +38,8 @@ SETS = {
     "Fool Me Twice": "fool-me-twice/test",
 }
 NAME = "local-judges"
+TRUE = (1, "entailment", "supported")
+"""Labels of what is supported."""
 
 
 def pairs_of(name: str, n: int) -> list[LabelledPair]:
@@ -51,7 +53,7 @@ def pairs_of(name: str, n: int) -> list[LabelledPair]:
     order = generator(0, "local judges", name).permutation(len(rows))
     chosen: list[LabelledPair] = []
     for label in (True, False):
-        found = [rows[i] for i in order if (rows[i]["label"] in (1, "entailment")) == label]
+        found = [rows[i] for i in order if (rows[i]["label"] in TRUE) == label]
         chosen += [LabelledPair(r["premise"], r["hypothesis"], label) for r in found[: n // 2]]
     return chosen
 
