@@ -3,8 +3,6 @@
 If the backend is an endpoint, the batches (of one, for text) run concurrently instead.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import sys

@@ -4,8 +4,6 @@ Everything about a capability is in one file of :mod:`trustassay.calls.kinds`: h
 batched, stored, checked, planned and shown, and which backends serve it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

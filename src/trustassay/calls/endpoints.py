@@ -1,7 +1,5 @@
 """One model behind an endpoint, as the engine calls it: limited, tried again, paid for."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -6,8 +6,6 @@ planned and loaded. Another package registers a capability by an entry point in 
 is the method of ``models``.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

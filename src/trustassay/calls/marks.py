@@ -7,8 +7,6 @@ calls that a killed one has marked; on the same machine at once. While the file 
 written, calls are sent unmarked: at worst two processes then pay for the same reply.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import platform

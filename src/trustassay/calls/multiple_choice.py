@@ -1,7 +1,5 @@
 """Which of several options a model takes: by likelihood, by log-probabilities, or by its letter."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

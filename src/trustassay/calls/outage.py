@@ -1,7 +1,5 @@
 """Tells an endpoint that is out from calls that fail by chance, and lets one call at a time ask."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from dataclasses import dataclass

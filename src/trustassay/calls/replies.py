@@ -4,8 +4,6 @@ An empty reply is a failure of the kind ``empty``, unless its request allows it.
 under a separate key with its request and tokens, so that no later run uses it as an answer.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

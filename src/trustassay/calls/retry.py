@@ -3,8 +3,6 @@
 All metrics and models of a run that use one address share one :class:`Endpoint`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

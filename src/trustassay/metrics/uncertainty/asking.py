@@ -1,7 +1,5 @@
 """The replies that are asked for: to the question again, or to perturbed prompts."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from trustassay.event_loop import all_of

@@ -1,7 +1,5 @@
 """The metric ``uncertainty``."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

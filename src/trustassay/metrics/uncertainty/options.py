@@ -1,7 +1,5 @@
 """The options of ``uncertainty``, and what follows from them: parts, figures, needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The parts of the metric: their names and groups, and each as a number from 0 to 1."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """The tokens of an answer: read from a sample, checked, and compared with their alternatives."""
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Mapping, Sequence

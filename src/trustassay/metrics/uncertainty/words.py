@@ -1,7 +1,5 @@
 """Words of replies: which texts are the same, how like they are, and what a short reply says."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence
