@@ -4,8 +4,6 @@ A backend implements one of them for batches. A metric uses :class:`Models`, whi
 item at a time and returns an awaitable. The engine connects the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -88,7 +86,7 @@ class ChatRequest:
     stand_in: str = ""
 
     @classmethod
-    def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> ChatRequest:
+    def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> "ChatRequest":
         """Return the request that holds one user message, and a system message if given."""
         first = () if system is None else (Message("system", system),)
         return cls((*first, Message("user", text)), **parameters)

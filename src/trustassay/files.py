@@ -1,7 +1,5 @@
 """Files that are written in full or not at all, and errors that name the file."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -21,7 +19,7 @@ class DiskFullError(OSError):
     def __init__(self, path: Path) -> None:
         super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    def __reduce__(self) -> tuple[type[DiskFullError], tuple[Path]]:
+    def __reduce__(self) -> "tuple[type[DiskFullError], tuple[Path]]":
         return type(self), (Path(self.filename),)  # another process may raise it again
 
 

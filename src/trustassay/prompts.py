@@ -1,7 +1,5 @@
 """Prompts are files with a name and a version; the version is part of every stored call."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -32,7 +30,7 @@ class Prompt:
     template: jinja2.Template
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Prompt:
+    def read(cls, path: str | os.PathLike[str]) -> "Prompt":
         """Read a prompt from a file.
 
         Its name is ``STEM/VERSION``, with the version from its first line (``{# version 2 #}``);

@@ -4,8 +4,6 @@
 that a run's folder names it never executes it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import math
@@ -64,7 +62,7 @@ class MetricFile:
     content: bytes = dataclasses.field(repr=False)
 
     @classmethod
-    def read(cls, path: str, class_name: str) -> MetricFile:
+    def read(cls, path: str, class_name: str) -> "MetricFile":
         """Read the file, and execute nothing.
 
         Raises:

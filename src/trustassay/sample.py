@@ -4,8 +4,6 @@ A sample is read once, checked completely, and never changed. All faults of a ra
 reported together, each with its field, so that a user can correct a file at once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json
@@ -27,7 +25,7 @@ class Problem(NamedTuple):
         return f"{self.field}: {self.message}"
 
 
-def missing(sample: Sample, **expected: str) -> list[Problem]:
+def missing(sample: "Sample", **expected: str) -> list[Problem]:
     """Return a problem for each of these fields that a sample lacks, with what is expected there.
 
     An empty response or list of documents is there; any other empty field is not.
@@ -101,7 +99,7 @@ class Sample:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, raw: Mapping[str, Any]) -> Sample:
+    def parse(cls, raw: Mapping[str, Any]) -> "Sample":
         """Check a record in canonical fields and return the sample; unknown fields go to metadata.
 
         Raises:

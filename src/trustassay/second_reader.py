@@ -5,8 +5,6 @@ the windows of them that share most words with a statement: what is read matters
 reads, and a local model takes seconds for each hundred tokens.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -42,7 +40,7 @@ class Window(NamedTuple):
     words: frozenset[str]
     text: str
 
-    def meets(self, other: Window) -> bool:
+    def meets(self, other: "Window") -> bool:
         """Whether both have a sentence in common."""
         same = self.passage == other.passage
         return same and self.start < other.end and other.start < self.end

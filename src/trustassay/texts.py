@@ -1,7 +1,5 @@
 """Texts: how long one may be, its language, its words, and where work on a long one is done."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re
@@ -110,7 +108,7 @@ class TextWork:
         self._long = long
 
     @classmethod
-    def on(cls, sample: Sample) -> TextWork:
+    def on(cls, sample: Sample) -> "TextWork":
         """Return that on the texts of a sample."""
         passages = sum(len(one.text) for one in sample.documents or ())
         longest = max(map(len, (sample.question, sample.response or "", *_others(sample))))

@@ -11,8 +11,6 @@ A reply only depends on its request: the random generator is seeded by messages,
 :mod:`trustassay.backends.hf_chat`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -68,7 +66,7 @@ class Job(NamedTuple):
     body: dict[str, Any]
     least: int
 
-    def follows(self, other: Job) -> bool:
+    def follows(self, other: "Job") -> bool:
         """Whether it is best done after another one in its sequence.
 
         They share half of their texts, and to read that takes longer than to write the reply.
@@ -94,7 +92,7 @@ class GgufFile:
     values: Mapping[str, Any]
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> GgufFile:
+    def read(cls, path: str | os.PathLike[str]) -> "GgufFile":
         """Read the head of a file.
 
         Raises:

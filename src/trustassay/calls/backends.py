@@ -1,7 +1,5 @@
 """The backends of a run, by capability, role and name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -34,7 +32,7 @@ class Backends:
     held: Mapping[Place, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *, chat: Mapping[str, Any] | None = None, **others: Any) -> Backends:
+    def of(cls, *, chat: Mapping[str, Any] | None = None, **others: Any) -> "Backends":
         """Return the backends of capabilities by keyword, and chat models by their role.
 
         In place of one backend there can be a mapping of several by name.
@@ -52,7 +50,7 @@ class Backends:
         """Return the backend of a capability, if there is one; ``which`` of a role's models."""
         return self.held.get(place_of(name, role, which))
 
-    def without(self, name: str) -> Backends:
+    def without(self, name: str) -> "Backends":
         """Return these without those of a capability."""
         return Backends(
             {place: one for place, one in self.held.items() if place.capability != name}

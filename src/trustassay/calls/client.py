@@ -1,7 +1,5 @@
 """The calls of a run: their options, one batcher for each backend, and checks before they begin."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections import Counter
@@ -306,7 +304,7 @@ class SampleModels:
         usage = {name: dict(sorted(one.items())) for name, one in sorted(self.usage.items())}
         return {"calls": dict(sorted(self.calls.items())), "usage": usage}
 
-    def uncounted(self) -> SampleModels:
+    def uncounted(self) -> "SampleModels":
         """Return the same models for what does not count for this sample."""
         return SampleModels(self._client)
 

@@ -5,8 +5,6 @@ of tokens for each address. A worker asks for a block of calls, is told when eac
 reports replies and complaints, so that what one worker is told by a 429 slows all of them down.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time
@@ -143,7 +141,7 @@ class Leases:
         """Return the part of the calls at once that is this worker's."""
         return replace(limits, concurrency=max(1, limits.concurrency // self._workers))
 
-    def pace(self, address: str, limits: EndpointLimits) -> LeasedPace:
+    def pace(self, address: str, limits: EndpointLimits) -> "LeasedPace":
         """Return the pace of an address, by limits that all workers keep together."""
         most = self.part(limits).concurrency
         return LeasedPace(lambda ask: self._lease(address, limits, ask), self._worker, most)

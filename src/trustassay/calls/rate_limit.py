@@ -5,8 +5,6 @@ by a :class:`Pace`; several processes that call one endpoint keep its limits tog
 :class:`~trustassay.calls.leases.Leases`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
@@ -78,7 +76,7 @@ class _Window:
     refused: int = 0
     began: float = 0.0
     ended: float | None = None
-    before: _Window | None = None  # at the same rate, if its share was doubted
+    before: "_Window | None" = None  # at the same rate, if its share was doubted
 
     @property
     def share(self) -> float:

@@ -18,8 +18,6 @@ other runs use. Schema, version 3 (``PRAGMA user_version``):
               expires   REAL)             -- seconds since 1970; see marks.py
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3
@@ -136,7 +134,7 @@ def default_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trustassay"
 
 
-def open_cache(folder: Path) -> CallStore:
+def open_cache(folder: Path) -> "CallStore":
     """Open the file that runs share, and make its folder if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     return CallStore(folder / CACHE_FILE)

@@ -6,8 +6,6 @@ dictionary the command gets those that were given, as keywords for Python; of a 
 them, which ``options.csv`` has under its name in small letters.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import tomllib
@@ -98,7 +96,7 @@ class _Option:
     default: Any
 
     @classmethod
-    def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> _Option:
+    def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> "_Option":
         kind, flag = declared(hint)
         if owner and flag == Flag():
             flag = row(f"{owner}.{key}")

@@ -7,8 +7,6 @@ rater gave no rating, ``undo`` where the former line of the same showing was tak
 otherwise. No line is ever changed; the last one counts.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +50,7 @@ class Journal:
         choices = self.start.get("choices")
         return tuple(map(str, choices)) if isinstance(choices, list) else ()
 
-    def of_rubric(self, name: str | None) -> Journal:
+    def of_rubric(self, name: str | None) -> "Journal":
         """Return what is about one rubric, as if it were the only one; all if there is but one.
 
         Raises:

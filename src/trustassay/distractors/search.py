@@ -7,8 +7,6 @@ model, which comes first: its wrong answers are read back as one replaced part o
 as another short answer, and are checked by the run's entailer.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -47,7 +45,7 @@ _NUMBERED = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
 
 async def asked(
     question: str, answer: str, groups: Sequence[Sequence[Slot]], models: Models, n: int
-) -> Found:
+) -> "Found":
     """Ask the generator for n wrong answers, and return what it puts into which slot.
 
     It is not asked where the part that tells most is a date or a number: models write 1913, 1914,
@@ -66,7 +64,7 @@ async def asked(
     return await TextWork(long=len(answer) > SHORT_ANSWER)(read, reply.text, answer, groups)
 
 
-def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> Found:
+def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Found":
     """Return what each line of a reply puts into which slot, those that tell most first.
 
     A line is the answer with one slot replaced, or it replaces the slot that tells most, or a whole

@@ -1,7 +1,5 @@
 """What turns the scores of a run into probabilities of being right, and its thresholds."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -248,7 +246,7 @@ class _Fields:
             self.refuse(self._at(name), f"a text of at most {MOST} characters", value)
         return value
 
-    def part(self, name: str) -> _Fields:
+    def part(self, name: str) -> "_Fields":
         return _Fields(self.path, self._at(name), self.any(name))
 
     def number(
@@ -286,7 +284,7 @@ class _Fields:
                 self.refuse(self._at(name), "rising numbers", result)
         return tuple(result)
 
-    def parts(self, name: str, fewest: int = 0) -> list[_Fields]:
+    def parts(self, name: str, fewest: int = 0) -> "list[_Fields]":
         return [
             _Fields(self.path, f"{self._at(name)}[{place}]", one)
             for place, one in enumerate(self.items(name, fewest))

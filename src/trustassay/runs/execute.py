@@ -1,7 +1,5 @@
 """One run: samples x metrics x backends, executed once, stored in a folder that can be resumed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -108,7 +106,7 @@ async def _begin(
     backends: Backends,
     folder: RunFolder,
     options: RunOptions,
-) -> _Run:
+) -> "_Run":
     """Check the input and write ``run.json``, or check that the folder holds this run."""
     before = folder.read_run()
     if before is None:

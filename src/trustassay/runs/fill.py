@@ -4,8 +4,6 @@ A stage requests what a sample lacks. The replies are written into the run's sam
 they are samples like others: scored, planned, resumed, and scored again without new calls.
 """
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections import Counter, deque
@@ -62,7 +60,7 @@ class Failure(NamedTuple):
     fault: str | None = None
 
     @classmethod
-    def of(cls, error: BackendError, name: str = "") -> Failure:
+    def of(cls, error: BackendError, name: str = "") -> "Failure":
         """Return the failure for an error; ``name`` is one of several models."""
         return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
 
@@ -326,7 +324,7 @@ class Outcome:
     asked: Counter[str] = field(default_factory=Counter)
     failed: dict[tuple[str, str], Failure] = field(default_factory=dict)
 
-    def note(self, found: FilledSample) -> None:
+    def note(self, found: "FilledSample") -> None:
         """Count a sample."""
         self.asked.update(found.asked)
         for name, failure in found.failures.items():

@@ -1,7 +1,5 @@
 """From what metrics need, and what a user named, to the backends of a run."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -369,7 +367,7 @@ def recorded_backends(
     return result
 
 
-def _or_absent(load: Callable[[str], Any], name: Any, absent: type[_Absent], option: str) -> Any:
+def _or_absent(load: Callable[[str], Any], name: Any, absent: "type[_Absent]", option: str) -> Any:
     """Return the backend of a name, or of several by name, each as far as it can be loaded."""
     if isinstance(name, Mapping):
         return {key: _or_absent(load, one, absent, option) for key, one in name.items()}

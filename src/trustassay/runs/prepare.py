@@ -1,7 +1,5 @@
 """The samples of a pool, with random access in a file."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import hashlib
@@ -40,7 +38,7 @@ class StoredPool:
     """
 
     def __init__(
-        self, path: Path, stages: Sequence[Stage] = (), run: StoredPool | None = None
+        self, path: Path, stages: Sequence[Stage] = (), run: "StoredPool | None" = None
     ) -> None:
         self._path, self._stages, self._run = path, stages, run
         places, hashes = array("q"), array("Q")
@@ -52,7 +50,7 @@ class StoredPool:
         self._by_hash = np.argsort(self._hashes, kind="stable")
 
     @property
-    def own(self) -> StoredPool:
+    def own(self) -> "StoredPool":
         """The samples of the run itself."""
         return self if self._run is None else self._run
 

@@ -1,7 +1,5 @@
 """The report of a run, and that of several."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,7 +42,7 @@ def write_report(
     *,
     domain_field: str = counts.DOMAIN,
     counted: counts.Counted | None = None,
-    rated: Rated | None = None,
+    rated: "Rated | None" = None,
     calibrated: probabilities.Calibrated | None = None,
     steps: Steps = SILENT,
 ) -> None:

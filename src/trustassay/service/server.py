@@ -1,7 +1,5 @@
 """The process of the service: connections, signals, and an end that loses nothing accepted."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket
@@ -72,7 +70,7 @@ def serve(
 
 
 async def _until_signalled(
-    server: _Server, at: socket.socket, service: Service, tell: Tell
+    server: "_Server", at: socket.socket, service: Service, tell: Tell
 ) -> bool:
     """Serve until a signal came and everything accepted is answered; false at a second signal."""
     loop = asyncio.get_running_loop()

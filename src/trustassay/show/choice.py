@@ -4,8 +4,6 @@ A kind depends on a metric's error, verdict, score and reason for an answer, so 
 knows no metric by name. Memory does not grow with the run: only the worst of each kind are kept.
 """
 
-from __future__ import annotations
-
 import heapq
 import re
 from collections.abc import Container, Iterator, Sequence
@@ -185,7 +183,7 @@ class _Worst(Generic[Where]):
         elif entry[:2] > self._heap[0][:2]:
             heapq.heapreplace(self._heap, entry)
 
-    def take_over(self, other: _Worst[Where]) -> None:
+    def take_over(self, other: "_Worst[Where]") -> None:
         total = self.total + other.total
         for entry in other._heap:
             self.add(entry)

@@ -1,7 +1,5 @@
 """How scores are distributed: by verdict, model and domain, with ratings; memory is bounded."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -94,7 +92,7 @@ class Series(NamedTuple):
     total: int
 
     @classmethod
-    def all_of(cls, histogram: Histogram) -> list[Series]:
+    def all_of(cls, histogram: Histogram) -> "list[Series]":
         """Return the verdicts as series, the rarest ones of more than six gathered as one."""
         names = list(histogram.verdicts)
         if len(names) > MOST_SERIES:
@@ -162,7 +160,7 @@ class Group:
             if stable:
                 self.stable_ratings.add(rating)
 
-    def __add__(self, other: Group) -> Group:
+    def __add__(self, other: "Group") -> "Group":
         rated = self.rated or other.rated
         if self.rated and other.rated:
             rated = [a + b for a, b in zip(self.rated, other.rated, strict=True)]

@@ -5,8 +5,6 @@ also as CSV and Markdown. A terminal shows the same tables
 A text is a plain string, which may be foreign, or markup of this package, as the sign of a legend.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +106,7 @@ class Chart:
 
     title: str
     note: str
-    parts: Sequence[Block]
+    parts: "Sequence[Block]"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,6 @@ are uncorrelated, which gives the variance. The weights are those of Farquhar, G
 with everything labelled it is the truth.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -104,7 +102,7 @@ class Target:
     slope: Floats
     beside: Floats
 
-    def __sub__(self, other: Target) -> Target:
+    def __sub__(self, other: "Target") -> "Target":
         beside = self.beside - other.beside
         return Target(self.value - other.value, self.slope - other.slope, beside)
 

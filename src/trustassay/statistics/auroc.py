@@ -3,8 +3,6 @@
 ``python -m benchmarks.coverage --only auroc`` measures how often they hold the true value.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -128,7 +126,7 @@ class _Placed(NamedTuple):
         """About how many units of the rarer class are in the wrong order, or in the right one."""
         return min(self.value, 1 - self.value) * min(self.positives, self.negatives)
 
-    def covariance(self, other: _Placed) -> float:
+    def covariance(self, other: "_Placed") -> float:
         """Return the covariance with another AUROC of the same units; with itself the variance."""
         result = 0.0
         for mine, its, count in (

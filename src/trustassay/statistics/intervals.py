@@ -4,8 +4,6 @@ All are computed from sums, without resampling, so they take no time and depend 
 ``python -m benchmarks.coverage`` measures how often they hold the true value.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +47,7 @@ class Estimate:
     without: str = ""
 
     @classmethod
-    def of(cls, value: float | None, n: int, interval: Interval | str) -> Estimate:
+    def of(cls, value: float | None, n: int, interval: Interval | str) -> "Estimate":
         """Return a figure with its interval, or with the reason why it has none."""
         return cls(value, n, *((None, interval) if isinstance(interval, str) else (interval,)))
 
@@ -144,7 +142,7 @@ class RowSums:
         result: Floats = gradients @ products @ gradients.T - np.outer(moved, moved) / self.units
         return result
 
-    def ratio(self, above: Floats, below: Floats) -> UnitMean:
+    def ratio(self, above: Floats, below: Floats) -> "UnitMean":
         """Return the ratio of two sums, with the variance of its linear form (Cochran 1977, sec.
         6.3); a unit's size is its own sum below.
 

@@ -1,7 +1,5 @@
 """Regression: least-squares lines, logistic curves, and rising functions (isotonic regression)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,7 +26,7 @@ class Moments:
         self.mean += step / self.n
         self.squares += step * (value - self.mean)
 
-    def __add__(self, other: Moments) -> Moments:
+    def __add__(self, other: "Moments") -> "Moments":
         n = self.n + other.n
         if not n:
             return Moments()
@@ -78,7 +76,7 @@ class LineSums:
         self.y.add(y)
         self.products += step * (y - self.y.mean)
 
-    def __add__(self, other: LineSums) -> LineSums:
+    def __add__(self, other: "LineSums") -> "LineSums":
         x, y = self.x + other.x, self.y + other.y
         steps = (other.x.mean - self.x.mean) * (other.y.mean - self.y.mean)
         between = steps * self.x.n * other.x.n / max(x.n, 1)

@@ -1,7 +1,5 @@
 """Whether a run is good enough: its figures compared with bounds, or with an earlier run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -166,7 +164,7 @@ class ComparedRuns:
     earlier: Earlier
 
     @classmethod
-    def read(cls, path: Path, run: Mapping[str, Any], earlier: Earlier) -> ComparedRuns:
+    def read(cls, path: Path, run: Mapping[str, Any], earlier: Earlier) -> "ComparedRuns":
         """Pair a run with an earlier one.
 
         Raises:

@@ -1,7 +1,5 @@
 """Models ranked by a metric's mean score over the same questions."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -150,7 +148,7 @@ class _Answers:
     unscored: Sequence[Counter[str]]
 
     @classmethod
-    def read(cls, folder: RunFolder, metric: str) -> _Answers:
+    def read(cls, folder: RunFolder, metric: str) -> "_Answers":
         """Read the samples and their scores; samples without a model do not count."""
         models: dict[str, int] = {}
         questions: dict[int, int] = {}

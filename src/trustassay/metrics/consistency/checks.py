@@ -1,7 +1,5 @@
 """The options, the distractors of a sample, and the choices between them and its answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -209,7 +207,7 @@ class Row(EvidenceRow, told_by=("options", "right")):
         return _NEITHER if self.chosen == LETTERS[-1] else _OTHER
 
     @property
-    def offered(self) -> list[Offered]:
+    def offered(self) -> "list[Offered]":
         """All options with what became of them."""
         own, place = self.options[:PLACES], LETTERS.find(self.right)
         answer = own[place].text if 0 <= place < len(own) else ""
@@ -253,7 +251,7 @@ class Choices(NamedTuple):
     rest: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> Choices:
+    def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> "Choices":
         """Sort the evidence; ``unparsed_counts``: a reply without an option is inconsistent."""
         rows = Rows(evidence, Row)
         shown = rows.of(Row)

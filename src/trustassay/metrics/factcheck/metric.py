@@ -1,7 +1,5 @@
 """The metric ``factcheck``: evidence is found for an answer, and judged one by one or at once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -139,7 +137,7 @@ class Facts(NamedTuple):
     rest: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], documents: int = 0) -> Facts:
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Facts":
         """Read the evidence of a sample that has so many documents."""
         rows = Rows(evidence, Statement, JudgeReply, Passage)
         statements, replies = rows.of(Statement), rows.of(JudgeReply)
@@ -219,7 +217,7 @@ class FactCheck(Metric):
         """Find evidence, have it judged, and keep both."""
         return await self.judged(context, await self.evidence(context))
 
-    async def evidence(self, context: Context) -> Evidence | None:
+    async def evidence(self, context: Context) -> "Evidence | None":
         """Return what the answer is checked against; ``None`` where there is nothing.
 
         A retriever is asked for the best passages. Where the run has none, the sample's own
@@ -243,7 +241,7 @@ class FactCheck(Metric):
             return None
         return Evidence(question, answer, statement, documents, False)
 
-    async def judged(self, context: Context, evidence: Evidence | None) -> Assessment:
+    async def judged(self, context: Context, evidence: "Evidence | None") -> Assessment:
         """Have the evidence judged; without any the answer is not assessable."""
         sample = context.sample
         if evidence is None:

@@ -1,7 +1,5 @@
 """The metric ``faithfulness``, and its view: each sentence, its verdict, and what decides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -38,7 +36,7 @@ class Trace(NamedTuple):
     rest: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], documents: int = 0) -> Trace:
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Trace":
         """Sort the evidence of a sample that has so many documents."""
         rows = Rows(evidence, Statement, Refusal)
         statements = [

@@ -11,8 +11,6 @@ gold answers that a response gives: exact match and list match.
 Formulas: Song et al. 2025 (Trust-Align), as implemented by trust_eval 0.1.6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -292,7 +290,7 @@ class Citation:
     verdict: str | None = None
     why: str = ""
 
-    def as_(self, verdict: str, why: str = "") -> Citation:
+    def as_(self, verdict: str, why: str = "") -> "Citation":
         """Return this citation with its verdict."""
         return replace(self, verdict=verdict, why=why or WHY[verdict])
 

@@ -5,8 +5,6 @@ derivatives. Which interval is made of it depends on what the figure is: a mean,
 populations that overlap, or a mean of such figures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeVar
@@ -360,7 +358,7 @@ class WeightedAnswers:
     rows: Floats
 
     @classmethod
-    def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> WeightedAnswers:
+    def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> "WeightedAnswers":
         """Read the assessments once."""
         answers = Answers(metric)
         result = [np.zeros((0, answers.width))]
@@ -372,7 +370,7 @@ class WeightedAnswers:
             result.append(rows)
         return cls(answers, np.concatenate(result))
 
-    def at(self, places: Places) -> WeightedAnswers:
+    def at(self, places: Places) -> "WeightedAnswers":
         """Return the same of the answers at these places."""
         return WeightedAnswers(self.answers, self.rows[places])
 

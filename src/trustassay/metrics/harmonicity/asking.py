@@ -2,8 +2,6 @@
 and as evidence.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -228,7 +226,7 @@ class Perturbed:
     rest: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], question: str = "") -> Perturbed:
+    def read(cls, evidence: Iterable[Any], question: str = "") -> "Perturbed":
         """Sort the evidence; a whole changed prompt is compared with ``question``."""
         rows = Rows(evidence, OriginalAnswer, Answer, Refused, Empty)
         original = next((one.original for one in reversed(rows.of(OriginalAnswer))), None)

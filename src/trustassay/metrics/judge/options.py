@@ -1,7 +1,5 @@
 """The options of ``judge``; rubrics: what is judged, on which levels, and what the judge sees."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -86,7 +84,7 @@ class JudgeOptions(Metric):
         return (0.0, 1.0) if self.by == "entailer" else self.scale.range
 
     @cached_property
-    def scale(self) -> Rubric:
+    def scale(self) -> "Rubric":
         """The rubric itself."""
         return read_rubric(self.rubric)
 

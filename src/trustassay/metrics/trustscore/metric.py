@@ -1,7 +1,5 @@
 """The metric ``trustscore``, and its evidence: two parts, of the answer or of each claim."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -83,7 +81,7 @@ class PartRow(EvidenceRow):
     evidence: Sequence[Any]
 
     @classmethod
-    def of(cls, part: Assessment) -> PartRow:
+    def of(cls, part: Assessment) -> "PartRow":
         """Return what is kept of an assessment."""
         return cls(part.score, part.verdict, part.reason, dict(part.parts), list(part.evidence))
 
@@ -115,7 +113,7 @@ class Part(NamedTuple):
     data: Any
 
     @classmethod
-    def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> Part:
+    def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> "Part":
         """Return it as the metric draws it."""
         evidence = row.evidence if row else ()
         part = Assessment(sample.id, metric.name, None, evidence=evidence)
@@ -147,7 +145,7 @@ class Claims(NamedTuple):
     @classmethod
     def read(
         cls, factcheck: Metric, consistency: Metric, sample: Sample, evidence: Iterable[Any]
-    ) -> Claims:
+    ) -> "Claims":
         """Sort the evidence; both metrics draw their parts."""
         result = Rows(evidence, Row)
         shown = [

@@ -1,7 +1,5 @@
 """Evidence of uncertainty, and its view: the sentences, the other replies, doubtful tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -84,7 +82,7 @@ class Trace:
     rest: Sequence[Mapping[str, Any]]
 
     @classmethod
-    def read(cls, evidence: Iterable[Any]) -> Trace:
+    def read(cls, evidence: Iterable[Any]) -> "Trace":
         """Sort the evidence."""
         rows = Rows(evidence, Sentence, OtherReply, Token, Stop)
         kinds = rows.of(Sentence), rows.of(OtherReply), rows.of(Token), rows.of(Stop)

@@ -4,8 +4,6 @@ All functions are pure, and more doubt is a larger number. Notation: k replies t
 C of shape (k, k) hold the probabilities that reply i entails, and contradicts, reply j.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,7 +29,7 @@ class Matrices(NamedTuple):
     entailment: Floats
     contradiction: Floats
 
-    def without(self, place: int) -> Matrices:
+    def without(self, place: int) -> "Matrices":
         """Return those of the other texts."""
         keep = np.arange(len(self.entailment)) != place
         return Matrices(*(one[np.ix_(keep, keep)] for one in self))

@@ -1,7 +1,5 @@
 """What is fitted on labelled answers, and what it says of answers that it was not fitted on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +35,7 @@ class Rows:
     right: Floats
     questions: Places
 
-    def of(self, places: Bools) -> Rows:
+    def of(self, places: Bools) -> "Rows":
         """Return some of them."""
         return Rows(self.scores[places], self.right[places], self.questions[places])
 
