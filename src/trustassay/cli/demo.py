@@ -6,8 +6,6 @@ the methods ask of them: ``answers.jsonl`` from what the model knows, ``cited.js
 afterwards has no recorded reply.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
@@ -69,7 +67,7 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-def score_recorded(out: Path, entailer: str) -> list[Run]:
+def score_recorded(out: Path, entailer: str) -> "list[Run]":
     """Score both files, each into a folder in ``out``; nothing is asked of a model.
 
     Raises:

@@ -5,6 +5,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from trustassay.data.records import Fault, InputError, Raw, from_arrow, is_nan, plain
 from trustassay.data.tables import check_columns, table_record, with_lists
+from trustassay.data.traces import is_trace
 from trustassay.sample import Problem
 
 MOST_ROWS = 1024
@@ -118,7 +119,8 @@ def frame_index(source: Any, left_out: Collection[Fault], limit: int | None = No
     ``limit`` is the number of rows that were read, ``None`` for all.
     """
     kind = type(source)
-    if kind.__module__.partition(".")[0] != "pandas" or kind.__name__ != "DataFrame":
+    is_frame = kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
+    if not is_frame or is_trace(dict.fromkeys(source.columns)):  # several rows are one sample
         return None
     rows = [int(one.where.rpartition(" ")[2]) - 1 for one in left_out]
     return source.index[:limit].delete(rows)

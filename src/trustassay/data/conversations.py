@@ -1,25 +1,18 @@
 """The texts of questions and answers as chat models and their frameworks write them.
 
-A value is a text, a list of messages (``{"role": "user", "content": ...}``, also as LangChain
-writes them out), an object with a field of a known name, or an object with one text alone.
+A value is a text, a list of messages (``{"role": "user", "content": ...}``, also as Anthropic,
+OpenAI's responses, OpenTelemetry, LangChain, LangGraph and pydantic-ai write them), an object with
+a field of a known name, or an object with one text alone.
 """
 
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trustassay.data.layouts import NAMES, normal
+from trustassay.data.messages import DOCUMENTS, joined, last_turn, messages_of, spoken_by
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
-DOCUMENTS = frozenset(INSIDE["documents"])
-"""Names of passages inside of objects, in normal form."""
-_ROLES: Mapping[str, str] = {
-    **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "bot", "gpt", "AIMessage"), "assistant"),
-    **dict.fromkeys(("system", "developer", "SystemMessage"), "system"),
-    **dict.fromkeys(("tool", "function", "ToolMessage"), "tool"),
-}
 _DEEPEST = 8
 """Levels of objects and lists in which a text is looked for."""
 
@@ -35,7 +28,7 @@ def said(value: Any) -> tuple[str, str] | None:
 
 
 def _found(value: Any, role: str, names: Sequence[str]) -> tuple[str, str] | None:
-    if isinstance(value, Mapping) and _role(value) is None:
+    if isinstance(value, Mapping) and not messages_of([value]):
         by_name = {normal(str(name)): name for name in reversed(value)}
         for name in names:
             if name in by_name:
@@ -50,147 +43,21 @@ def _found(value: Any, role: str, names: Sequence[str]) -> tuple[str, str] | Non
     return None if text is None else (text, "")
 
 
-def spoken_by(value: Any, *roles: str) -> str | None:
-    """Return the last text of one of these roles in a list of messages; a text is its own."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list | tuple):
-        return None
-    said_last = [one for one in value if isinstance(one, Mapping) and _role(one) in roles]
-    return _content(said_last[-1]) if said_last else None
-
-
-def ends_with_answer(messages: Any) -> bool:
-    """Return whether the last message of a chat is the assistant's, blank or not."""
-    last = messages[-1] if isinstance(messages, list | tuple) and messages else None
-    return isinstance(last, Mapping) and _role(last) == "assistant"
-
-
-def last_turn(messages: Any) -> dict[str, Any]:
-    """Return the last question of a chat, the answer that follows it, and the passages shown, in
-    canonical fields; a field is absent where there is nothing for it.
-
-    Passages are the results of tools, those of the last turn if it has any, and what a system
-    message names as context. They follow the order of the messages.
-    """
-    said_by = [(_role(one), one) for one in messages if isinstance(one, Mapping)]
-    turns = [place for place, (role, _) in enumerate(said_by) if role == "user"]
-    if not turns:
-        return {}
-    before, turn = said_by[: turns[-1]], said_by[turns[-1] :]
-    result: dict[str, Any] = {}
-    if question := _content(turn[0][1]):
-        result["question"] = question
-    answers = [_content(one) for role, one in turn if role == "assistant"]
-    if spoken := [text for text in answers if text]:
-        result["response"] = spoken[-1]
-    tools = [one for role, one in turn if role == "tool"]
-    tools = tools or [one for role, one in before if role == "tool"]
-    shown = [text for one in tools for text in _results(_content(one) or "")]
-    system = [_content(one) or "" for role, one in said_by if role == "system"]
-    if passages := [*(text for one in system for text in _named_passages(one)), *shown]:
-        result["documents"] = passages
-    return result
-
-
-def _results(text: str) -> list[Any]:
-    """Return the passages in what a tool returned: a list written as JSON, else the text itself."""
-    try:
-        result = json.loads(text)
-    except (ValueError, RecursionError):
-        result = text
-    if isinstance(result, Mapping):
-        by_name = {normal(str(name)): value for name, value in result.items()}
-        result = next((by_name[name] for name in ("results", *DOCUMENTS) if name in by_name), text)
-    passages = result if isinstance(result, list) else [text]
-    read = all(isinstance(one, str) or _is_passage(one) for one in passages)
-    return [one for one in (passages if read else [text]) if one]
-
-
-def _is_passage(value: Any) -> bool:
-    names = ("text", "content", "page_content", "pageContent")
-    return isinstance(value, Mapping) and any(isinstance(value.get(name), str) for name in names)
-
-
-_NAMES = r"(?:contexts?|documents?|passages?|sources?|excerpts?|search results|knowledge(?: base)?)"
-_HEADING = re.compile(  # "Context:", "Use the following passages:", "Answer by the sources below:"
-    rf"^[^\w\n]{{0,8}}{_NAMES}[^\w\n:]{{0,8}}:"
-    rf"|^[^\n:]{{0,99}}\b(?:following|below|provided|given|retrieved)\b[^\n:]{{0,50}}\b{_NAMES}\b"
-    r"[^\n:]{0,50}:[ \t]*$"
-    rf"|^[^\n:]{{0,99}}\b{_NAMES}\b[^\n:]{{0,50}}\b(?:following|below)\b[^\n:]{{0,50}}:[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TAGGED = re.compile(
-    rf"<({_NAMES})\b[^>\n]{{0,200}}>((?:(?!<\1).)*?)</\1>", re.IGNORECASE | re.DOTALL
-)
-_AFTER = re.compile(
-    r"^[^\w\n]{0,8}(?:question|instructions?|rules?|task|answer)[^\w\n:]{0,8}:.*",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-_FIRST = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
-_NUMBERED = re.compile(
-    rf"^[ \t]*(?:\[\d{{1,3}}\]|{_NAMES}[ \t]*\[?\d{{1,3}}\]?)[ \t]*[:.)]?[ \t]*",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def _named_passages(text: str) -> list[str]:
-    """Return the passages of an instruction: in tags, below a heading that names them, or from a
-    line on that begins with ``[1]``."""
-    tagged = [found for _, found in _TAGGED.findall(text)]
-    if not tagged and (heading := _HEADING.search(text)):
-        tagged = [_AFTER.sub("", text[heading.end() :])]
-    elif not tagged and (first := _FIRST.search(text)):
-        tagged = [_AFTER.sub("", text[first.start() :])]
-    parts = (part for one in tagged for part in _NUMBERED.split(one))
-    return [part.strip() for part in parts if part.strip()]
-
-
 def _text(value: Any, role: str, names: Sequence[str], left: int) -> str | None:
     """Return the text of a value: of messages the last one of the role."""
     if isinstance(value, str) or left == 0:
         return value if isinstance(value, str) else None
     if isinstance(value, list | tuple):
-        if any(isinstance(one, Mapping) and _role(one) for one in value):
+        if messages_of(value):
             return spoken_by(value, role)
-        return _text(value[0], role, names, left - 1) if len(value) == 1 else _parts(value)
+        return _text(value[0], role, names, left - 1) if len(value) == 1 else joined(value)
     if not isinstance(value, Mapping):
         return None
-    if (spoken := _role(value)) is not None:
-        return _content(value) if spoken == role else None
+    if messages_of([value]):
+        return spoken_by([value], role)
     inside = (value.get(name) for name in names if name in value)
     texts = (_text(one, role, names, left - 1) for one in inside)
     return next((one for one in texts if one is not None), None)
-
-
-def _role(message: Mapping[str, Any]) -> str | None:
-    message = _plain(message)
-    if "content" not in message:
-        return None
-    named = message.get("role", message.get("type"))
-    return _ROLES.get(named) if isinstance(named, str) else None
-
-
-def _content(message: Mapping[str, Any]) -> str | None:
-    content = _plain(message)["content"]
-    if isinstance(content, str):
-        return content
-    return _parts(content) if isinstance(content, list | tuple) else None
-
-
-def _parts(parts: Sequence[Any]) -> str | None:
-    """Join the texts of a message in parts; images and calls of tools are none."""
-    texts = [one.get("text") for one in parts if isinstance(one, Mapping)]
-    result = [text for text in texts if isinstance(text, str)]
-    return "\n".join(result) if result else None
-
-
-def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message of what LangChain wrote out with its class beside it, or of ShareGPT."""
-    if "from" in message and "value" in message:
-        return {"role": message["from"], "content": message["value"]}
-    inside = message.get("kwargs")
-    return inside if isinstance(inside, Mapping) else message
 
 
 Record = Mapping[str, Any]
@@ -255,7 +122,7 @@ def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     name = next((name for name in CHATS if isinstance(record.get(name), list)), None)
     if name is None or "question" in record:
         return None
-    turn = last_turn(record[name])
+    turn = last_turn(record[name], name)
     if "question" not in turn:
         return None
     if answer := _first(record, _ANSWER_PLACES, said):

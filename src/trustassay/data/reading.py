@@ -16,10 +16,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trustassay.data import arrow, recognising
-from trustassay.data.conversations import is_no_answer
+from trustassay.data.conversations import CHATS, is_no_answer
+from trustassay.data.messages import messages_of
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
 from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
 from trustassay.data.tables import csv_records, workbook_records
+from trustassay.data.traces import is_trace, traced
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
@@ -105,8 +107,10 @@ def _json(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         yield from _json_lines(path, name)
         return
     content = _json_file(path, name)
-    records = content
-    if isinstance(content, dict):
+    lists = [content.get(name) for name in CHATS] if isinstance(content, dict) else []
+    alone = is_trace(content) or any(messages_of(one) for one in lists if isinstance(one, list))
+    records = [content] if alone else content
+    if isinstance(records, dict):
         records = _rows(content, fields)
         if records is None:
             records = _list_in(content)
@@ -356,7 +360,7 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
     unseen = dict(fields)
     count = 0
     keys: set[str] = set()
-    for raw in raws:
+    for raw in traced(raws, name):
         if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
             continue
         count += 1
@@ -430,6 +434,8 @@ def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
             problems += [problem for problem in result if problem.field not in known]
     except RecursionError:
         problems = [Problem("record", "is nested too deeply")]
+    except SampleError as error:
+        problems = [*raw.problems, *error.problems]
     except ValueError as error:  # of an iterable: a number of more digits than Python writes out
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:

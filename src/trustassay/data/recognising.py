@@ -15,8 +15,9 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from trustassay.data import layouts
-from trustassay.data.conversations import CHATS, ends_with_answer, may_be_nested, unfolded
+from trustassay.data.conversations import CHATS, may_be_nested, unfolded
 from trustassay.data.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout, is_passage
+from trustassay.data.messages import ending
 from trustassay.data.records import Untold, is_nan
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
@@ -57,8 +58,7 @@ class Recognised:
         if source in AMBIGUOUS and root not in self.sources:
             unread = f"{self.names.get(source, source)} holds a link or a title"
         elif root == "response" and self._chat:
-            blank = ends_with_answer(reach(self.original, self._chat))
-            unread = f"{self._chat} ends with a {'blank answer' if blank else 'question'}"
+            unread = f"{self._chat} ends with a {ending(reach(self.original, self._chat))}"
         if unread:
             return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
         if root == "documents":

@@ -5,8 +5,6 @@ if it could not be scored: the count and the sentence are those with which the r
 metrics without a line the worst scores are listed.
 """
 
-from __future__ import annotations
-
 import heapq
 import os
 import shutil
@@ -279,7 +277,7 @@ class Run:
             judge.note if judge else "",
         )
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> "pandas.DataFrame":
         """Return the assessments as a table: ``id``, ``question``, ``response``, what was found.
 
         That of a pandas frame has the frame's index, unless more than 1,000 rows were skipped.

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from trustassay.data.conversations import spoken_by
+from trustassay.data.messages import messages_of
 from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.registry import read_score
@@ -120,11 +120,8 @@ def _unscored(told: Mapping[str, Any]) -> bool:
     return "error" in told or any(one["error"] for one in told["metrics"].values())
 
 
-DOCUMENT_ROLES: Mapping[str, frozenset[str]] = {
-    "tool": frozenset({"tool", "function"}),
-    "system": frozenset({"system", "developer"}),
-}
-"""Whose messages may be passages, by the name of an option, and the roles that it stands for."""
+DOCUMENT_ROLES = ("tool", "system")
+"""Whose messages may be passages, by the name of an option."""
 VERDICT_S = 60.0
 """Seconds in which there must be a verdict on an answer; a busy service is asked again."""
 
@@ -146,15 +143,12 @@ class Judging:
         then each message of the roles named by ``documents_in`` is one passage. A field is absent
         where there is nothing for it.
         """
-        said = [one for one in messages if isinstance(one, Mapping)] if _is_list(messages) else []
-        result: dict[str, Any] = {}
-        if question := spoken_by(said, "user"):
-            result["question"] = question
-        roles = {role for name in self.documents_in for role in DOCUMENT_ROLES[name]}
-        by_role = [one for one in said if str(one.get("role")) in roles]
-        passages = [spoken_by([one], "system", "tool") for one in by_role]
+        told = messages_of(messages) if _is_list(messages) else []
+        asked = [one.content for one in told if one.role == "user"]
+        result: dict[str, Any] = {"question": asked[-1]} if asked and asked[-1] else {}
+        passages = [one.content for one in told if one.role in self.documents_in]
         given = [documents] if isinstance(documents, str) else documents
-        all_of_them = [*(given or ()), *filter(None, passages)]
+        all_of_them = [*(given or ()), *(one for one in passages if one and isinstance(one, str))]
         if all_of_them or given is not None:
             result["documents"] = all_of_them
         if isinstance(model, str) and model:
@@ -193,8 +187,8 @@ def answer_of(message: Any) -> str | None:
     content = message.get("content")
     if isinstance(content, str) and content:
         return content
-    if _is_list(content) and (text := spoken_by([{**message, "role": "assistant"}], "assistant")):
-        return text
+    if _is_list(content) and (text := messages_of([{**message, "role": "assistant"}])[-1].content):
+        return str(text)
     refusal = message.get("refusal")
     return refusal if isinstance(refusal, str) and refusal else None
 

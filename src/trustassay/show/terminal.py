@@ -5,8 +5,6 @@ Messages for people may be lost; they do not change the exit status. Output for 
 words. With ``--quiet`` only faults, and a command's last line, are printed.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import json
@@ -240,7 +238,7 @@ def show_table(
 def show_rows(
     first: str,
     columns: Sequence[str],
-    rows: Iterable[Row],
+    rows: "Iterable[Row]",
     texts: Collection[str] = (),
     *,
     wide: bool = False,

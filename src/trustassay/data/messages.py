@@ -1,0 +1,239 @@
+"""The messages of a chat, whoever writes them: their roles, texts, calls and results of tools.
+
+Chats of OpenAI (chat and responses), Anthropic, Bedrock, OpenTelemetry, OpenInference, LangChain,
+LangGraph, pydantic-ai and ShareGPT become one list of :class:`Message`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from trustassay.data.layouts import NAMES, normal
+from trustassay.sample import Problem, SampleError
+
+DOCUMENTS = frozenset(NAMES["inside"]["documents"])
+"""Names of passages inside of objects, in normal form."""
+_ROLES = {name: role for role, all_ in NAMES["chats"]["roles"].items() for name in all_.split()}
+_CALLS = re.compile(NAMES["chats"]["parts"]["call"], re.IGNORECASE)
+_RESULTS = re.compile(NAMES["chats"]["parts"]["result"], re.IGNORECASE)
+TEXTS = ("text", "content", "page_content", "pageContent")
+"""Names of the text of a passage."""
+_IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
+
+
+class Message(NamedTuple):
+    """A message of a chat, or a part of one that is a message elsewhere.
+
+    role: ``user``, ``assistant``, ``system`` or ``tool``. content: its text, ``None`` without one;
+    of a tool what it returned, text or data. call: the id of the call that it answers. calls: the
+    names of the tools that it calls, by the id of the call.
+    """
+
+    role: str
+    content: Any
+    call: str = ""
+    calls: Mapping[str, str] = {}
+
+
+def messages_of(messages: Iterable[Any]) -> list[Message]:
+    """Return the messages of a chat; what is no message is left out."""
+    return [message for one in messages for message in _messages_in(one)]
+
+
+def _messages_in(given: Any) -> list[Message]:
+    """Return a message, before it the results of tools that it holds."""
+    if isinstance(given, list | tuple) and list(map(type, given)) == [str, str]:
+        given = {"role": given[0], "content": given[1]}  # as LangGraph takes them
+    if not isinstance(given, Mapping):
+        return []
+    message = _plain(given)
+    named = next((message[one] for one in ("role", "type", "kind") if message.get(one)), None)
+    role = _ROLES.get(named) if isinstance(named, str) else None
+    if role is None:
+        return _of_parts(None, [message])
+    held = [message[k] for k in ("content", "contents", "parts", "tool_calls") if k in message]
+    content = next((one for one in held if one is not None), None)
+    called = message["tool_calls"] if isinstance(message.get("tool_calls"), list) else []
+    if isinstance(content, str) and role != "tool" and not called:
+        return [Message(role, content)]  # most are; the rest takes longer
+    parts = [*content] if isinstance(content, list | tuple) else [content]
+    if role == "tool" and not any(one.role == "tool" for one in _of_parts(None, parts)):
+        return [Message(role, returned(message), str(message.get("tool_call_id") or ""))]
+    calls = [{**_unwrapped(one), "type": "tool_call"} for one in called]
+    return (_of_parts(role, [*parts, *calls]) or [Message(role, None)]) if held else []
+
+
+def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
+    """Return the results among the parts of a message, and then its texts, the last with calls."""
+    results, texts, calls = [], dict[str, list[str]](), dict[str, str]()
+    for part in map(_unwrapped, parts):
+        kind, function = str(part.get("type") or part.get("part_kind")), part.get("function")
+        known_as = str(next((part[one] for one in _IDS if part.get(one)), ""))
+        speaker = _ROLES.get(kind, role)
+        text = part.get("text", part.get("content") if kind in {"text", *_ROLES} else None)
+        if _RESULTS.fullmatch(kind):
+            results.append(Message("tool", returned(part), known_as))
+        elif _CALLS.fullmatch(kind):
+            name = part.get("name") or part.get("tool_name")
+            calls[known_as] = str(function.get("name") if isinstance(function, Mapping) else name)
+        elif speaker and isinstance(text, str):
+            texts.setdefault(speaker, []).append(text)
+    told = [Message(one, "\n".join(lines)) for one, lines in texts.items()]
+    if calls:
+        told = told or [Message("assistant", None)]
+        told[-1] = told[-1]._replace(calls=calls)
+    return [*results, *told]
+
+
+def _unwrapped(part: Any) -> Mapping[str, Any]:
+    """Return a part as an object: a text by itself, what OpenInference and Bedrock write inside."""
+    if not isinstance(part, Mapping):
+        return {"text": part} if isinstance(part, str) else {}
+    wrapping = ("message_content", "tool_call", "toolUse", "toolResult")
+    name = next((one for one in wrapping if isinstance(part.get(one), Mapping)), None)
+    return {"type": name, **part[name]} if name else part
+
+
+def returned(part: Mapping[str, Any]) -> Any:
+    """Return what a tool returned: the texts of parts as one text, anything else as it is."""
+    names = ("content", "output", "response", "result")
+    value = next((part[one] for one in names if part.get(one) is not None), None)
+    parts = value if isinstance(value, list | tuple) else ()
+    told = all(isinstance(one, Mapping) and ("type" in one or [*one] == ["text"]) for one in parts)
+    return (joined(parts) if told else None) or value
+
+
+def joined(parts: Sequence[Any]) -> str | None:
+    """Join the texts of a message in parts; images and calls of tools are none."""
+    texts = [one.get("text") for one in parts if isinstance(one, Mapping)]
+    result = [text for text in texts if isinstance(text, str)]
+    return "\n".join(result) if result else None
+
+
+def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of what LangChain wrote out with its class beside it, or of ShareGPT."""
+    if "from" in message and "value" in message:
+        return {"role": message["from"], "content": message["value"]}
+    wrapped = ["kwargs"] + ["data"] * ("type" in message) + ["message"] * (len(message) == 1)
+    inside = (message.get(name) for name in wrapped)
+    return next((one for one in inside if isinstance(one, Mapping)), message)
+
+
+def spoken_by(value: Any, *roles: str) -> str | None:
+    """Return the last text of one of these roles in a list of messages; a text is its own. A text
+    beside a call of a tool is none."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple):
+        return None
+    said_last = [one for one in messages_of(value) if one.role in roles][-1:]
+    return next((one.content for one in said_last if not one.calls), None)
+
+
+def ending(messages: Any) -> str:
+    """Return with what a chat ends that has no answer: a question, a blank answer or a call."""
+    last = messages_of(messages)[-1:] if isinstance(messages, list | tuple) else []
+    if not last or last[0].role != "assistant":
+        return "question" if not last or last[0].role == "user" else "result of a tool"
+    return "call of a tool" if last[0].calls else "blank answer"
+
+
+def last_turn(messages: Sequence[Any], field: str) -> dict[str, Any]:
+    """Return the last question of a chat, the answer that follows it, and the passages shown, in
+    canonical fields; one is absent where there is nothing for it. ``field`` is the chat's name.
+
+    Passages are the results of all tools up to the answer, and what a system message names as
+    context. They follow the order of the messages. A text beside a call is no answer.
+
+    Raises:
+        SampleError: a result names a call that no earlier message makes.
+    """
+    parted = list(map(_messages_in, messages))
+    told = [message for parts in parted for message in parts]
+    turns = [place for place, one in enumerate(told) if one.role == "user"]
+    if not turns:
+        return {}
+    calls = {"": ""}
+    for place, parts in enumerate(parted):
+        for message in parts:
+            if message.call not in calls:
+                problem = f"expected an earlier message with the call of a tool, {message.call!r}"
+                raise SampleError([Problem(f"{field}[{place}]", problem)])
+            calls |= message.calls
+    cut = told[-1].role == "tool" or told[-1].calls
+    answers = [
+        one.content for one in told[turns[-1] :] if one.role == "assistant" and not one.calls
+    ]
+    result = {
+        "question": told[turns[-1]].content,
+        "response": None if cut else next(filter(None, reversed(answers)), None),
+        "documents": [passage for _, passage in passages_in(told)],
+    }
+    return {name: value for name, value in result.items() if value}
+
+
+def passages_in(told: Sequence[Message]) -> list[tuple[str, Any]]:
+    """Return the passages that a chat shows, each with the name of its tool, if that is known:
+    first those that system messages name, then the results of tools."""
+    names = {call: name for one in told for call, name in one.calls.items()}
+    system = [one.content or "" for one in told if one.role == "system"]
+    shown: list[tuple[str, Any]] = [("", text) for one in system for text in _named_passages(one)]
+    tools = [one for one in told if one.role == "tool" and one.content is not None]
+    return shown + [
+        (names.get(one.call, ""), part) for one in tools for part in results_in(one.content)
+    ]
+
+
+def results_in(value: Any) -> list[Any]:
+    """Return the passages in what a tool returned: a list, also as JSON in a text, else all of it
+    as one text."""
+    result = value
+    with suppress(ValueError, RecursionError):
+        result = json.loads(value) if isinstance(value, str) else value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(result, Mapping):
+        by_name = {normal(str(name)): value for name, value in result.items()}
+        result = next((by_name[name] for name in ("results", *DOCUMENTS) if name in by_name), text)
+    passages = result if isinstance(result, list) else [text]
+    read = all(isinstance(one, str) or _is_passage(one) for one in passages)
+    return [one for one in (passages if read else [text]) if one]
+
+
+def _is_passage(value: Any) -> bool:
+    return isinstance(value, Mapping) and any(isinstance(value.get(name), str) for name in TEXTS)
+
+
+_NAMES = r"(?:contexts?|documents?|passages?|sources?|excerpts?|search results|knowledge(?: base)?)"
+_HEADING = re.compile(  # "Context:", "Use the following passages:", "Answer by the sources below:"
+    rf"^[^\w\n]{{0,8}}{_NAMES}[^\w\n:]{{0,8}}:"
+    rf"|^[^\n:]{{0,99}}\b(?:following|below|provided|given|retrieved)\b[^\n:]{{0,50}}\b{_NAMES}\b"
+    r"[^\n:]{0,50}:[ \t]*$"
+    rf"|^[^\n:]{{0,99}}\b{_NAMES}\b[^\n:]{{0,50}}\b(?:following|below)\b[^\n:]{{0,50}}:[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_TAGGED = re.compile(
+    rf"<({_NAMES})\b[^>\n]{{0,200}}>((?:(?!<\1).)*?)</\1>", re.IGNORECASE | re.DOTALL
+)
+_AFTER = re.compile(
+    r"^[^\w\n]{0,8}(?:question|instructions?|rules?|task|answer)[^\w\n:]{0,8}:.*",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+_FIRST = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
+_NUMBERED = re.compile(
+    rf"^[ \t]*(?:\[\d{{1,3}}\]|{_NAMES}[ \t]*\[?\d{{1,3}}\]?)[ \t]*[:.)]?[ \t]*",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _named_passages(text: str) -> list[str]:
+    """Return the passages of an instruction: in tags, below a heading that names them, or from a
+    line on that begins with ``[1]``."""
+    tagged = [found for _, found in _TAGGED.findall(text)]
+    if not tagged and (heading := _HEADING.search(text)):
+        tagged = [_AFTER.sub("", text[heading.end() :])]
+    elif not tagged and (first := _FIRST.search(text)):
+        tagged = [_AFTER.sub("", text[first.start() :])]
+    parts = (part for one in tagged for part in _NUMBERED.split(one))
+    return [part.strip() for part in parts if part.strip()]
