@@ -27,6 +27,7 @@ _LISTS = ("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans
 _IN_LISTS = {*_LISTS, "spanId", "span_id", "context"}
 _INSIDE = ("observations", "child_runs")
 """Names of lists of spans, all of their record, and one of what these hold; of those in a span."""
+_MAY_TELL = frozenset({"data", "context", *_LISTS, *_INSIDE}).union(*_TELLING)
 _CUT = "is missing in the root and the last call of a model: the trace is cut, or without texts"
 _DEEPEST = 32  # levels of attributes
 _announced: set[str] = set()
@@ -74,8 +75,8 @@ class Span:
 
 def is_trace(record: Any) -> bool:
     """Return whether a record holds spans."""
-    if not isinstance(record, Mapping):
-        return False
+    if not isinstance(record, Mapping) or _MAY_TELL.isdisjoint(record):
+        return False  # most are read here alone
     data = record["data"] if isinstance(record.get("data"), Mapping) else record
     context = record["context"] if isinstance(record.get("context"), Mapping) else ()
     telling = any(keys <= record.keys() for keys in _TELLING)
