@@ -270,10 +270,12 @@ def python_names() -> dict[str, str]:
 
 
 def _signature(thing: object) -> str:
+    """Return a signature as text, whether its annotations are kept as texts or not."""
     try:
-        return str(inspect.signature(thing)) if callable(thing) else ""
+        told = str(inspect.signature(thing)) if callable(thing) else ""
     except ValueError:
         return ""
+    return re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])|['\"]", "", told).replace("NoneType", "None")
 
 
 def statistics() -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Errors with messages for users, and suggestions for unknown names."""
 
+from __future__ import annotations
+
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Sequence

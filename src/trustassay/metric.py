@@ -1,5 +1,7 @@
 """The contract of a metric, and what it receives: a context, a pool, an inventory."""
 
+from __future__ import annotations
+
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -105,7 +107,7 @@ class Pool(Protocol):
     """All samples that a metric may read, in input order and with random access."""
 
     @property
-    def own(self) -> "Pool":
+    def own(self) -> Pool:
         """The samples of the run itself: this pool, unless it is a file of its own. For the run
         of a shard it holds those of all shards.
         """
@@ -396,7 +398,7 @@ class MetricInfo:
     ordered_by: str = "score"
 
     @classmethod
-    def of(cls, metric: Metric) -> "MetricInfo":
+    def of(cls, metric: Metric) -> MetricInfo:
         """Return the description of a metric."""
         low, high = map(float, metric.score_range)
         return cls(
@@ -419,7 +421,7 @@ class MetricInfo:
         return vars(self) | {"figures": figures}
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "MetricInfo":
+    def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:
         """Return the object from the output of :meth:`to_dict`; else TypeError or KeyError."""
         low, high = raw["score_range"]
         figures = {key: Figure.from_dict(figure) for key, figure in raw["figures"].items()}

@@ -13,8 +13,6 @@ word embeddings, so that the table, a third of all weights, is shipped once: int
 each. Needs onnxruntime and tokenizers, and nothing from a network.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -160,7 +158,7 @@ FEWEST_WORDS = 3
 
 
 def cut_pairs(
-    tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]], size: int, step: int
+    tokenizer: "Tokenizer", pairs: Sequence[tuple[str, str]], size: int, step: int
 ) -> list[list[list[Tokens]]]:
     """Return by pair, and by part of its hypothesis, every window as the encoder reads it.
 

@@ -4,6 +4,8 @@ Which URIs there are of all kinds: :mod:`trustassay.backends.registry`. A backen
 dependencies are imported when it is used.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ def entailer(choice: EntailerChoice) -> Entailer:
     return result
 
 
-def embedder(choice: EmbedderChoice) -> "Embedder | OpenAIEmbedder":
+def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     """Return the embedder that a URI names, wrap a function, or pass an embedder through.
 
     A function takes a list of n texts and returns their vectors, shape (n, d). Raises as
@@ -51,7 +53,7 @@ def embedder(choice: EmbedderChoice) -> "Embedder | OpenAIEmbedder":
     return result
 
 
-def blocking(found: "Embedder | OpenAIEmbedder") -> Embedder:
+def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
     """Return an embedder that can be asked outside an event loop."""
     from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
 

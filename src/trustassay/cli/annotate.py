@@ -1,7 +1,5 @@
 """``trustassay annotate`` and ``rubric``: what people and judges rate by."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -78,7 +76,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         _serve(project, out, host, port)
 
 
-def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:
+def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
     import asyncio
 
     from trustassay.workflows.annotate.sheets import read_sheet, store_rows
@@ -92,7 +90,7 @@ def _import(project: Project, out: Path, sheets: Sequence[Path]) -> None:
 
 
 @contextmanager
-def _open(project: Project, out: Path) -> Iterator[Session]:
+def _open(project: "Project", out: Path) -> "Iterator[Session]":
     """Go on with the file of ratings, which this process alone holds until the end of the block."""
     from trustassay.workflows.annotate.session import RatingsFile, Session
 
@@ -101,7 +99,7 @@ def _open(project: Project, out: Path) -> Iterator[Session]:
         yield Session(project, file, file.begin(project.start))
 
 
-def _serve(project: Project, out: Path, host: str, port: int) -> None:
+def _serve(project: "Project", out: Path, host: str, port: int) -> None:
     import socket
 
     from trustassay.workflows.annotate.server import Links, application, serve

@@ -1,7 +1,5 @@
 """What commands share: options and error messages."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -130,7 +128,7 @@ def run_folder(
     return out or default_folder(source, **settings)
 
 
-def show_faults(error: BadInputError) -> None:
+def show_faults(error: "BadInputError") -> None:
     """Print every fault with its place; of a frequent kind only the first ones, and a count."""
     from trustassay.data.records import summarised, untold_of
 
@@ -147,7 +145,7 @@ def show_faults(error: BadInputError) -> None:
     complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
 
-def show_untold(untold: Untold) -> None:
+def show_untold(untold: "Untold") -> None:
     """Print the fields that were found, and how to name those that are missing."""
     complain(f"found the fields {untold.found}")
     named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
@@ -168,7 +166,7 @@ def show_untold(untold: Untold) -> None:
         )
 
 
-def answering(given: AnswerOptions) -> Answering:
+def answering(given: AnswerOptions) -> "Answering":
     """Return how a model is asked for answers.
 
     Raises:
@@ -188,7 +186,7 @@ def answering(given: AnswerOptions) -> Answering:
     return Answering(**options)
 
 
-def show_endpoints(endpoints: Mapping[str, Endpoint]) -> None:
+def show_endpoints(endpoints: "Mapping[str, Endpoint]") -> None:
     """Print how often endpoints failed, and how."""
     for address, endpoint in endpoints.items():
         if endpoint.failures:

@@ -1,7 +1,5 @@
 """``trustassay compare``, ``rank`` and ``gate``: two runs, answers by a judge, or models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -109,7 +107,7 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
         raise typer.Exit(1)
 
 
-def _show_comparison(found: Comparison) -> None:
+def _show_comparison(found: "Comparison") -> None:
     from trustassay.workflows import compare_outputs as outputs
 
     say(one_line(f"{found.metric.title}: {found.first.path} and {found.second.path}"))
@@ -219,7 +217,7 @@ def _write(path: Path, content: bytes) -> None:
     say(f"written: {path}")
 
 
-def _show_gate(found: Gate) -> None:
+def _show_gate(found: "Gate") -> None:
     from trustassay.workflows.rules import explained, interval_in_words, value_of
     from trustassay.workflows.two_runs import outcomes_in_words
 

@@ -1,7 +1,5 @@
 """``trustassay models``, ``trustassay models get`` and ``trustassay entailers``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -131,7 +129,7 @@ def entailers(
         print_json({"pairs": len(labelled), "entailers": [one.to_dict() for one in result]})
 
 
-def _show(found: Sequence[MeasuredEntailer]) -> None:
+def _show(found: "Sequence[MeasuredEntailer]") -> None:
     first = found[0].passed
     say(f"{found[0].n:,} pairs, {first.supported:,} of them supported")
     headings = ("entailer", "AUC", "balanced accuracy", "calibration error", "seconds")
@@ -153,7 +151,7 @@ def _show(found: Sequence[MeasuredEntailer]) -> None:
     show_table(heads, table, (), wide=True)
 
 
-def _show_contradictions(found: Sequence[MeasuredEntailer]) -> None:
+def _show_contradictions(found: "Sequence[MeasuredEntailer]") -> None:
     say("contradicted against not stated:")
     headings = ("entailer", "AUC", "calibration error", "passed 0.5: contradicted / others")
     rows = []
@@ -166,11 +164,11 @@ def _show_contradictions(found: Sequence[MeasuredEntailer]) -> None:
     show_table(headings, rows, (), wide=True)
 
 
-def _cell(one: Estimate) -> str:
+def _cell(one: "Estimate") -> str:
     return "undefined" if one.value is None else with_interval(one.value, one.interval)
 
 
-def _shares(one: Passed) -> str:
+def _shares(one: "Passed") -> str:
     def share(count: int, of: int) -> str:
         return f"{count / of:.2f}" if of else "–"
 

@@ -1,7 +1,5 @@
 """``trustassay serve`` and ``trustassay mcp``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +35,7 @@ class Integrations:
 
     def parts(
         self, metrics: Sequence[str], tokens: Sequence[str]
-    ) -> list[Callable[[Service], Part]]:
+    ) -> "list[Callable[[Service], Part]]":
         """Return what makes the parts that were asked for; ``tokens`` are the service's own.
 
         Raises:
@@ -70,7 +68,7 @@ class Integrations:
             result.append(mcp_part)
         return result
 
-    def _blocking(self, metrics: Sequence[str]) -> Blocking:
+    def _blocking(self, metrics: Sequence[str]) -> "Blocking":
         from trustassay.registry import metric_from_text
         from trustassay.service.verdicts import Blocking, read_thresholds
 

@@ -1,5 +1,7 @@
 """A chat model by itself, with caching, limits and retries: ``trustassay.chat(URI)``."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import Iterator, Sequence

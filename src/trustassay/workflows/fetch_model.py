@@ -1,7 +1,5 @@
 """Fetches the file of a recommended model: goes on where it stopped, and checks the whole file."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import os
@@ -122,7 +120,7 @@ async def _fetch(model: Recommended, file: IO[bytes]) -> None:
 
 
 async def _go_on(
-    session: aiohttp.ClientSession, model: Recommended, file: IO[bytes], progress: Progress
+    session: "aiohttp.ClientSession", model: Recommended, file: IO[bytes], progress: Progress
 ) -> None:
     """Ask for what is missing at the end of a file, and write it as it comes.
 
@@ -161,8 +159,8 @@ async def _go_on(
 
 
 async def _answer(
-    session: aiohttp.ClientSession, model: Recommended, start: int
-) -> aiohttp.ClientResponse:
+    session: "aiohttp.ClientSession", model: Recommended, start: int
+) -> "aiohttp.ClientResponse":
     """Return the response to a request for a file from a byte on, behind its redirects."""
     from yarl import URL
 

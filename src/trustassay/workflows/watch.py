@@ -1,5 +1,7 @@
 """Scores the records of a growing file as they arrive, into a run's folder."""
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import json
@@ -45,7 +47,7 @@ class Place:
     mark: str = ""
 
     @classmethod
-    def of(cls, stored: Any) -> "Place":
+    def of(cls, stored: Any) -> Place:
         """Read back what :func:`dataclasses.asdict` made; the beginning for anything else."""
         try:
             return cls(int(stored["file"]), int(stored["line"]), str(stored["mark"]))

@@ -1,5 +1,7 @@
 """From labelled runs to a calibrator: probabilities of being right, and thresholds; its page."""
 
+from __future__ import annotations
+
 import json
 import os
 import shlex

@@ -1,5 +1,7 @@
 """Which answers to rate next, and what the ratings so far say of all answers."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
