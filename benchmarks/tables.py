@@ -31,6 +31,7 @@ def page() -> str:
 def _sections() -> Iterator[str]:
     for title, name, tables in (
         ("Embedded entailer: agreement with people", "entailer", _entailer),
+        ("Local models as entailers: AUC on the same pairs", "local-judges", _local_judges),
         ("Speed of a large answer on one core", "capacity", _capacity),
         ("The service", "serving", _serving),
         ("Ray and the local engine", "scaling", _scaling),
@@ -61,6 +62,26 @@ def _entailer(record: Mapping[str, Any]) -> Iterator[Table]:
     kinds = record["near_copies"]["kinds"]
     rows = [[one["kind"], one["supported"], one["others"]] for one in kinds]
     yield ["near copies of the kind", "supported ones that pass 0.5", "others that pass"], rows
+
+
+def _local_judges(figures: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    by = {(one["set"], one["entailer"]): one for one in figures}
+    models, sets = dict.fromkeys(m for _, m in by), dict.fromkeys(name for name, _ in by)
+    columns = ["set", "pairs", *models, *(f"{model}: seconds a pair" for model in models)]
+    rows = []
+    for name in sets:
+        found = [by.get((name, model)) for model in models]
+        aucs = [_with_interval(one["auc"]) if one else None for one in found]
+        n = next(one["n"] for one in found if one)
+        rows.append([name, n, *aucs, *(one["seconds_a_pair"] if one else None for one in found)])
+    yield columns, rows
+
+
+def _with_interval(measured: Mapping[str, Any]) -> str | None:
+    if measured["value"] is None:
+        return None
+    ends = measured["interval"]
+    return f"{measured['value']:.2f}" + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
 
 
 def _capacity(figures: Mapping[str, Any]) -> Iterator[Table]:
