@@ -19,6 +19,7 @@ from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits, Entailment, Probabilities
 from trustassay.errors import BackendError
+from trustassay.files import DiskFullError
 
 
 def ask(
@@ -173,6 +174,20 @@ def test_as_many_batches_are_at_work_at_a_time_as_the_limits_say(
     assert replies == [Entailment(*YES)] * 4
     assert slow.most == at_once
     assert sum(store.counts().values()) == 4
+    store.close()
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_store_that_is_full_ends_what_waits_for_it(at_once: int, tmp_path: Path) -> None:
+    class Full(CallStore):
+        def add(self, calls: Any) -> None:
+            raise DiskFullError(tmp_path)
+
+    recorder = Recorder(limits=BatchLimits(items=2, tokens=None, at_once=at_once))
+    store = Full(tmp_path / "calls.sqlite")
+    (replies,) = ask(recorder, pairs_of([1] * 20), store=store)
+    assert [type(one) for one in replies] == [DiskFullError] * 20
+    assert len(recorder.batches) <= 2 * at_once  # and not ten
     store.close()
 
 

@@ -86,7 +86,7 @@ def test_log_probabilities_take_room_in_the_store_and_no_tokens() -> None:
     assert part.logprob_bytes == round(3 * 7 * (OWN_BYTES + 2 * OTHER_BYTES))
     assert told.to_dict()["parts"][0]["logprob_bytes"] == part.logprob_bytes
     assert before.logprob_bytes == 0
-    assert "logprob_bytes" not in found.to_dict()["parts"][0]
+    assert found.to_dict()["parts"][0]["logprob_bytes"] == 0
 
 
 def test_money_by_the_table_or_unknown() -> None:

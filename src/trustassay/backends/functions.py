@@ -90,8 +90,12 @@ class FunctionEmbedder(_Function):
     what = "an embedder"
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, d); BackendError: the function returned something else
-        than n vectors of finite numbers, or one of length 0."""
+        """Return unit vectors, shape (n, d).
+
+        Raises:
+            BackendError: the function returned something else than n vectors of finite numbers,
+                or one of length 0.
+        """
         message = f"{self.name}: expected {len(texts)} vectors of finite numbers"
         given = self._function(list(texts))
         try:
@@ -194,8 +198,12 @@ class FunctionChat(_Function):
         self._threads: ThreadPoolExecutor | None = None
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request; BackendError: the function raised an exception, or returned a wrong
-        type. A :class:`CallError` that it raises is passed on."""
+        """Answer one request.
+
+        Raises:
+            BackendError: the function raised an exception, or returned a wrong type. A
+                :class:`CallError` that it raises is passed on.
+        """
         first = await self._called(request)
         given = 1 + len(first.others)
         if given >= request.n:
@@ -275,8 +283,11 @@ _REMOTE = {"embedder": "avectors", "linker": "alink", "distractors": "asubstitut
 
 
 def as_backend(kind: str, found: Any, name: str | None = None) -> Any:
-    """Return an object as a backend of a kind, or wrap a function as one with that name;
-    BackendError: it can be neither."""
+    """Return an object as a backend of a kind, or wrap a function as one with that name.
+
+    Raises:
+        BackendError: it can be neither.
+    """
     if not isinstance(found, type) and hasattr(found, _REMOTE.get(kind, "-")):
         return found
     if kind in _OBJECTS:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from trustassay.backends.chat_text import joined, plain, shortened
 from trustassay.backends.openai import held_to, reply_of
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
-from trustassay.errors import BackendError, install
+from trustassay.errors import BackendError, CallError, install
 from trustassay.sample import clean
 
 CONTEXT = 4096
@@ -308,8 +308,9 @@ class GgufChat:
         The end of the text is not counted.
 
         Raises:
-            BackendError: prompt and option are longer than the context, the model fails, or its
-                tokens split a character, for which llama.cpp tells one of the numbers alone.
+            BackendError: prompt and option are longer than the context, or the model fails.
+            CallError: its tokens do not spell an option, or split a character, for which llama.cpp
+                tells one of the numbers alone (``refused``).
         """
         messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         jobs = []
@@ -328,7 +329,7 @@ class GgufChat:
             ended = reply.finish == "stop"
             if reply.text != option or len(result) + ended != reply.reply_tokens:
                 message = f"its tokens do not spell {shortened(option)!r}, or split a character"
-                raise BackendError(f"{self.name}: {message}")
+                raise CallError(f"{self.name}: {message}", "refused")
             rows.append(result)
         return rows
 

@@ -242,6 +242,7 @@ class Batcher(Generic[Item, Reply]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
+        _ = task.cancelled() or task.exception()  # its callers were told; now it counts as seen
         if not self._room.is_set() and len(self._under_way) <= self._enough():
             self._room.set()
 
@@ -258,18 +259,20 @@ class Batcher(Generic[Item, Reply]):
             else:
                 task = asyncio.create_task(self._worked(batch))
                 self._under_way.add(task)
-                task.add_done_callback(self._under_way.discard)
+                task.add_done_callback(self._ended)
                 while len(self._under_way) >= self._limits.at_once:
-                    await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+                    done, _ = await asyncio.wait(self._under_way, return_when="FIRST_COMPLETED")
+                    for one in done:
+                        one.result()  # what keeps a batch from being stored ends the rest
 
     async def _worked(self, batch: Batch[Item, Reply]) -> None:
-        """Compute one batch in a thread, and hand its replies out."""
+        """Compute one batch in a thread, and hand its replies out; raises what it failed with."""
         try:
             replies = await self._loop.run_in_executor(self._threads, self._computed, batch)
         except Exception as error:
-            if isinstance(error, DiskFullError):
-                self._give_up(error)
-            replies = [error] * len(batch)
+            for waiting in batch:
+                self._fail(waiting, error)
+            raise
         for start in range(0, len(batch), TURN):
             turn = slice(start, start + TURN)
             self._hand_out(batch[turn], replies[turn])

@@ -175,11 +175,8 @@ def _broken(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, st
         return known[error.args[1][0]], "parent", "leads back to itself (a cycle)"
     if not roots:
         span = next(one for one in spans if one.parent not in known)
-        return (
-            span,
-            "parent",
-            f"expected one in the file (the trace is cut), got {span.parent[:80]!r}",
-        )
+        got = f"expected one in the file (the trace is cut), got {span.parent[:80]!r}"
+        return span, "parent", got
     root = roots[-1]
     if root.cut:
         return root, "end", "is missing: the trace is cut before its end"

@@ -306,13 +306,10 @@ class Plan:
         return any(part.guess for part in self.parts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form; ``logprob_bytes`` is in a part only if there are any."""
+        """Return the JSON form."""
         return {
             "samples": self.samples,
-            "parts": [
-                {k: v for k, v in asdict(part).items() if (k, v) != ("logprob_bytes", 0)}
-                for part in self.parts
-            ],
+            "parts": [asdict(part) for part in self.parts],
             "unsure": dict(self.unsure),
             **({"second": self.second} if self.second else {}),
             "usd": self.usd,

@@ -280,7 +280,9 @@ class Likely(ScriptedChat):
 
     def token_loglikelihoods(self, prompt: Any, options: Sequence[str]) -> list[list[float]]:
         if "é" in options[0]:
-            raise BackendError("its tokens split a character")
+            raise CallError("its tokens split a character", "refused")
+        if "!" in options[0]:
+            raise BackendError("out of memory")
         assert prompt[-1].content.endswith(QUESTION)
         return [[-0.5 * len(word) for word in option.split()] for option in options]
 
@@ -294,6 +296,8 @@ def test_a_model_in_this_process_tells_the_likelihood_of_any_response() -> None:
     assert "mean_entropy" not in found.parts
     assert only({**asked, "response": "Canberra."}, model=Likely(said)).parts["nll"] == 0.2
     assert only({**asked, "response": "é"}, model=Likely(said)).parts["tokens"] == 0
+    failed = only({**asked, "response": "Sydney!"}, model=Likely(said)).error or ""
+    assert "out of memory" in failed  # and not: no tokens are known
 
 
 def test_the_model_says_whether_replies_support_the_answer() -> None:

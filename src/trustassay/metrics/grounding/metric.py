@@ -1,5 +1,7 @@
 """The grounding metric: correct, supported by what it cites, and refused when it should be."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,11 +76,7 @@ class Assessing:
         return await self.work(self.assessment, coverage, hits, judges, computed)
 
     def assessment(
-        self,
-        coverage: Flags | None,
-        hits: Sequence[bool],
-        judges: "Sequence[_Judge]",
-        computed: bool,
+        self, coverage: Flags | None, hits: Sequence[bool], judges: Sequence[_Judge], computed: bool
     ) -> Assessment:
         """Return what was found, with the evidence."""
         refusal, result = self.refusal, self.found
@@ -201,7 +199,7 @@ class Assessing:
             return list(maths.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
-    async def judged(self, statements: Sequence[Statement]) -> "list[_Judge]":
+    async def judged(self, statements: Sequence[Statement]) -> list[_Judge]:
         """Ask what the verdicts of statements need: joint, each alone, the others without it.
 
         A question whose answer cannot matter is not asked.
@@ -213,7 +211,7 @@ class Assessing:
             await self.entail(chain.from_iterable(questions))
         return judges
 
-    async def by_both(self, coverage: Flags | None, judges: "Sequence[_Judge]") -> "list[_Judge]":
+    async def by_both(self, coverage: Flags | None, judges: Sequence[_Judge]) -> list[_Judge]:
         """Return the verdicts of both readers on the statements that decide (:func:`read_again`);
         those that cite nothing have nothing to be read.
         """

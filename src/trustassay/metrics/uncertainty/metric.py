@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from trustassay.capabilities import Entailment, Models, TokenLogprob, spell
-from trustassay.errors import AssessmentError, BackendError
+from trustassay.errors import AssessmentError, CallError
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Summary, directions, unless_empty
 from trustassay.metrics.faithfulness.claims import Claim, sentences
@@ -239,7 +239,7 @@ class Uncertainty(UncertaintyOptions):
         if reply and reply.text.strip() == said.strip() and spell(tokens or (), reply.text):
             return tokens or ()
         if models.tells_likelihood("model"):
-            with suppress(BackendError):  # its tokens do not spell every text
+            with suppress(CallError):  # refused: its tokens do not spell every text
                 likely = await models.likelihood(text, said, role="model")
                 return [TokenLogprob("", one) for one in likely.tokens]
         return ()
