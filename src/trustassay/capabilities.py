@@ -223,13 +223,11 @@ class BatchLimits:
     The engine estimates four characters per token; ``tokens=None``: length is not limited.
     order: how requests are put before batches are cut; by ``text`` where the model reads once
     what requests one after another begin with, else by ``length``, which saves padding.
-    at_once: batches at work at a time: more than one where the last replies of one leave room.
     """
 
     items: int = 256
     tokens: int | None = 8192
     order: Literal["length", "text"] = "length"
-    at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)

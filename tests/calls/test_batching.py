@@ -1,7 +1,6 @@
 """Single requests become batches: asked once, within limits, sorted, and failing alone."""
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import YES, Pair, Recorder
-from trustassay.calls import batching
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Policy, batches
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits, Entailment, Probabilities
 from trustassay.errors import BackendError
-from trustassay.files import DiskFullError
 
 
 def ask(
@@ -150,54 +147,6 @@ def test_batches_are_as_large_as_the_limits_allow() -> None:
     ask(recorder, pairs_of([1] * 10))
     assert [len(b) for b in recorder.batches] == [4, 4, 2]
     assert not list(batches([], BatchLimits()))
-
-
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_as_many_batches_are_at_work_at_a_time_as_the_limits_say(
-    at_once: int, tmp_path: Path
-) -> None:
-    together = threading.Barrier(at_once)
-
-    class Slow(Recorder):
-        now = most = 0
-
-        def scores(self, pairs: Sequence[Pair]) -> Probabilities:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            together.wait(10)  # until the others are at work, too
-            self.now -= 1
-            return super().scores(pairs)
-
-    slow = Slow(limits=BatchLimits(items=2, tokens=None, at_once=at_once))
-    store = CallStore(tmp_path / "calls.sqlite")
-    (replies,) = ask(slow, pairs_of([1] * 4), store=store)
-    assert replies == [Entailment(*YES)] * 4
-    assert slow.most == at_once
-    assert sum(store.counts().values()) == 4
-    store.close()
-
-
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_a_store_that_is_full_ends_what_waits_for_it(at_once: int, tmp_path: Path) -> None:
-    class Full(CallStore):
-        def add(self, calls: Any) -> None:
-            raise DiskFullError(tmp_path)
-
-    recorder = Recorder(limits=BatchLimits(items=2, tokens=None, at_once=at_once))
-    store = Full(tmp_path / "calls.sqlite")
-    (replies,) = ask(recorder, pairs_of([1] * 20), store=store)
-    assert [type(one) for one in replies] == [DiskFullError] * 20
-    assert len(recorder.batches) <= 2 * at_once  # and not ten
-    store.close()
-
-
-def test_batches_at_work_at_a_time_share_the_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, now = batching._Clock(), iter([10.0, 12.0, 14.0, 15.0, 20.0, 21.0])
-    monkeypatch.setattr("trustassay.calls.batching.time.perf_counter", lambda: next(now))
-    first, second = clock.at(1), clock.at(1)  # two seconds alone, two together, one alone
-    assert (clock.at(-1) - first, clock.at(-1) - second) == (3, 2)
-    third = clock.at(1)
-    assert clock.at(-1) - third == 1
 
 
 def test_requests_of_many_samples_meet_in_one_batch() -> None:

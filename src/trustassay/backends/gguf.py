@@ -12,7 +12,6 @@ A reply only depends on its request: the random generator is seeded by messages,
 """
 
 import hashlib
-import itertools
 import json
 import mmap
 import os
@@ -261,16 +260,13 @@ class GgufChat:
             given += [f"template={template}"] * (template != "auto")
             given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
             self.name = f"gguf:{path}?{'&'.join(given)}"
-            self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text", at_once=2)
+            self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
             self._server = _server(result.path, self.context, parallel, threads)
         except BackendError as error:
             raise BackendError(f"gguf:{path}: {error}") from None
-        self._lock, self._sequence, numbers = threading.Lock(), threading.local(), itertools.count()
-        self._threads = ThreadPoolExecutor(
-            parallel, "gguf", lambda: setattr(self._sequence, "number", next(numbers))
-        )  # each thread has a sequence of its own
+        self._threads, self._lock = ThreadPoolExecutor(parallel, "gguf"), threading.Lock()
 
     def replies(self, requests: Sequence[ChatRequest]) -> list[Reply | BackendError]:
         """Answer each of the requests, in their order; a failed one has its error in its place.
@@ -287,16 +283,10 @@ class GgufChat:
             for number in range(count)
         ]
         made = iter(self._made(jobs))
-        result: list[Reply | BackendError] = []
-        for request, count in zip(requests, counts, strict=True):
-            own = [next(made) for _ in range(count)]
-            replies = [one for one in own if isinstance(one, Reply)]
-            failed = next((one for one in own if isinstance(one, BackendError)), None)
-            reply = failed or joined(request, replies)
-            if isinstance(reply, Reply) and reply.logprobs and request.logprobs == 0:
-                bare = (token._replace(alternatives=()) for token in reply.logprobs)
-                reply = replace(reply, logprobs=tuple(bare))  # llama.cpp tells one at the least
-            result.append(reply)
+        result = [
+            _joined(request, [next(made) for _ in range(count)])
+            for request, count in zip(requests, counts, strict=True)
+        ]
         if len(result) == 1 and isinstance(result[0], BackendError):
             raise result[0]
         return result
@@ -359,19 +349,19 @@ class GgufChat:
         result: dict[int, Reply | BackendError] = {}
         runs = iter(list(_runs(jobs)))
 
-        def work(_: int) -> None:
+        def work(sequence: int) -> None:
             for run in runs:  # each of the threads takes the next
-                result.update((place, self._asked(jobs[place])) for place in run)
+                result.update((place, self._asked(jobs[place], sequence)) for place in run)
 
         list(self._threads.map(work, range(self._parallel)))
         return [result[place] for place in range(len(jobs))]
 
-    def _asked(self, job: Job) -> Reply | BackendError:
-        """Return the reply to a job, written in this thread's sequence, or why there is none."""
+    def _asked(self, job: Job, sequence: int) -> Reply | BackendError:
+        """Return the reply to a job, written in one of the sequences, or why there is none."""
         ask = self._server.handle_completions
         if "messages" in job.body:
             ask = self._server.handle_chat_completions
-        said = ask(job.body | {"id_slot": self._sequence.number})
+        said = ask(job.body | {"id_slot": sequence})
         error = said.get("error")
         turns = job.body.get("messages", ())
         if error:
@@ -381,7 +371,7 @@ class GgufChat:
             # Some templates know no system: its words come first in what the user says.
             message = f"{turns[0]['content']}\n\n{turns[1]['content']}"
             merged = [{"role": "user", "content": message}, *turns[2:]]
-            return self._asked(job._replace(body=job.body | {"messages": merged}))
+            return self._asked(job._replace(body=job.body | {"messages": merged}), sequence)
         with self._lock:
             self.tokens_read += said.get("timings", {}).get("prompt_n", 0)
         for choice in said["choices"]:
@@ -465,3 +455,15 @@ def _runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
         run.append(place)
     if run:
         yield run
+
+
+def _joined(request: ChatRequest, made: Sequence[Reply | BackendError]) -> Reply | BackendError:
+    """Return the reply to a request from the replies that were made for it."""
+    replies = [one for one in made if isinstance(one, Reply)]
+    if failed := [one for one in made if isinstance(one, BackendError)]:
+        return failed[0]
+    reply = joined(request, replies)
+    if reply.logprobs and request.logprobs == 0:  # llama.cpp tells one alternative at the least
+        bare = tuple(token._replace(alternatives=()) for token in reply.logprobs)
+        reply = replace(reply, logprobs=bare)
+    return reply

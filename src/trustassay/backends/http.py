@@ -3,6 +3,8 @@
 A body is read bit by bit and never beyond a limit, packed or not.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import os
@@ -60,7 +62,7 @@ def in_bytes(text: str) -> int:
 
 
 async def read_body(
-    response: "aiohttp.ClientResponse", most: int, room: asyncio.Semaphore, *, cut: bool = False
+    response: aiohttp.ClientResponse, most: int, room: asyncio.Semaphore, *, cut: bool = False
 ) -> bytes:
     """Return the body of a response whose session does not unpack by itself.
 
@@ -97,7 +99,7 @@ async def read_body(
         return b"".join(parts)
 
 
-async def _pieces(response: "aiohttp.ClientResponse", encoding: str) -> AsyncIterator[bytes]:
+async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncIterator[bytes]:
     """Yield the body in pieces, unpacked."""
     if encoding == PLAIN:
         while part := await response.content.readany():
@@ -166,7 +168,7 @@ class Address:
     public: bool = False
 
     @classmethod
-    def parse(cls, scheme: str, rest: str, *, base: str, key: str, public: str = "") -> "Address":
+    def parse(cls, scheme: str, rest: str, *, base: str, key: str, public: str = "") -> Address:
         """Read the part after ``SCHEME:``.
 
         ``base`` and ``key`` are used if the URI names no others; ``public`` is the service's own
@@ -296,7 +298,7 @@ class HttpEndpoint:
         self._key = ""
         self._proxy: str | None = None
 
-    def with_headers(self, **headers: str) -> "HttpEndpoint":
+    def with_headers(self, **headers: str) -> HttpEndpoint:
         """Add headers to every request; an underscore stands for a hyphen."""
         self._headers |= {name.replace("_", "-"): value for name, value in headers.items()}
         return self
@@ -384,7 +386,7 @@ class HttpEndpoint:
         except ValueError as error:  # of the address, or of a proxy
             raise self._error(f"the request cannot be sent ({error})", "closed") from None
 
-    def _opened(self) -> "aiohttp.ClientSession":
+    def _opened(self) -> aiohttp.ClientSession:
         import aiohttp
 
         loop = asyncio.get_running_loop()

@@ -6,7 +6,6 @@ If the backend is an endpoint, the batches (of one, for text) run concurrently i
 import asyncio
 import math
 import sys
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -78,21 +77,6 @@ class Counts:
     seconds: float = 0.0
 
 
-class _Clock:
-    """Seconds of work; of those of several batches at a time each has an equal share."""
-
-    def __init__(self) -> None:
-        self._lock, self._seconds, self._last, self._at_work = threading.Lock(), 0.0, 0.0, 0
-
-    def at(self, change: int) -> float:
-        """Return what a batch at work all the time would have; one more begins (1) or ends (-1)."""
-        with self._lock:
-            now = time.perf_counter()
-            self._seconds += (now - self._last) / self._at_work if self._at_work else 0.0
-            self._last, self._at_work = now, self._at_work + change
-            return self._seconds
-
-
 class _Waiting(NamedTuple, Generic[Item, Reply]):
     key: bytes
     item: Item
@@ -153,10 +137,7 @@ class Batcher(Generic[Item, Reply]):
         self._pile: list[_Waiting[Item, Reply]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._threads = ThreadPoolExecutor(
-            limits.at_once, thread_name_prefix=f"trustassay-{capability}"
-        )
-        self._clock = _Clock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"trustassay-{capability}")
         self._pump = asyncio.create_task(self._run())
 
     def ask(self, item: Item) -> asyncio.Future[Reply]:
@@ -201,7 +182,7 @@ class Batcher(Generic[Item, Reply]):
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         self._save()
-        self._threads.shutdown(cancel_futures=True)
+        self._thread.shutdown(cancel_futures=True)
         for waiting in self._waiting.values():
             for future in waiting.futures:
                 future.cancel()
@@ -242,7 +223,6 @@ class Batcher(Generic[Item, Reply]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
-        _ = task.cancelled() or task.exception()  # its callers were told; now it counts as seen
         if not self._room.is_set() and len(self._under_way) <= self._enough():
             self._room.set()
 
@@ -257,26 +237,11 @@ class Batcher(Generic[Item, Reply]):
                 self._under_way.add(task)
                 task.add_done_callback(self._ended)
             else:
-                task = asyncio.create_task(self._worked(batch))
-                self._under_way.add(task)
-                task.add_done_callback(self._ended)
-                while len(self._under_way) >= self._limits.at_once:
-                    done, _ = await asyncio.wait(self._under_way, return_when="FIRST_COMPLETED")
-                    for one in done:
-                        one.result()  # what keeps a batch from being stored ends the rest
-
-    async def _worked(self, batch: Batch[Item, Reply]) -> None:
-        """Compute one batch in a thread, and hand its replies out; raises what it failed with."""
-        try:
-            replies = await self._loop.run_in_executor(self._threads, self._computed, batch)
-        except Exception as error:
-            for waiting in batch:
-                self._fail(waiting, error)
-            raise
-        for start in range(0, len(batch), TURN):
-            turn = slice(start, start + TURN)
-            self._hand_out(batch[turn], replies[turn])
-            await asyncio.sleep(0)
+                replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
+                for start in range(0, len(batch), TURN):
+                    turn = slice(start, start + TURN)
+                    self._hand_out(batch[turn], replies[turn])
+                    await asyncio.sleep(0)
 
     async def _answer_from_store(
         self, pile: list[_Waiting[Item, Reply]]
@@ -286,7 +251,7 @@ class Batcher(Generic[Item, Reply]):
         if self._remote:  # few at a time, and a thread would wait for this one
             known = self._store.claim(keys)
         else:
-            known = await self._loop.run_in_executor(self._threads, self._store.claim, keys)
+            known = await self._loop.run_in_executor(self._thread, self._store.claim, keys)
         missing = []
         for waiting in pile:
             text = known.found.get(waiting.key)
@@ -327,9 +292,9 @@ class Batcher(Generic[Item, Reply]):
 
     def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
         """Compute and store one batch; runs in the thread."""
-        started = self._clock.at(1)
+        started = time.perf_counter()
         replies = self._tried([waiting.item for waiting in batch])
-        results, rows = self._noted(batch, replies, self._clock.at(-1) - started)
+        results, rows = self._noted(batch, replies, time.perf_counter() - started)
         if self._store and rows:
             self._store.add(rows)
         return results

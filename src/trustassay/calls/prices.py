@@ -4,6 +4,8 @@ Published prices are those of the installed package genai-prices. It can fetch n
 thread, which is never started here, and what another library made it fetch is not read.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 import math
@@ -33,7 +35,7 @@ class Price(NamedTuple):
     prompt: float
     reply: float
 
-    def of(self, tokens: "Tokens") -> float:
+    def of(self, tokens: Tokens) -> float:
         """Return the price of tokens in US dollars."""
         return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
 
@@ -114,7 +116,7 @@ class Prices:
     table: Mapping[str, Price] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> "Prices":
+    def read(cls, path: str | os.PathLike[str]) -> Prices:
         """Read a table of prices.
 
         Raises:
@@ -180,7 +182,7 @@ class Budget:
     unit: str
 
     @classmethod
-    def parse(cls, text: str) -> "Budget":
+    def parse(cls, text: str) -> Budget:
         """Read ``5usd``, ``$0.50``, ``200000``, ``200k``, ``1.5M tokens``.
 
         Raises:
@@ -199,7 +201,7 @@ class Budget:
         raise UsageError(f"budget: expected 5usd or 200000 (tokens), got {text!r}")
 
     @classmethod
-    def of(cls, choice: "Budget | str | None") -> "Budget | None":
+    def of(cls, choice: Budget | str | None) -> Budget | None:
         """Return a budget that is given as one, as a text of :meth:`parse`, or not at all.
 
         Raises:

@@ -1,5 +1,7 @@
 """Two finished runs, read to be compared: their pairs, scores, and what became of answers."""
 
+from __future__ import annotations
+
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,7 +61,7 @@ class Pairing:
         """The number of different questions."""
         return int(self.units.max()) + 1 if len(self.units) else 0
 
-    def only(self, keep: Bools) -> "Pairing":
+    def only(self, keep: Bools) -> Pairing:
         """Return some of the pairs; the counts of the others stay."""
         units = np.unique(self.units[keep], return_inverse=True)[1].astype(np.int64)
         return replace(self, first=self.first[keep], second=self.second[keep], units=units)
@@ -208,7 +210,7 @@ class Outcome:
 
 
 def outcome_changes(
-    first: "Scored", second: "Scored", pairing: Pairing, margin: float = 0.0
+    first: Scored, second: Scored, pairing: Pairing, margin: float = 0.0
 ) -> list[Outcome]:
     """Return the outcomes of two runs, scored ones first, failed and missing ones last.
 
@@ -233,7 +235,7 @@ def outcome_changes(
     return [*result, Outcome(MISSING, pairing.only_second, pairing.only_first, *totals)]
 
 
-def _moved(name: str, first: "Scored", second: "Scored", pairing: Pairing) -> tuple[int, int, int]:
+def _moved(name: str, first: Scored, second: Scored, pairing: Pairing) -> tuple[int, int, int]:
     """Return in how many questions there are more and fewer of an outcome, and all questions."""
     before, after = (
         np.array([run.outcomes[place] == name for place in own.tolist()], dtype=np.float64)
