@@ -22,6 +22,7 @@ from typing import (
     Annotated,
     Any,
     ForwardRef,
+    Literal,
     TypedDict,
     TypeVar,
     get_args,
@@ -176,6 +177,7 @@ class BackendChoices(TypedDict, total=False):
 Limit = Annotated[int | None, row("limit")]
 SkipBad = Annotated[bool, row("skip_bad")]
 Fields = Annotated[Mapping[str, str], row("fields")]
+Turns = Annotated[Literal["last", "all"], row("turns", str)]
 Seed = Annotated[int, row("seed")]
 Unit = Annotated[str | None, row("unit")]
 Pool = Annotated[Path_ | None, row("pool", Path | None)]
@@ -253,7 +255,8 @@ class ScoreOptions(RescoreOptions, total=False):
     """How samples are read, filled, scored and paid for; see ``trustassay score --help``.
 
     fields: names of the input's fields by ours (``{"response": "answer"}``). unit: ``"question"``
-    (the default), ``"answer"``, or a field of the samples. longest_answer: see
+    (the default), ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers
+    of a chat log, whose unit is then the conversation. longest_answer: see
     :class:`~trustassay.texts.TextLimits`. report: whether ``report.html`` is written; if there is a
     folder, unless said otherwise. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; if not said, in a notebook alone.
@@ -263,6 +266,7 @@ class ScoreOptions(RescoreOptions, total=False):
     """
 
     fields: Fields
+    turns: Turns
     calls_from: Path | None
 
 

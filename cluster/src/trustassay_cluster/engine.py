@@ -180,6 +180,7 @@ class _Asked:
                 **({UNIT: options.unit} if options.unit else {}),
                 "limit": options.limit,
                 "fields": dict(options.fields),
+                **({"turns": options.turns} if options.turns != RunOptions.turns else {}),
             }
         )
 

@@ -81,14 +81,15 @@ def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed, or could
     not be read by the second reader."""
-    from trustassay.runs.counts import remarks, second_readings
+    from trustassay.runs.counts import UNIT, remarks, second_readings
+    from trustassay.runs.folder import RunFolder
 
-    content = run.summary_file
+    content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
     if worst:
         show_worst(run)
     failed = sum(summary.failed for summary in run.summaries.values())
     for metric in run.metrics:
-        show_summary(metric.title, run.summaries[metric.name], metric.figures)
+        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
         if reason := _why_no_score(run, metric.name):
@@ -126,7 +127,9 @@ def show_worst(run: Run) -> None:
         say(f"  ... and {left:,} more")
 
 
-def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) -> None:
+def show_summary(
+    title: str, summary: Summary, figures: Mapping[str, Figure], unit: str | None
+) -> None:
     """Print the headline figures of a metric as a table, and which of them do not apply."""
     from trustassay.show.notebook import headline_rows
 
@@ -139,9 +142,10 @@ def show_summary(title: str, summary: Summary, figures: Mapping[str, Figure]) ->
     say(f"{scored} of {summary.n} samples scored{of}")
     if shared := {key: units for key, units in summary.units.items() if key in figures}:
         units = max(shared.values())
+        alike = f"with the same {unit}" if unit else "to a question"
         say(
             f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
-            "answers to a question are one unit (--unit)"
+            f"answers {alike} are one unit (--unit)"
         )
     without: dict[str, list[str]] = {}
     for key, reason in summary.without_interval.items():

@@ -25,6 +25,7 @@ from trustassay.options import (
     SecondReading,
     Seed,
     Spending,
+    Turns,
     Unit,
 )
 from trustassay.show.terminal import complain, one_line, say
@@ -105,6 +106,7 @@ def score(  # noqa: PLR0913 - one argument an option
     out: Path | None,
     seed: Seed,
     unit: Unit,
+    turns: Turns,
     records: Records,
     pool: Pool,
     answers: AnswerOptions,
@@ -122,8 +124,9 @@ def score(  # noqa: PLR0913 - one argument an option
     """Score files of answers; the report and all results go into the run's folder."""
     if following.follow:
         others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
-        others |= {"engine": engine != "local", "dry_run": dry_run, "limit": records.get("limit")}
-        others |= {"skip_bad": records.get("skip_bad"), "json": as_json, "open": open_report}
+        others |= {"engine": engine != "local", "dry_run": dry_run}
+        others |= {name: records.get(name) for name in ("limit", "skip_bad")}
+        others |= {"turns": turns == "all", "json": as_json, "open": open_report}
         if flags := given(answers, cluster, second, **others):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
@@ -146,8 +149,8 @@ def score(  # noqa: PLR0913 - one argument an option
     if not metric:
         metric, why = common.default_metrics(source, fields, backends)
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
-    if unit:
-        settings["unit"] = unit
+    settings |= {"unit": unit} if unit else {}
+    settings |= {"turns": turns} if turns == "all" else {}
     if "model" in backends:
         settings["answering"] = answering.settings()
     options: dict[str, Any] = {
@@ -156,6 +159,7 @@ def score(  # noqa: PLR0913 - one argument an option
         "answering": answering,
         "seed": seed,
         "unit": unit,
+        "turns": turns,
         "pool": pool,
         "progress": True,
         "command": common.command_line(),
@@ -183,6 +187,7 @@ def plan(  # noqa: PLR0913
     metric: common.Metrics,
     backends: BackendChoices,
     out: Path | None,
+    turns: Turns,
     records: Records,
     pool: Pool,
     answers: AnswerOptions,
@@ -199,6 +204,7 @@ def plan(  # noqa: PLR0913
         metrics=metric,
         out=out,
         answering=common.answering(answers),
+        turns=turns,
         pool=pool,
         progress=True,
         **backends,

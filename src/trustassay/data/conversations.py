@@ -6,11 +6,13 @@ a field of a known name, or an object with one text alone.
 """
 
 import json
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trustassay.data.layouts import NAMES, normal
-from trustassay.data.messages import DOCUMENTS, joined, last_turn, messages_of, spoken_by
+from trustassay.data.messages import DOCUMENTS, joined, messages_of, spoken_by, turns_in
+from trustassay.sample import content_id
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
 _DEEPEST = 8
@@ -119,10 +121,8 @@ def unfolded(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
 
 def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return the last turn of a chat log; what the record itself says has precedence."""
-    name = next((name for name in CHATS if isinstance(record.get(name), list)), None)
-    if name is None or "question" in record:
-        return None
-    turn = last_turn(record[name], name)
+    name = _chat_of(record)
+    turn = next(iter(deque(turns_in(record[name], name), 1)), {}) if name else {}
     if "question" not in turn:
         return None
     if answer := _first(record, _ANSWER_PLACES, said):
@@ -130,6 +130,39 @@ def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     if _names_documents(record):
         turn.pop("documents", None)
     return {**record, **turn}, dict.fromkeys(turn, name)
+
+
+def _chat_of(record: Record) -> str:
+    """Return the field of a chat log that holds the messages; empty where it is none."""
+    names = (name for name in CHATS if isinstance(record.get(name), list))
+    return "" if "question" in record else next(names, "")
+
+
+def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
+    """Return a record for each answer of a chat log; none where the record is no chat.
+
+    Each has its number as ``turn`` and the chat as ``conversation``: ``known_as``, the record's id,
+    or, where that is ``None``, one made of the first turn, which stays the same while a chat grows.
+    What the record says of its answer is of the last one, which keeps the messages.
+
+    Raises:
+        SampleError: as :func:`~trustassay.data.messages.turns_in`.
+    """
+    record = _opened(record)
+    name = _chat_of(record)
+    turns = list(turns_in(record[name], name)) if name else []
+    if not turns:
+        return []
+    rest = {key: value for key, value in record.items() if key != name}
+    common = {key: value for key, value in rest.items() if key not in _ANSWER_PLACES}
+    told = {"documents"} if _names_documents(record) else set()
+    earlier = [{k: v for k, v in one.items() if k not in told} for one in turns[:-1]]
+    chat = content_id(turns[0]) if known_as is None else known_as
+    parts = [*({**common, **one} for one in earlier), {**rest, "messages": record[name]}]
+    return [
+        {**one, "id": f"{chat}-{number}", "turn": number, "conversation": chat}
+        for number, one in enumerate(parts, 1)
+    ]
 
 
 def _flat(record: Record, shape: _Shape) -> tuple[dict[str, Any], dict[str, str]] | None:

@@ -6,7 +6,7 @@ LangGraph, pydantic-ai and ShareGPT become one list of :class:`Message`.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -140,38 +140,44 @@ def ending(messages: Any) -> str:
     return "call of a tool" if last[0].calls else "blank answer"
 
 
-def last_turn(messages: Sequence[Any], field: str) -> dict[str, Any]:
-    """Return the last question of a chat, the answer that follows it, and the passages shown, in
-    canonical fields; one is absent where there is nothing for it. ``field`` is the chat's name.
+def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
+    """Yield each answered question of a chat, and the last one even without an answer:
+    ``question``, ``response`` and ``documents``, the passages shown up to the answer; one is absent
+    where there is nothing for it. ``field`` is the chat's name.
 
-    Passages are the results of all tools up to the answer, and what a system message names as
-    context. They follow the order of the messages. A text beside a call is no answer.
+    Passages are what system messages name as context, and then the results of all tools, in the
+    order of the messages. A text beside a call is no answer.
 
     Raises:
         SampleError: a result names a call that no earlier message makes.
     """
-    parted = list(map(_messages_in, messages))
-    told = [message for parts in parted for message in parts]
-    turns = [place for place, one in enumerate(told) if one.role == "user"]
-    if not turns:
-        return {}
-    calls = {"": ""}
-    for place, parts in enumerate(parted):
-        for message in parts:
-            if message.call not in calls:
-                problem = f"expected an earlier message with the call of a tool, {message.call!r}"
+    calls, named, returns = {"": ""}, list[Any](), list[Any]()
+    turn: dict[str, Any] = {}
+    last = Message("", None)
+    for place, given in enumerate(messages):
+        for last in _messages_in(given):
+            if last.call not in calls:
+                problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
-            calls |= message.calls
-    cut = told[-1].role == "tool" or told[-1].calls
-    answers = [
-        one.content for one in told[turns[-1] :] if one.role == "assistant" and not one.calls
-    ]
-    result = {
-        "question": told[turns[-1]].content,
-        "response": None if cut else next(filter(None, reversed(answers)), None),
-        "documents": [passage for _, passage in passages_in(told)],
-    }
-    return {name: value for name, value in result.items() if value}
+            calls |= last.calls
+            if last.role == "user":
+                if turn.get("response"):
+                    yield _filled(turn)
+                turn = {"question": last.content}
+            elif last.role == "assistant" and turn and last.content and not last.calls:
+                turn |= {"response": last.content, "documents": [*named, *returns]}
+            elif last.role == "tool" and last.content is not None:
+                returns += results_in(last.content)
+            elif last.role == "system":
+                named += _named_passages(last.content or "")
+    if turn and (last.role == "tool" or last.calls or "response" not in turn):  # cut
+        turn |= {"response": None, "documents": [*named, *returns]}
+    if turn:
+        yield _filled(turn)
+
+
+def _filled(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in turn.items() if value}
 
 
 def passages_in(told: Sequence[Message]) -> list[tuple[str, Any]]:

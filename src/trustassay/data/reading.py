@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trustassay.data import arrow, recognising
-from trustassay.data.conversations import CHATS, is_no_answer
+from trustassay.data.conversations import CHATS, is_no_answer, turns_of
 from trustassay.data.messages import messages_of
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
 from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
@@ -227,6 +227,8 @@ def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
 
 
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+TURNS = LAST, ALL = "last", "all"
+"""Turns of a chat log that are samples."""
 
 
 class Located(NamedTuple):
@@ -276,6 +278,7 @@ def read_samples(
     | Iterable[Mapping[str, Any] | Sample | str | os.PathLike[str]],
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
+    turns: str = LAST,
 ) -> Iterator[Located | Fault]:
     """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
@@ -292,7 +295,8 @@ def read_samples(
     name of its file, which then counts as its model: files of several models may share their ids.
 
     ``fields`` maps canonical names to the record's own, where dots descend into objects
-    (``{"label": "scores.human"}``); it overrides any layout.
+    (``{"label": "scores.human"}``); it overrides any layout. ``turns`` are those of chat logs that
+    are samples: the ``last`` of each, or ``all`` that are answered.
 
     Results are in input order; a faulty record raises nothing, it yields a ``Fault``.
 
@@ -302,19 +306,21 @@ def read_samples(
             header that names no question, an input without records, and a field of ``fields`` that
             no record has.
     """
+    if turns not in TURNS:
+        raise InputError(did_you_mean("turns", turns, TURNS))
     for name in fields:
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
     if paths := paths_of(source):
         names = _names_of(paths)
-        read = [_read(raw_records(path, fields), path, fields) for path in paths]
+        read = [_read(raw_records(path, fields), path, fields, turns) for path in paths]
         return chain.from_iterable(map(_named, read, names)) if len(paths) > 1 else read[0]
     if (rows := arrow.frame_records(source, fields)) is not None:
-        return _read(rows, arrow.FRAME, fields)
+        return _read(rows, arrow.FRAME, fields, turns)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
-    return _read(_in_memory(source), "the samples", fields)
+    return _read(_in_memory(source), "the samples", fields, turns)
 
 
 def _names_of(paths: Sequence[str]) -> list[str]:
@@ -356,7 +362,9 @@ def _in_memory(records: Iterable[Any]) -> Iterator[Raw]:
         yield Raw(where, {k: v for k, v in values.items() if not is_nan(v)})
 
 
-def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
+def _read(
+    raws: Iterator[Raw], name: str, fields: Mapping[str, str], turns: str
+) -> Iterator[Located | Fault]:
     unseen = dict(fields)
     count = 0
     keys: set[str] = set()
@@ -376,7 +384,7 @@ def _read(raws: Iterator[Raw], name: str, fields: Mapping[str, str]) -> Iterator
                     for k, v in unseen.items()
                     if recognising.reach(raw.record, v) is recognising.ABSENT
                 }
-            yield from _samples(raw, fields)
+            yield from _samples(raw, fields, turns)
     if not count:
         raise InputError(f"{name}: contains no records")
     if keys:
@@ -398,23 +406,28 @@ def _not_a_record(value: Any) -> Problem:
     return Problem("record", f"expected an object, got {kind or type(value).__name__}")
 
 
-def _samples(raw: Raw, fields: Mapping[str, str]) -> Iterator[Located | Fault]:
+def _samples(raw: Raw, fields: Mapping[str, str], turns: str) -> Iterator[Located | Fault]:
     """Yield the sample of a record, or of each answer that it holds."""
     flat = recognising.flattened(raw.record, fields)
+    known_as = recognising.reach(raw.record, fields.get("id", "id"))
+    has_id = known_as not in (recognising.ABSENT, None)
     systems: Mapping[str, Mapping[str, Any]] = {}
     if not flat:
         with suppress(RecursionError, ValueError):  # else no id can be made: it cannot be read
             systems = recognising.systems_of(raw.record, fields)
-    if len(flat) < 2 and not systems:
-        yield _sample(raw._replace(record=flat[0]) if flat else raw, fields)
-        return
     parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
     parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
-    has_id = recognising.reach(raw.record, fields.get("id", "id")) not in (recognising.ABSENT, None)
+    if turns == ALL and not parts and "question" not in fields:
+        with suppress(RecursionError, ValueError):  # also what is wrong in the chat: told below
+            told = turns_of(raw.record, known_as if has_id else None)
+            parts = [(f"turn {number}", record) for number, record in enumerate(told, 1)]
+    if len(flat) == 1 or not parts:
+        yield _sample(raw._replace(record=flat[0]) if flat else raw, fields)
+        return
     own = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
     for name, record in parts:
         result = _sample(raw._replace(where=f"{raw.where}: {name}", record=record), own)
-        yield result._replace(has_id=has_id) if systems and isinstance(result, Located) else result
+        yield result if flat or isinstance(result, Fault) else result._replace(has_id=has_id)
 
 
 def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:

@@ -18,7 +18,7 @@ from typing import Any, Self
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import CallOptions, shared_file
 from trustassay.data.arrow import ArrowStream, frame_index
-from trustassay.data.reading import Located, read_samples
+from trustassay.data.reading import ALL, LAST, Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UsageError
@@ -44,12 +44,13 @@ WHY = "why"
 class InputOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad: of the input. progress: show it. calls: as of a run.
+    fields, limit, skip_bad, turns: of the input. progress: show it. calls: as of a run.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     skip_bad: bool = False
+    turns: str = LAST
     progress: bool | None = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -82,6 +83,8 @@ class RunOptions(InputOptions):
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
+        if self.turns == ALL and self.unit is None:
+            object.__setattr__(self, "unit", CHAT)
 
     @property
     def limits(self) -> TextLimits:
@@ -118,6 +121,8 @@ def run_options(**options: Any) -> RunOptions:
 PathText = str | os.PathLike[str]
 Source = PathText | ArrowStream | Iterable[Mapping[str, Any] | Sample | PathText]
 FAULTS_KEPT = 1000
+CHAT = "conversation"
+"""The field by which the turns of a chat are one unit."""
 SHARD = "trustassay_shard"
 """The field by which a sample says that it belongs to a shard of an input."""
 YIELD_EVERY = 256
@@ -201,7 +206,8 @@ async def take_in(
     """
     intake = Intake()
     digest = hashlib.sha256()
-    records = islice(read_samples(source, fields=options.fields), options.limit)
+    read = read_samples(source, fields=options.fields, turns=options.turns)
+    records = islice(read, options.limit)
     try:
         with (
             Progress(f"checking {what}", shown=options.progress) as progress,
@@ -246,23 +252,27 @@ async def admit(
     intake = await take_in(source, target, options, lambda one: [*also(one), *check(one)])
     try:
         check_served(metrics, backends, intake.inventory)
-        _check_unit(target, options.unit)
+        _check_unit(target, options)
     except BaseException:
         target.unlink()
         raise
     return intake
 
 
-def _check_unit(samples: Path, unit: str | None) -> None:
+def _check_unit(samples: Path, options: RunOptions) -> None:
     """Refuse samples of which none has the field that says what is independent."""
-    if unit in (None, QUESTION, ANSWER):
+    if options.unit in (None, QUESTION, ANSWER):
         return
     with samples.open("rb") as file:
-        if not any(domain_of(json.loads(line), str(unit)) not in (None, "", []) for line in file):
-            raise InputError(
-                f"unit: no sample has the field {unit!r}; expected question, answer, or a field of "
-                "the samples (dots descend into objects)"
-            )
+        if any(domain_of(json.loads(one), str(options.unit)) not in (None, "", []) for one in file):
+            return
+    message = (
+        f"unit: no sample has the field {options.unit!r}; expected question, answer, or a field of "
+        "the samples (dots descend into objects)"
+    )
+    if options.turns == ALL and options.unit == CHAT:
+        message = "turns: no record is a chat log, with its messages under `messages`"
+    raise InputError(message)
 
 
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
