@@ -25,6 +25,7 @@ from trustassay.second_reader import SecondOptions, combined, windows
 
 Probs = tuple[float, float, float]
 YES, OPEN, NO = (0.9, 0.05, 0.05), (0.1, 0.85, 0.05), (0.05, 0.05, 0.9)
+AGAINST = (0.1, 0.0, 0.9)
 METRIC = Faithfulness()
 
 
@@ -103,6 +104,30 @@ def test_flags_are_lifted_and_what_was_missed_is_found(tmp_path: Path, metric: s
     row = found["q1"]["evidence"][0]
     assert row["first"] == pytest.approx(0.1)
     assert row["entailment"] == pytest.approx(0.5, abs=0.01)  # .1 and .9 together
+
+
+def fact_checked(path: Path, judge: Any = truth, **how: Any) -> dict[str, dict[str, Any]]:
+    """Score four answers by what the first reader takes for a contradiction."""
+    samples = [sample(i, right=i < 2, seen=i % 2 == 0) for i in range(4)]
+    hasty = reader(
+        lambda _, said: YES if ("red" in said) == ("plain" in said) else AGAINST, "hasty"
+    )
+    own: dict[str, Any] = {"metrics": "factcheck", "entailer": hasty, "out": path, **how}
+    score(samples, second=reader(judge, "careful"), cache=None, report=False, **own)
+    return {line["id"]: line for line in lines(path / "assessments.jsonl")}
+
+
+def test_a_fact_check_is_read_twice(tmp_path: Path) -> None:
+    """The first reader is wrong of the second and the fourth answer."""
+    found = fact_checked(tmp_path, second_share=1.0)
+    assert [found[f"q{i}"]["verdict"] for i in range(4)] == ["support"] * 2 + ["contradict"] * 2
+    assert told(tmp_path, "factcheck")["read"] == told(tmp_path, "factcheck")["statements"] == 4
+    assert (told(tmp_path, "factcheck")["lifted"], told(tmp_path, "factcheck")["set"]) == (1, 1)
+    parts, reason = found["q1"]["parts"], found["q1"]["reason"]
+    assert parts["entailment"] == pytest.approx(0.5)  # .1 and .9 together
+    assert reason.startswith("read twice: the passages support the answer (entailment 0.50")
+    assert "the first reader: passage 1 contradicts the answer (0.90)" in reason
+    assert not any(row.get("decides") for row in found["q1"]["evidence"])
 
 
 def test_by_default_it_reads_what_is_flagged_and_some_others_at_random(tmp_path: Path) -> None:

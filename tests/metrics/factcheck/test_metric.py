@@ -231,7 +231,8 @@ def test_an_unknown_way_is_told() -> None:
 
 
 def test_who_judges_is_who_is_needed() -> None:
-    assert [need.capability for need in FactCheck().needs()] == ["entail", "search"]
+    needs = [(need.capability, need.role) for need in FactCheck().needs()]
+    assert needs == [("entail", ""), ("search", ""), ("entail", "second")]
     judge, search = FactCheck(by="model").needs()
     assert (judge.role, search.optional) == ("judge", True)
     with pytest.raises(ValueError, match="--judge"):

@@ -206,6 +206,20 @@ def test_it_needs_what_its_parts_need() -> None:
 LONG = "Lamps stand inside red houses [1]. They burn oil.\n\n- Tables are made from green wood."
 
 
+@pytest.mark.parametrize("claims", [False, True])
+def test_the_facts_are_read_twice_and_nobody_is_asked_again(claims: bool) -> None:
+    model, metric = Keeper(), TrustScore(checks=2, claims=claims)
+    found = assessed(sample(verdict="contradict", response=LONG), metric, model=model)
+    asked = len(model.requests)
+    second = Recorder(lambda *_: (0.99, 0.01, 0.0))
+    second.name = "careful"
+    given = {"model": model, "second": second, "second_alone": True}
+    again = assessed(sample(verdict="contradict", response=LONG), metric, **given)
+    assert (found.verdict, again.verdict) == ("contradict, consistent", "support, consistent")
+    assert again.parts["second"] == sum(second.asked.values()) == (3 if claims else 1)
+    assert len(model.requests) == 2 * asked  # once in each run
+
+
 def test_each_sentence_is_an_answer_of_its_own() -> None:
     model = Keeper(lambda text: "oil" not in text)
     found = assessed(sample(response=LONG), TrustScore(checks=2, claims=True), model=model)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from trustassay.capabilities import Entailment, Message, Models
+from trustassay.capabilities import Entailment, Message
 from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
 from trustassay.metric import (
     Assessment,
@@ -19,9 +19,11 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
+from trustassay.metrics.grounding.sentences import splitter
 from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document, Problem, Sample, is_blank, missing
+from trustassay.second_reader import READ, ROLE, Window, windows
 from trustassay.texts import TextWork, amount
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
 from trustassay.views import EvidenceRow, Mark, Rows, View
@@ -31,6 +33,8 @@ Rule = Literal["support", "stronger"]
 
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
 SHOWN = 300
+BORDERLINE = 0.1
+"""Probability above the threshold up to which support is in doubt."""
 
 SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
 """Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; of equal distances any
@@ -71,6 +75,11 @@ def decided(rows: Sequence[Entailment], threshold: float, rule: Rule = "support"
 _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
     "contradict": Mark("bad", "✕", "contradicts the answer"),
+}
+_TWICE: Mapping[Verdict, str] = {
+    "support": "the passages support the answer",
+    "contradict": "the passages contradict the answer",
+    "neutral": "the passages leave the answer open",
 }
 _OPEN = Mark("none", "○", "leaves the answer open")
 _SHOWN = Mark("none", "○", "shown to the judge")
@@ -205,9 +214,13 @@ class FactCheck(Metric):
     """The template around passages, question and answer."""
 
     def needs(self) -> Sequence[Need]:
-        """Who judges, and a retriever where the samples' own documents are not to serve."""
-        judge = Need("entail") if self.by == "entailer" else Need("chat", "judge")
-        return (judge, Need("search", optional=True, field="documents"))
+        """Who judges, beside an entailer a second reader, if there is one, and a retriever where
+        the samples' own documents are not to serve.
+        """
+        search = Need("search", optional=True, field="documents")
+        if self.by == "model":
+            return Need("chat", "judge"), search
+        return Need("entail"), search, Need("entail", ROLE, optional=True)
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
@@ -249,7 +262,7 @@ class FactCheck(Metric):
             return self.assessed(sample, None, reason=reason, parts={"assessable": 0.0})
         if evidence.passages:
             judge = _by_model if self.by == "model" else _by_entailer
-            verdict, reason, parts, rows = await judge(self, evidence, context.models)
+            verdict, reason, parts, rows = await judge(self, evidence, context)
         else:
             verdict, parts = "neutral", {"passages": 0.0, "unparsed": 0.0}
             reason = "the corpus has no passage with a word of the question or the answer"
@@ -264,6 +277,11 @@ class FactCheck(Metric):
         if assessment.error is None and assessment.score is None:
             return "there is no evidence to check the answer against"
         return None
+
+    def in_doubt(self, assessment: Assessment) -> bool:
+        """Whether a passage supports the answer, and is near the line."""
+        near = assessment.parts.get("entailment", 1.0) < min(1.0, self.threshold + BORDERLINE)
+        return assessment.verdict == "support" and near
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the statement and the passages with what each says of it."""
@@ -309,10 +327,12 @@ class Checked(NamedTuple):
     evidence: Sequence[EvidenceRow]
 
 
-async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
-    """Judge each passage by itself. One whose judgement named no verdict fails the answer, unless
-    another one decides: that an answer is left open is only known if all are judged.
+async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+    """Judge each passage by itself, and, where the run's second reader reads the answer, what is
+    nearest to it in all passages once more. One whose judgement named no verdict fails the answer,
+    unless another one decides: that an answer is left open is only known if all are judged.
     """
+    models = context.models
     hypothesis = options.hypothesis_template.filled(
         question=evidence.question, answer=evidence.answer
     )
@@ -347,6 +367,14 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
         "entailment": max(row.entailment for row in rows),
         "contradiction": max(row.contradiction for row in rows),
     }
+    if context.second:
+        shown = await TextWork(long=True)(_windows, hypothesis, evidence.passages)
+        first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
+        both = await context.second.verdict(models, shown, hypothesis, first)
+        verdict, decisive = decided([both], options.threshold, options.rule).verdict, None
+        parts |= {"entailment": both.entailment, "contradiction": both.contradiction, READ: 1.0}
+        told = f"entailment {both.entailment:.2f}, contradiction {both.contradiction:.2f}"
+        reason = f"read twice: {_TWICE[verdict]} ({told}; the first reader: {reason})"
     passages = []
     for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
         result: dict[str, Any] = {"error": str(reply)}
@@ -358,7 +386,12 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, models: Models) -
     return Checked(verdict, reason, parts, [statement, *passages])
 
 
-async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> Checked:
+def _windows(hypothesis: str, passages: Sequence[Document]) -> list[Window]:
+    split = splitter("sentencex")
+    return windows(hypothesis, [[*split(passage.text)] for passage in passages])
+
+
+async def _by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
     """Show a model all passages at once; raises UnparsedError if its reply names no verdict."""
     prompt = options.judge_prompt
     text = prompt.filled(
@@ -366,7 +399,7 @@ async def _by_model(options: FactCheck, evidence: Evidence, models: Models) -> C
     )
 
     async def ask(turns: Sequence[Message], name: str) -> tuple[str, Found | None]:
-        reply = await models.chat(
+        reply = await context.models.chat(
             turns, role="judge", max_tokens=options.max_tokens, stand_in="NEITHER", prompt=name
         )
         return reply.text, verdict_in(reply.text)

@@ -25,6 +25,7 @@ from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.metric import Rule
 from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.sample import Problem, Sample
+from trustassay.second_reader import READ
 from trustassay.texts import TextWork
 from trustassay.verdicts import Verdict
 from trustassay.views import EvidenceRow, Mark, Rows, View
@@ -342,10 +343,11 @@ class TrustScore(ConsistencyOptions):
         )
 
     def _single(self, sample: Sample, row: Row) -> Assessment:
-        parts = {"assessable": float(row.score is not None), **_left_open([row])}
+        parts = {"assessable": float(row.score is not None), **_counts([row])}
         for name, part in (("factcheck", row.factcheck), ("consistency", row.consistency)):
             own = part.parts if part else {}
-            parts |= {f"{name}_{k}": v for k, v in own.items() if k not in _BOUNDS}
+            left = (*_BOUNDS, READ)
+            parts |= {f"{name}_{k}": v for k, v in own.items() if k not in left}
         verdict, reason = row.verdict, row.reason
         return self.assessed(sample, row.score, [row], verdict=verdict, reason=reason, parts=parts)
 
@@ -357,7 +359,7 @@ class TrustScore(ConsistencyOptions):
             "assessable": float(bool(known)),
             "claims": float(len(rows)),
             "claims_assessable": float(len(known)),
-            **_left_open(rows),
+            **_counts(rows),
         }
         verdict, reason = None, f"not assessable: none of {len(rows)} claims is; {rows[0].reason}"
         if place is not None:
@@ -391,11 +393,14 @@ class TrustScore(ConsistencyOptions):
         return View(data=Claims.read(self.factcheck, self.consistency, sample, assessment.evidence))
 
 
-def _left_open(rows: Sequence[Row]) -> dict[str, float]:
+def _counts(rows: Sequence[Row]) -> dict[str, float]:
     """Return between which scores an answer lies, of one row or of its claims' rows, and the share
-    of its choices that cannot be read; nothing where nothing was chosen.
+    of its choices that cannot be read; nothing where nothing was chosen. Also how many of the rows
+    a second reader read.
     """
-    result: dict[str, float] = {}
+    checked = [row.factcheck.parts for row in rows if row.factcheck]
+    read = sum(parts.get(READ, 0) for parts in checked)
+    result: dict[str, float] = {READ: read} if read else {}
     if ends := [row.bounds for row in rows if row.bounds is not None]:
         low, high = (sum(column) / len(ends) for column in zip(*ends, strict=True))
         left = any(row.score is None for row in rows if row.bounds is not None)
