@@ -90,9 +90,9 @@ $(VENV)/core.stamp: requirements/core.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
-$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt papers/pyproject.toml cluster/pyproject.toml
+$(VENV)/test.stamp: $(VENV)/core.stamp requirements/test.txt papers/pyproject.toml cluster/pyproject.toml serve/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable papers --editable cluster
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable papers --editable cluster --editable serve
 	touch $@
 
 $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt

@@ -13,6 +13,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src/trustassay"
 CLUSTER = ROOT / "cluster/src/trustassay_cluster"
+SERVE = ROOT / "serve/src/trustassay_serve"
+OTHERS = (CLUSTER.name, SERVE.name)
+"""Distributions of their own, each as one room."""
 
 VALUES = {"errors", "sample", "capabilities", "prompts", "files", "progress", "event_loop"}
 VALUES |= {"tracebacks"}
@@ -98,21 +101,22 @@ ALLOWED: dict[str, set[str]] = {
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}
-    | {"options", "retrieval", "runs", "service", "texts", "workflows"},
-    "service": {"backends", "data", "errors", "event_loop", "metric", "registry", "show", "runs"}
-    | {"sample", "texts", "tracebacks", "workflows"},
+    | {"options", "retrieval", "runs", "texts", "workflows"},
     "__main__": {"cli"},
     # what tests of metrics, in this package and in others, stand on
     "testing": {"api", "capabilities", "errors", "metric", "sample"},
     "pytest_plugin": {"api", "calls", "errors", "metric", "registry", "runs", "sample"},
     # a distribution of its own, which the interface imports when it is asked for
     "trustassay_cluster": VALUES | {"calls", "metric", "options", "registry", "runs"},
+    # another, whose commands the command line finds
+    "trustassay_serve": {"api", "backends", "cli", "data", "errors", "event_loop", "metric"}
+    | {"options", "registry", "show", "runs", "sample", "texts", "tracebacks", "workflows"},
 }
 """Each room and the rooms that it may import; a new one is put in here, or it fails."""
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    for package in (PACKAGE, CLUSTER):
+    for package in (PACKAGE, CLUSTER, SERVE):
         for path in sorted(package.rglob("*.py")):
             parts = path.relative_to(package.parent).with_suffix("").parts
             yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
@@ -129,12 +133,12 @@ def imports(path: Path) -> frozenset[str]:
             assert node.level == 0, f"{path}: a relative import"
             found.add(node.module or "")
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(n for n in found if n.split(".")[0] in (PACKAGE.name, CLUSTER.name))
+    return frozenset(n for n in found if n.split(".")[0] in (PACKAGE.name, *OTHERS))
 
 
 def room(module: str) -> str:
     package, *parts = module.split(".")
-    if package == CLUSTER.name:
+    if package in OTHERS:
         return package
     return parts[0] if parts else ""
 

@@ -30,7 +30,9 @@ pages = cache(guide.pages)
 SHIPPED = trustassay.entailer("embedded").name
 PLACES = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
 SOURCES = sorted(
-    path for place in ("", "papers", "cluster") for path in (ROOT / place / "src").rglob("*.py")
+    path
+    for place in ("", "papers", "cluster", "serve")
+    for path in (ROOT / place / "src").rglob("*.py")
 )
 
 
@@ -90,11 +92,12 @@ def test_nothing_is_installed_by_a_name_that_the_index_does_not_have() -> None:
         *ROOT.glob("integrations/*/README.md"),
         ROOT / "papers/README.md",
         ROOT / "cluster/README.md",
+        ROOT / "serve/README.md",
     ]
     texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES, *others)}
     ours = "|".join(
         tomllib.loads(path.read_text(encoding="utf-8"))["project"]["name"]
-        for place in (".", "papers", "cluster", "integrations/*")
+        for place in (".", "papers", "cluster", "serve", "integrations/*")
         for path in ROOT.glob(f"{place}/pyproject.toml")
     )
     by_name = re.compile(rf"pip install (?:[-.]\S+ )*['\"]?(?:{ours})(?![\w-])")

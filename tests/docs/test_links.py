@@ -22,6 +22,7 @@ PAGES = sorted(
         ROOT / "DECISIONS.md",
         ROOT / "papers/README.md",
         ROOT / "cluster/README.md",
+        ROOT / "serve/README.md",
         *(ROOT / "benchmarks/results").glob("*.md"),
         *DOCS.rglob("*.md"),
     ]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.service.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
+from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 
 os.environ |= {  # no list of prices is fetched, no connection is left open
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",

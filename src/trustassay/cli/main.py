@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli import annotate, compare, demo, labels, models, results, score, serve
+from trustassay.cli import annotate, compare, demo, labels, models, results, score
 from trustassay.cli.common import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable, with_options
@@ -26,6 +26,17 @@ MOVED = {"cite": "papers cite", "probe": "papers"}
 """Earlier names of commands that the package of papers has now."""
 OTHERS = "More"
 """The group of commands that name none."""
+ELSEWHERE = {
+    "serve": ("For other programs", "serve", "Score answers over HTTP"),
+    "mcp": (
+        "For other programs",
+        "serve[mcp]",
+        "Serve a tool that checks answers to an MCP client",
+    ),
+    PAPERS: (OTHERS, "papers", "Experiments and data sets of papers"),
+}
+"""Commands of packages in the clone that may not be installed: group, folder to install, and what
+they do."""
 
 
 class Commands(TyperGroup):
@@ -33,7 +44,7 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names for ``--help`` and completion."""
-        return [*super().list_commands(ctx), *sorted({PAPERS, *_added()})]
+        return [*super().list_commands(ctx), *dict.fromkeys((*ELSEWHERE, *sorted(_added())))]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands of ``--help`` in their groups, in the order of the first of each."""
@@ -46,9 +57,9 @@ class Commands(TyperGroup):
             title = title if isinstance(title, str) else OTHERS
             text = command.get_short_help_str(formatter.width - width - 6)
             groups.setdefault(title, []).append((name.ljust(width), text))
-        for title, rows in groups.items():
+        for title in sorted(groups, key=lambda one: one == OTHERS):
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(groups[title])
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; what other packages add is imported here."""
@@ -56,10 +67,10 @@ class Commands(TyperGroup):
             return own
         if cmd_name in _added():
             return _loaded(cmd_name)
-        if cmd_name != PAPERS and cmd_name not in MOVED:
+        if (name := PAPERS if cmd_name in MOVED else cmd_name) not in ELSEWHERE:
             return None
-        if PAPERS not in _added():
-            return _missing_papers()
+        if name not in _added():
+            return _missing(name)
         complain(f"trustassay: {cmd_name} is now: trustassay {MOVED[cmd_name]}")
         papers = _loaded(PAPERS)
         return papers if cmd_name == "probe" else papers.get_command(ctx, cmd_name)
@@ -74,26 +85,29 @@ def _added() -> dict[str, EntryPoint]:
 def _loaded(name: str) -> Any:
     added: typer.Typer = _added()[name].load()
     added.rich_markup_mode = None  # the help looks like that of the other commands
-    command = typer.main.get_group(added)
+    command = typer.main.get_command(added)
     command.name = name
     return command
 
 
 @cache
-def _missing_papers() -> Any:
-    """Return a command that says how the experiments of papers are installed."""
+def _missing(name: str) -> Any:
+    """Return a command that says how the package of a command is installed."""
+    group, folder, line = ELSEWHERE[name]
     missing = typer.Typer(rich_markup_mode=None)
 
     @missing.command(
-        PAPERS,
+        name,
+        help=f"{line}; not installed: pip install ./{folder} in a clone.",
+        rich_help_panel=group,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         add_help_option=False,
     )
-    def papers() -> None:
-        """Experiments and data sets of papers; not installed: pip install ./papers in a clone."""
+    def tell() -> None:
+        package = folder.partition("[")[0]
         complain(
-            "trustassay: papers is a package of its own, which is not installed; in a clone of "
-            "trustassay: pip install ./papers"
+            f"trustassay: {name} is of the package trustassay-{package}, which is not installed; "
+            f"in a clone of trustassay: pip install ./{folder}"
         )
         raise typer.Exit(2)
 
@@ -196,10 +210,6 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "rubric": (annotate.rubric, "Look at the rubrics of the metric judge."),
         "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
     },
-    "For other programs": {
-        "serve": (serve.serve, "Score answers over HTTP."),
-        "mcp": (serve.mcp, "Serve a tool that checks answers to an MCP client."),
-    },
     "Several machines": {
         "shard": (results.shard, "Divide an input into shards."),
         "merge": (results.merge, "Put the runs of all shards together."),
@@ -210,7 +220,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     },
 }
 """By group: each command's function, or its own commands, and its line in ``--help``."""
-ANSWERING_AT_ONCE = {"annotate", "serve", "mcp", "entailers", "help", "completion"}
+ANSWERING_AT_ONCE = {"annotate", "entailers", "help", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():

@@ -13,11 +13,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
-from trustassay.service.app import Meter, Part, create_app, scoring
-from trustassay.service.service import Service, ServiceSettings
 from trustassay.show.text import amount
 from trustassay.workflows.listening import QUIET
 from trustassay.workflows.scorer import OpenScorer
+from trustassay_serve.app import Meter, Part, create_app, scoring
+from trustassay_serve.service import Service, ServiceSettings
 
 Tell = Callable[[str], None]
 """Says something to whoever started the service; it is never told what a request says."""

@@ -9,12 +9,12 @@ import sys
 from importlib.metadata import version
 from typing import Annotated, Any
 
-from trustassay.errors import BackendError, did_you_mean, install
+from trustassay.errors import BackendError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.sample import SampleError
-from trustassay.service.app import Part
-from trustassay.service.service import BusyError, ClosingError, Service, ServiceSettings
 from trustassay.workflows.scorer import OpenScorer, ScorerClosedError
+from trustassay_serve.app import Part
+from trustassay_serve.service import BusyError, ClosingError, Service, ServiceSettings
 
 try:
     from mcp.server.mcpserver import MCPServer
@@ -24,7 +24,7 @@ try:
     from pydantic import Field
 except ImportError:
     needed = "MCP needs the package mcp, version 2.3 or later"
-    raise BackendError(f"{needed}: {install('mcp')}") from None
+    raise BackendError(f"{needed}: pip install './serve[mcp]' in a clone of trustassay") from None
 
 DESCRIPTION = (
     "Check how far an answer can be trusted: is each sentence of it supported by the passages that "

@@ -17,10 +17,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.sample import Problem, SampleError
-from trustassay.service.service import BusyError, ClosingError, ServiceSettings
 from trustassay.texts import SHORT_PASSAGES, TextWork
 from trustassay.workflows.listening import is_loopback
 from trustassay.workflows.scorer import ScorerClosedError
+from trustassay_serve.service import BusyError, ClosingError, ServiceSettings
 
 KINDS = {
     400: "invalid_request",
@@ -283,7 +283,7 @@ class Limited:
     """Bounds the bytes of a body and the time that a client takes to send it.
 
     A body in chunks is counted as it comes. A sender that is too slow, or sends too much, gets its
-    reply from the route that reads: :class:`~trustassay.service.requests.RequestError`.
+    reply from the route that reads: :class:`~trustassay_serve.requests.RequestError`.
     """
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:

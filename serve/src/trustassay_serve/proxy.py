@@ -17,10 +17,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
-from trustassay.service.app import Part
-from trustassay.service.requests import RequestError, encoded, parse_json, read_json, unless_gone
-from trustassay.service.service import Service
-from trustassay.service.upstream import (
+from trustassay.texts import SHORT_PASSAGES, TextWork
+from trustassay_serve.app import Part
+from trustassay_serve.requests import RequestError, encoded, parse_json, read_json, unless_gone
+from trustassay_serve.service import Service
+from trustassay_serve.upstream import (
     DONE,
     FIELD,
     Event,
@@ -34,7 +35,7 @@ from trustassay.service.upstream import (
     passed_back,
     without_choices,
 )
-from trustassay.service.verdicts import (
+from trustassay_serve.verdicts import (
     BLOCKED,
     NOT_SCORED,
     SCORED,
@@ -43,7 +44,6 @@ from trustassay.service.verdicts import (
     answer_of,
     no_verdict,
 )
-from trustassay.texts import SHORT_PASSAGES, TextWork
 
 if TYPE_CHECKING:
     import aiohttp

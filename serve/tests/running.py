@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support import command
-from trustassay.service.service import TOKEN_VARIABLE
+
+from trustassay_serve.service import TOKEN_VARIABLE
 
 LEXICAL = ("--entailer", "lexical")
 JSON = {"Content-Type": "application/json"}

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
+from serve.tests.chats import BAD, GOOD, MESSAGES, PASSAGE, Serving
+from serve.tests.upstream import DONE, Upstream, chunk, chunks, says, sends, streams
 from tests.lazily import needed
-from tests.service.chats import BAD, GOOD, MESSAGES, PASSAGE, Serving
-from tests.service.upstream import DONE, Upstream, chunk, chunks, says, sends, streams
 
 openai = needed("openai")
 needed("prometheus_client")

@@ -10,9 +10,9 @@ from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.registry import read_score
 from trustassay.sample import Sample, SampleError
-from trustassay.service.requests import KINDS, problems_json
-from trustassay.service.service import BusyError, Service, work_on
 from trustassay.workflows.scorer import ScorerClosedError
+from trustassay_serve.requests import KINDS, problems_json
+from trustassay_serve.service import BusyError, Service, work_on
 
 SCORED, NOT_SCORED, BLOCKED = "scored", "not_scored", "blocked"
 

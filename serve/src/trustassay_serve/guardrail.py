@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trustassay.service.app import Part
-from trustassay.service.requests import RequestError, encoded, read_json, reply
-from trustassay.service.service import Service
-from trustassay.service.verdicts import Judging
+from trustassay_serve.app import Part
+from trustassay_serve.requests import RequestError, encoded, read_json, reply
+from trustassay_serve.service import Service
+from trustassay_serve.verdicts import Judging
 
 PATH = "/beta/litellm_basic_guardrail_api"
 PARAMETERS = "additional_provider_specific_params"

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.service.running import LEXICAL, Reply, Running, serving
+from serve.tests.running import LEXICAL, Reply, Running, serving
 from tests.support import record, records, repeats
 
 TOKEN = "token-for-the-openapi-document"

@@ -12,9 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-
-from tests.service.chats import BAD, GOOD, MESSAGES, PASSAGE, QUESTION, Serving
-from tests.service.upstream import (
+from serve.tests.chats import BAD, GOOD, MESSAGES, PASSAGE, QUESTION, Serving
+from serve.tests.upstream import (
     DONE,
     USAGE,
     Asked,

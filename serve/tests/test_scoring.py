@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.service.running import JSON, LEXICAL, Running, serving
+from serve.tests.running import JSON, LEXICAL, Running, serving
 from tests.support import record, records
+
 from trustassay import score
 
 METRICS = ("faithfulness", "grounding")

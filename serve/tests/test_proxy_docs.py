@@ -8,11 +8,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
-
+from serve.tests.chats import Serving
+from serve.tests.upstream import Asked, Upstream, Write, chunks, says, streams
 from tests.docs.pages import DOCS, blocks
 from tests.lazily import needed
-from tests.service.chats import Serving
-from tests.service.upstream import Asked, Upstream, Write, chunks, says, streams
 
 needed("openai")
 needed("prometheus_client")

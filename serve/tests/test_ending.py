@@ -11,8 +11,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 import pytest
-
-from tests.service.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
+from serve.tests.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
 from tests.support import lines, record, records
 
 IN_PROGRESS = "trustassay_samples_in_progress"

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.service.running import JSON, LEXICAL, Running, rest_of, serving
+from serve.tests.running import JSON, LEXICAL, Running, rest_of, serving
 from tests.support import record, run_command
-from trustassay.service.requests import Limited, RequestError, TokenBuckets
-from trustassay.service.service import ServiceSettings, read_tokens
+
+from trustassay_serve.requests import Limited, RequestError, TokenBuckets
+from trustassay_serve.service import ServiceSettings, read_tokens
 
 TOKEN, OTHER = "first-token-of-this-test", "second.token~of+this/test="
 KEYS = ("trustassay", "KEY-of-an-endpoint-never-shown")

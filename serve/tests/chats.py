@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from tests.service.running import JSON, LEXICAL, Reply, Running, rest_of, serving
+from serve.tests.running import JSON, LEXICAL, Reply, Running, rest_of, serving
 
 PASSAGE = "The stone bridge over the river was opened in 1911."
 QUESTION = "When was the bridge opened?"

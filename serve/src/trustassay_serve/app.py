@@ -20,11 +20,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from trustassay.errors import BackendError, install
+from trustassay.errors import BackendError
 from trustassay.sample import Problem, Sample, SampleError
-from trustassay.service import requests
-from trustassay.service.service import Service, ServiceSettings
 from trustassay.workflows.scorer import Assay
+from trustassay_serve import requests
+from trustassay_serve.service import Service, ServiceSettings
 
 Tell = Callable[[str], None]
 Count = Callable[[str, int], None]
@@ -50,7 +50,7 @@ def create_app(
     """Return the application: ``/health``, ``/openapi.json`` and the routes of ``parts``.
 
     A route raises ``RequestError``, ``SampleError`` (422), ``BusyError`` (429) or ``ClosingError``
-    (503), see :mod:`trustassay.service.requests`. ``tell`` hears of requests that failed, and never
+    (503), see :mod:`trustassay_serve.requests`. ``tell`` hears of requests that failed, and never
     what they said; ``count`` of each reply, by the path of its route and its status.
     """
 
@@ -85,7 +85,7 @@ def create_app(
 
 def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
     """Return the document in OpenAPI 3.1 of a service with these paths; others are left out."""
-    text = files("trustassay.service").joinpath("openapi.yaml").read_text("utf-8")
+    text = files("trustassay_serve").joinpath("openapi.yaml").read_text("utf-8")
     document: dict[str, Any] = yaml.safe_load(text)
     kinds = document.pop("x-errors")
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
@@ -253,7 +253,8 @@ class Meter:
             import prometheus_client as prometheus
         except ImportError:
             message = "the service needs prometheus_client, which is not installed"
-            raise BackendError(f"{message}: {install('serve')}") from None
+            install = "pip install ./serve in a clone of trustassay"
+            raise BackendError(f"{message}: {install}") from None
         self._prometheus = prometheus
         self._registry = prometheus.CollectorRegistry()
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from serve.tests.upstream import DONE, USAGE, chunk, chunks
 
-from tests.service.upstream import DONE, USAGE, chunk, chunks
-from trustassay.service.upstream import (
+from trustassay_serve.upstream import (
     Event,
     StreamedAnswers,
     UpstreamError,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustassay.backends.http import checked_base, environment_proxy
 from trustassay.errors import UsageError
-from trustassay.service.requests import RequestError, encoded, parse_json
 from trustassay.tracebacks import hide
+from trustassay_serve.requests import RequestError, encoded, parse_json
 
 if TYPE_CHECKING:
     import aiohttp

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
+from serve.tests.running import Reply
 
-from tests.service.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
-from tests.service.running import Reply
-from trustassay.service.guardrail import Conversations
+from trustassay_serve.guardrail import Conversations
 
 pytest.importorskip("prometheus_client")
 PATH = "/beta/litellm_basic_guardrail_api"

@@ -13,11 +13,11 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-
+from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 from tests.lazily import needed
-from tests.service.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
+
 from trustassay import scorer
-from trustassay.service import Service, ServiceSettings
+from trustassay_serve import Service, ServiceSettings
 
 needed("mcp")
 TOKEN = "token-of-the-service-1"
@@ -27,7 +27,7 @@ GIVEN = {"question": QUESTION, "response": GOOD, "documents": [PASSAGE]}
 def in_memory(use: Callable[[Any, Service], Awaitable[None]], *metrics: str) -> None:
     from mcp import Client
 
-    from trustassay.service.mcp_server import mcp_server
+    from trustassay_serve.mcp_server import mcp_server
 
     async def run() -> None:
         metrics_of = list(metrics) or ["faithfulness"]
@@ -204,8 +204,8 @@ def test_the_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -
     from trustassay.cli.main import app
 
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
-    monkeypatch.delitem(sys.modules, "trustassay.service.mcp_server", raising=False)
+    monkeypatch.delitem(sys.modules, "trustassay_serve.mcp_server", raising=False)
     for command in (["mcp"], ["serve", "--mcp"]):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 2
-        assert "pip install '.[mcp]'" in result.output
+        assert "pip install './serve[mcp]'" in result.output

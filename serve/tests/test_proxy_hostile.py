@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from tests.service.chats import BAD, GOOD, MESSAGES, PASSAGE, Serving
-from tests.service.upstream import Upstream, chunks, completion, says, sends, streams
+from serve.tests.chats import BAD, GOOD, MESSAGES, PASSAGE, Serving
+from serve.tests.upstream import Upstream, chunks, completion, says, sends, streams
 
 pytest.importorskip("prometheus_client")
 pytestmark = pytest.mark.slow

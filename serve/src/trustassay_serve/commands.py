@@ -1,0 +1,233 @@
+"""``trustassay serve`` and ``trustassay mcp``: commands that trustassay finds by entry points."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trustassay.cli.interrupting import INTERRUPTED
+from trustassay.cli.options import Only, with_options
+from trustassay.errors import UsageError
+from trustassay.options import BackendChoices, Fields, Flag, ScorerOptions, Spending, pairs
+from trustassay.show.terminal import say
+
+if TYPE_CHECKING:
+    from trustassay_serve import Part, Service
+    from trustassay_serve.verdicts import Blocking
+
+
+@dataclass(frozen=True)
+class Integrations:
+    """What is served besides ``/v1/score``, and which answers are withheld there."""
+
+    upstream: Annotated[
+        str | None,
+        Flag(
+            "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
+            "POST /v1/chat/completions.",
+            metavar="URL",
+        ),
+    ]
+    upstream_key: Annotated[
+        str,
+        Flag(
+            "The environment variable with the key for --upstream. Default: the key that the "
+            "client sends.",
+            metavar="NAME",
+            default="",
+        ),
+    ]
+    upstream_timeout: Annotated[
+        float, Flag("Seconds that --upstream has for an answer.", default=600.0, least=0.1)
+    ]
+    guardrail: Annotated[bool, Flag("Answer LiteLLM's generic guardrail API.")]
+    mcp: Annotated[bool, Flag("Serve the tool check_answer to MCP clients at /mcp.")]
+    documents_in: Annotated[
+        list[str],
+        Flag(
+            "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
+            "given more than once.",
+            metavar="ROLE",
+            default=["tool"],
+        ),
+    ]
+    block_below: Annotated[
+        list[str],
+        Flag("Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"),
+    ]
+    block_above: Annotated[
+        list[str],
+        Flag("The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"),
+    ]
+    block_unscored: Annotated[bool, Flag("Also withhold answers without a verdict.")]
+    block_message: Annotated[
+        str | None, Flag("What is said in place of an answer that is withheld.")
+    ]
+
+    def parts(
+        self, metrics: Sequence[str], tokens: Sequence[str]
+    ) -> "list[Callable[[Service], Part]]":
+        """Return what makes the parts that were asked for; ``tokens`` are the service's own.
+
+        Raises:
+            ValueError: an option does not fit the others, or cannot be read.
+            BackendError: the address cannot be used, or a package is missing.
+        """
+        from trustassay_serve.guardrail import guardrail_part
+        from trustassay_serve.proxy import proxy_part
+        from trustassay_serve.upstream import Upstream
+        from trustassay_serve.verdicts import DOCUMENT_ROLES, Judging
+
+        if strange := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
+            known = " or ".join(DOCUMENT_ROLES)
+            raise UsageError(f"--documents-in: expected {known}, got {strange[0]!r}")
+        if self.upstream_key and not self.upstream:
+            raise UsageError("--upstream-key needs --upstream")
+        blocking = self._blocking(metrics)
+        if blocking and not (self.upstream or self.guardrail):
+            raise UsageError("--block-... need --upstream or --guardrail")
+        judging = Judging(self.documents_in, blocking)
+        result: list[Callable[[Service], Part]] = []
+        if self.upstream:
+            upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
+            result.append(lambda service: proxy_part(service, upstream, judging))
+        if self.guardrail:
+            result.append(lambda service: guardrail_part(service, judging))
+        if self.mcp:
+            from trustassay_serve.mcp_server import mcp_part
+
+            result.append(mcp_part)
+        return result
+
+    def _blocking(self, metrics: Sequence[str]) -> "Blocking":
+        from trustassay.registry import metric_from_text
+        from trustassay_serve.verdicts import Blocking, read_thresholds
+
+        built = [metric_from_text(one) for one in metrics]
+        expected = "METRIC=SCORE, as in faithfulness=0.5"
+        below = pairs(self.block_below, "--block-below", expected)
+        above = pairs(self.block_above, "--block-above", expected)
+        thresholds = read_thresholds(below, "below", built) + read_thresholds(above, "above", built)
+        said: dict[str, Any] = {"message": self.block_message} if self.block_message else {}
+        return Blocking(thresholds, self.block_unscored, **said)
+
+
+Metrics = Annotated[
+    list[str],
+    Flag(
+        "A metric and its options. May be given more than once.",
+        "--metric",
+        "NAME[:OPTION=VALUE,...]",
+        default=["faithfulness"],
+    ),
+]
+Scoring = Annotated[ScorerOptions, Only("seed", "samples_at_once", "longest_answer")]
+
+
+@with_options
+def serve(  # noqa: PLR0913 - one argument an option
+    *,
+    metric: Metrics,
+    backends: BackendChoices,
+    out: Annotated[Path | None, Flag("A run's folder to which all samples and results are added.")],
+    host: Annotated[
+        str,
+        Flag(
+            "The address to listen at; other than this machine needs a token.", default="127.0.0.1"
+        ),
+    ],
+    port: Annotated[
+        int,
+        Flag("The port to listen at; 0 takes a free one.", default=8770, least=0, most=65535),
+    ],
+    capacity: Annotated[
+        int, Flag("Samples accepted and not finished, at once.", default=1024, least=1)
+    ],
+    per_minute: Annotated[
+        int, Flag("Requests of one token or address in a minute.", default=6000, least=1)
+    ],
+    largest_body: Annotated[int, Flag("Bytes of a request's body.", default=2**22, least=1)],
+    connections: Annotated[int, Flag("Connections that are open at once.", default=2048, least=1)],
+    slow: Annotated[
+        float,
+        Flag("Seconds in which a client must have sent a request.", default=10.0, least=0.1),
+    ],
+    integrations: Integrations,
+    scoring: Scoring,
+    fields: Fields,
+    spending: Spending,
+) -> None:
+    """Score answers over HTTP: POST /v1/score takes one sample or many.
+
+    Also /health, /metrics for Prometheus, and /openapi.json. With --upstream, --guardrail and --mcp
+    answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
+    request needs the token (several, with commas); --host other than this machine needs it set.
+    SIGTERM or Ctrl-C ends when everything accepted is answered. With --out, what was accepted and
+    not scored when the process was killed is scored at the next start.
+
+    \b
+    trustassay serve
+    trustassay serve --metric faithfulness --metric grounding --out runs/live
+    trustassay serve --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    trustassay serve --upstream https://api.openai.com/v1 \\
+        --block-below faithfulness=0.5
+    TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
+    """
+    import os
+
+    from trustassay import api
+    from trustassay.workflows.listening import is_loopback, listening
+    from trustassay_serve.server import serve as serve_at
+    from trustassay_serve.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
+
+    tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
+    if not tokens and not is_loopback(host):
+        raise UsageError(
+            f"--host {host}: other machines could send requests; set a token for them in "
+            f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
+        )
+    parts = integrations.parts(metric, tokens)
+    settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
+    options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
+    door = api.scorer(metrics=metric, out=out, **options)
+    with listening(host, port) as at:
+        if not is_loopback(host):
+            say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
+        finished = serve_at(door, settings, at, say, parts)
+    if out is not None and finished:
+        say(f"run:    {out}")
+    if not finished:
+        later = "" if out is None else "; run the same command again to score what was accepted"
+        say(f"interrupted{later}")
+        raise typer.Exit(INTERRUPTED)
+
+
+@with_options
+def mcp(*, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: Spending) -> None:
+    """Serve the tool check_answer to an MCP client, which starts this command itself.
+
+    The client and the server talk over standard input and output (the transport "stdio"). Needs
+    pip install './serve[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
+
+    \b
+    trustassay mcp
+    trustassay mcp --metric faithfulness --metric grounding
+    trustassay mcp --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    """
+    from trustassay import api
+    from trustassay_serve.mcp_server import serve_stdio
+
+    options: ScorerOptions = {**scoring, **spending, **backends}
+    serve_stdio(api.scorer(metrics=metric, **options))
+
+
+def _app(command: Callable[..., None], line: str) -> typer.Typer:
+    app = typer.Typer(rich_markup_mode=None)
+    app.command(short_help=line, rich_help_panel="For other programs")(command)
+    return app
+
+
+serve_app = _app(serve, "Score answers over HTTP.")
+mcp_app = _app(mcp, "Serve a tool to MCP clients that checks answers.")
