@@ -13,7 +13,7 @@ from trustassay.options import ROWS
 
 
 @pytest.fixture
-def without_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "_added", dict)
 
 
@@ -47,15 +47,28 @@ def test_options_of_a_growing_file_and_of_a_whole_one_do_not_mix(
 
 
 @pytest.mark.parametrize(
-    "line", ["papers", "papers --help", "papers select icl x --out y", "cite x", "probe attack x"]
+    ("line", "folder"),
+    [
+        *((line, "papers") for line in ("papers", "papers --help", "papers select icl x --out y")),
+        *(("cite x", "papers"), ("probe attack x", "papers")),
+        *(("serve --port 0", "serve"), ("serve --help", "serve"), ("mcp", "serve[mcp]")),
+    ],
 )
 def test_without_the_package_one_line_says_how_to_install_it(
-    cli: Cli, without_papers: None, line: str
+    cli: Cli, without_packages: None, line: str, folder: str
 ) -> None:
     said = cli(*line.split())
     assert (said.status, said.out) == (2, "")
     assert said.err.count("\n") == 1
-    assert "pip install ./papers" in said.err
+    assert f"pip install ./{folder}\n" in said.err
+
+
+def test_help_names_commands_that_are_not_installed(cli: Cli, without_packages: None) -> None:
+    shown = cli("--help").out
+    section = shown.partition("\nFor other programs:\n")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in section.splitlines()] == ["serve", "mcp"]
+    assert "(pip install ./serve)" in section
+    assert "(pip install ./serve[mcp])" in section
 
 
 @pytest.mark.parametrize("line", ["cite", "probe attack", "probe isotropy", "probe distractors"])

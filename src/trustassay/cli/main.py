@@ -28,12 +28,8 @@ OTHERS = "More"
 """The group of commands that name none."""
 ELSEWHERE = {
     "serve": ("For other programs", "serve", "Score answers over HTTP"),
-    "mcp": (
-        "For other programs",
-        "serve[mcp]",
-        "Serve a tool that checks answers to an MCP client",
-    ),
-    PAPERS: (OTHERS, "papers", "Experiments and data sets of papers"),
+    "mcp": ("For other programs", "serve[mcp]", "Check answers for MCP clients"),
+    PAPERS: (OTHERS, "papers", "Repeat experiments of papers"),
 }
 """Commands of packages in the clone that may not be installed: group, folder to install, and what
 they do."""
@@ -85,7 +81,9 @@ def _added() -> dict[str, EntryPoint]:
 def _loaded(name: str) -> Any:
     added: typer.Typer = _added()[name].load()
     added.rich_markup_mode = None  # the help looks like that of the other commands
-    command = typer.main.get_command(added)
+    group = typer.main.get_group(added)
+    alone = len(group.commands) == 1 and added.registered_callback is None  # as typer decides
+    command = next(iter(group.commands.values())) if alone else group
     command.name = name
     return command
 
@@ -98,7 +96,7 @@ def _missing(name: str) -> Any:
 
     @missing.command(
         name,
-        help=f"{line}; not installed: pip install ./{folder} in a clone.",
+        help=f"{line} (pip install ./{folder}).",
         rich_help_panel=group,
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         add_help_option=False,
