@@ -3,6 +3,7 @@
     python -m benchmarks.uncertainty --out FOLDER            # some 20 minutes; goes on
     python -m benchmarks.uncertainty --out FOLDER --entailer hf:MODEL
     python -m benchmarks.uncertainty --out FOLDER --recorded # the 60 answers of `demo --all`
+    python -m benchmarks.uncertainty --out FOLDER --tokens   # SelfCheck-BERTScore alone, a minute
 
 119 passages of GPT-3 with ten other replies each and a label for each sentence (Manakul et al.
 2023; ``selfcheck-wikibio`` of the shared data). Of each part: the correlation with the labels of
@@ -10,8 +11,9 @@ passages (0 accurate, 1/2 minor, 1 major, mean over sentences), and the area und
 precision-recall curve by sentence: non-factual (minor and major), non-factual* (major), factual.
 Beside them the scores of SelfCheckGPT's own methods that stand in the file. The same with the first
 5, 3 and 2 of the ten replies. Intervals resample passages. Writes
-``results/uncertainty-wikibio.json``; of the recorded answers, the AUROC of each part against what
-was read by eye, ``results/uncertainty-recorded.json``.
+``results/uncertainty-wikibio.json``, into which ``--tokens`` puts ``selfcheck_bertscore`` by the
+included embedder; of the recorded answers, the AUROC of each part against what was read by eye,
+``results/uncertainty-recorded.json``.
 """
 
 from __future__ import annotations
@@ -25,11 +27,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.results import write_result
+from benchmarks.results import read_result, write_result
 from benchmarks.which_metric.sets import lines
 from trustassay import score, study
+from trustassay.backends.registry import load
 from trustassay.cli.demo import score_recorded
+from trustassay.metrics.grounding.sentences import splitter
 from trustassay.metrics.uncertainty import Uncertainty
+from trustassay.metrics.uncertainty.maths import selfcheck_bertscore
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.correlation import WEIGHTED_MEASURES
 from trustassay.statistics.resampling import cluster_weights, generator, interval_of
@@ -38,6 +43,8 @@ Floats = NDArray[np.float64]
 LABELS = {"accurate": 0.0, "minor_inaccurate": 0.5, "major_inaccurate": 1.0}
 REPLIES = (10, 5, 3, 2)
 PARTS = "sentences+selfcheck_ngram"
+COMMAND = "python -m benchmarks.uncertainty --out FOLDER --entailer"
+DATA = "119 passages about people by GPT-3, ten other replies each, labels of sentences by people"
 BY_SENTENCE = ("disagreement", "selfcheck_nli")
 
 
@@ -100,17 +107,54 @@ def recorded(out: Path, entailer: str) -> None:
     write_result("uncertainty-recorded", command, data, figures)
 
 
+def tokens(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of SelfCheck-BERTScore, by sentence and by passage."""
+    embedder, split = load("token embedder", "embedded"), splitter("sentencex")
+    own = []
+    for row in rows:
+        said = embedder.token_vectors([one.strip() for one in row["main_sentences"]])
+        replies = [
+            embedder.token_vectors([one.strip() for one in split(text) if one.strip()])
+            for text in row["sample_passages"]
+        ]
+        own.append(selfcheck_bertscore(said, replies, np.ones(len(replies))))
+    labels = [np.array([LABELS[one] for one in row["annotation"]]) for row in rows]
+    of, alone = np.repeat(np.arange(len(rows)), list(map(len, labels))), np.arange(len(rows))
+    means, columns = (np.array([one.mean() for one in some]) for some in (labels, own))
+    measures = ("pearson", "spearman")
+    return {
+        "by sentence": of_sentences(np.concatenate(own), np.concatenate(labels), of),
+        "by passage": {name: figure(name, columns, means, alone) for name in measures},
+    }
+
+
+def of_sentences(scores: Floats, labels: Floats, of: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the areas under the precision-recall curve for each kind of sentence."""
+    targets = {"non-factual": labels > 0, "non-factual*": labels == 1, "factual": labels == 0}
+    return {
+        target: figure("auprc", -scores if target == "factual" else scores, own.astype(float), of)
+        for target, own in targets.items()
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--entailer", default="embedded")
     parser.add_argument("--passages", type=int, default=119)
     parser.add_argument("--recorded", action="store_true")
+    parser.add_argument("--tokens", action="store_true")
     options = parser.parse_args()
     if options.recorded:
         recorded(options.out, options.entailer)
         return
     rows = list(lines("selfcheck-wikibio/passages"))[: options.passages]
+    if options.tokens:
+        figures = read_result("uncertainty-wikibio")
+        for kind, found in tokens(rows).items():
+            figures[kind]["selfcheck_bertscore"] = found
+        write_result("uncertainty-wikibio", f"{COMMAND} embedded, then --tokens", DATA, figures)
+        return
     name = f"{options.entailer.replace('/', '-').replace(':', '-')}-{len(rows)}"
     folders = {k: options.out / f"{name}-{k}" for k in REPLIES}
     for k, folder in folders.items():  # the fewer replies are some of the ten: all is stored
@@ -128,14 +172,9 @@ def main() -> None:
     of = np.repeat(np.arange(len(rows)), [len(one) for one in labels])
     each = np.concatenate(labels)
     sentences = by_sentence(folder, rows)
-    figures: dict[str, Any] = {"passages": len(rows), "sentences": len(each), "by sentence": {}}
-    targets = {"non-factual": each > 0, "non-factual*": each == 1, "factual": each == 0}
+    figures = {"passages": len(rows), "sentences": len(each), "by sentence": {}}
     for name, values in sentences.items():
-        flat = np.concatenate(values)
-        figures["by sentence"][name] = {
-            target: figure("auprc", -flat if target == "factual" else flat, own.astype(float), of)
-            for target, own in targets.items()
-        }
+        figures["by sentence"][name] = of_sentences(np.concatenate(values), each, of)
     means = np.array([one.mean() for one in labels])
     scored = {one.id: one for one in RunFolder(folder).assessments()}
     columns = {name: np.array([one.mean() for one in v]) for name, v in sentences.items()}
@@ -156,12 +195,8 @@ def main() -> None:
         }
         for k, few in folders.items()
     }
-    command = f"python -m benchmarks.uncertainty --out FOLDER --entailer {options.entailer}"
-    data = (
-        "119 passages about people by GPT-3, ten other replies each, labels of sentences by people"
-    )
     if len(rows) == 119:
-        write_result("uncertainty-wikibio", command, data, figures)
+        write_result("uncertainty-wikibio", f"{COMMAND} {options.entailer}", DATA, figures)
     print(json.dumps(figures, indent=1))
 
 

@@ -64,9 +64,9 @@ def install() -> None:
     start, read = embedded.Encoder.__init__, embedded.Encoder._one
 
     @functools.wraps(start)
-    def started(self: Any, name: str, folder: Path, threads: int) -> None:
-        start(self, name, folder, threads)
-        self.shipped = folder == shipped
+    def started(self: Any, name: str, folder: Path, threads: int, output: str = "") -> None:
+        start(self, name, folder, threads, output)
+        self.shipped = folder == shipped and not output
 
     @functools.wraps(read)
     def once(self: Any, tokens: embedded.Tokens) -> embedded.Floats:

@@ -48,11 +48,13 @@ class Tokens(NamedTuple):
 class Encoder:
     """One of the two graphs (``entailer`` or ``embedder``) with its tokenizer and the table.
 
+    ``output`` names a value inside of the graph that is its output in place of its own.
+
     Raises:
         BackendError: onnxruntime or tokenizers is missing, or the files are damaged.
     """
 
-    def __init__(self, name: str, folder: Path, threads: int) -> None:
+    def __init__(self, name: str, folder: Path, threads: int, output: str = "") -> None:
         try:
             import tokenizers
 
@@ -67,8 +69,9 @@ class Encoder:
         options.log_severity_level = 3
         try:
             # Its fused layer norm takes longer than the addition and the norm it replaces.
+            graph = folder / f"{name}.onnx"
             self.session = onnxruntime.InferenceSession(
-                folder / f"{name}.onnx",
+                graph.read_bytes() + _as_output(output) if output else graph,
                 options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=["SkipLayerNormFusion"],
@@ -82,15 +85,20 @@ class Encoder:
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix=f"trustassay-{name}")
         self._inputs = {node.name for node in self.session.get_inputs()}
         self.width: int = self.session.get_outputs()[0].shape[1]
+        self._output = [output] if output else None
 
     def run(self, tokens: Sequence[Tokens]) -> Floats:
-        """Return the graph's output, shape (n, width), in the order of ``tokens``.
+        """Return the graph's output, shape (n, width), in the order of ``tokens``."""
+        rows = self.each(tokens)
+        return np.concatenate(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+
+    def each(self, tokens: Sequence[Tokens]) -> list[Floats]:
+        """Return the output for each item, shape (1, ...).
 
         Every item runs by itself, several at a time: int8 activations are scaled over a batch, so
         that in a batch a result would depend on the other items.
         """
-        rows = list(self._workers.map(self._one, tokens))
-        return np.concatenate(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
+        return list(self._workers.map(self._one, tokens))
 
     def _one(self, tokens: Tokens) -> Floats:
         ids = np.array([tokens.ids], dtype=np.int64)
@@ -100,8 +108,24 @@ class Encoder:
             "mask": np.ones_like(ids),
         }
         feed = {name: value for name, value in inputs.items() if name in self._inputs}
-        output: Floats = self.session.run(None, feed)[0]
+        output: Floats = self.session.run(self._output, feed)[0]
         return output
+
+
+def _as_output(name: str) -> bytes:
+    """Return what, behind the bytes of an ONNX graph, makes a value of the graph an output.
+
+    ONNX files are messages of Protocol Buffers. Of two in a row the fields are merged, lists one
+    after another: this one has an output (field 12 of the graph, field 7) with the name (1) and the
+    type (2) of a tensor (1) of single precision (1).
+    """
+
+    def field(number: int, value: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(value)]) + value
+
+    single_precision = bytes([1 << 3, 1])
+    kind = field(2, field(1, single_precision))
+    return field(7, field(12, field(1, name.encode()) + kind))
 
 
 @cache
@@ -136,9 +160,11 @@ def card(folder: Path | None = None) -> dict[str, Any]:
 
 
 @cache
-def encoder(name: str, threads: int | None = None, folder: Path | None = None) -> Encoder:
+def encoder(
+    name: str, threads: int | None = None, folder: Path | None = None, output: str = ""
+) -> Encoder:
     """Return the encoder of that name, loaded once for each number of threads (``None``: all)."""
-    return Encoder(name, folder or weights_folder(), threads or os.cpu_count() or 1)
+    return Encoder(name, folder or weights_folder(), threads or os.cpu_count() or 1, output)
 
 
 LONGEST = 512
@@ -174,7 +200,7 @@ def cut_pairs(
     first, last = tokenizer.encode("").ids
     made = []
     for premise, hypothesis in pairs:
-        parts = _overlapping(ids[hypothesis], STATEMENT, STATEMENT)
+        parts = overlapping(ids[hypothesis], STATEMENT, STATEMENT)
         room = LONGEST - 3 - max(map(len, parts))
         pieces = [
             piece
@@ -182,14 +208,14 @@ def cut_pairs(
             for piece in (
                 [ids[window]]
                 if len(ids[window]) <= room
-                else _overlapping(ids[window], PIECE, PIECE_STEP)
+                else overlapping(ids[window], PIECE, PIECE_STEP)
             )
         ]
         made.append([[_pair(first, w, last, part) for w in pieces] for part in parts])
     return made
 
 
-def _overlapping(ids: list[int], size: int, step: int) -> list[list[int]]:
+def overlapping(ids: list[int], size: int, step: int) -> list[list[int]]:
     """Return runs of up to ``size`` ids, a new one every ``step``; the last reaches the end."""
     starts = range(0, max(1, len(ids) - size + step), step)
     return [ids[start : start + size] for start in starts]
@@ -340,7 +366,7 @@ class EmbeddedEmbedder:
         """Return unit vectors, shape (n, 384), for n texts; an empty text has one as well."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         size = EMBEDDED_AT_ONCE - 2
-        pieces = [[tuple(p) for p in _overlapping(one.ids, size, size)] for one in encoded]
+        pieces = [[tuple(p) for p in overlapping(one.ids, size, size)] for one in encoded]
         first, last = self._encoder.tokenizer.encode("").ids
         # Texts that the tokenizer takes for the same are computed once.
         place: dict[tuple[int, ...], int] = {}
@@ -451,4 +477,8 @@ def embedded_model(kind: str, version: str = "", threads: int | None = None) -> 
     """Return the model of a kind; raises :class:`BackendError` if its version is another one."""
     if version not in ("", carried := str(card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
+    if kind == "token embedder":
+        from trustassay.backends.embedded_tokens import EmbeddedTokenEmbedder
+
+        return EmbeddedTokenEmbedder(threads)
     return EmbeddedEntailer(threads) if kind == "entailer" else EmbeddedEmbedder(threads)

@@ -364,7 +364,7 @@ def _count(text: str) -> int:
     raise ValueError(text)
 
 
-for _kind in ("entailer", "embedder"):
+for _kind in ("entailer", "embedder", "token embedder"):
     scheme(
         "embedded", kind=_kind, form="embedded[?threads=N]", options={"threads": _count}, slow=True
     )(partial(_lazy("backends.embedded:embedded_model"), _kind))
@@ -453,9 +453,9 @@ for _name, _inner, _default, _path in (
 scheme(
     "bertscore",
     kind="similarity",
-    form="bertscore:hf:ID-or-path[?layer=N]",
+    form="bertscore[:hf:ID-or-path[?layer=N]]",
     wraps="token embedder",
-    target="a model, as in bertscore:hf:ID or bertscore:hf:PATH",
+    default=DEFAULT_EMBEDDER,
 )(_lazy("backends.similarity:BertScoreSimilarity"))
 scheme("lexical", kind="similarity", form="lexical")(_lazy("backends.similarity:LexicalSimilarity"))
 scheme("novel", kind="similarity", form="novel")(_lazy("backends.similarity:NovelWordsSimilarity"))

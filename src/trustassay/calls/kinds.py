@@ -430,6 +430,7 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
     stand_in=lambda _: TokenVectors(("token",), np.ones((1, 2), dtype=np.float32)),
     load=partial(load, "token embedder"),
     option="--token-embedder",
+    default=DEFAULT_EMBEDDER,
 )
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.capabilities import TokenVectors
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.maths import Matrices
 
@@ -192,3 +193,43 @@ def test_the_order_of_replies_changes_nothing_and_bounds_hold(replies: Matrices,
         assert least - 1e-9 <= found <= most + 1e-9
     entropy = maths.semantic_entropy(maths.clusters(replies))
     assert 0 <= entropy <= math.log(k) + 1e-9
+
+
+def _best_f1(one: Any, other: Any) -> float:
+    """BERTScore's F in loops (Zhang et al. 2020, section 3), special tokens in no mean."""
+
+    def cosine(x: Any, y: Any) -> float:
+        return float(np.dot(x, y) / (np.linalg.norm(x) * np.linalg.norm(y)))
+
+    def mean(a: Any, b: Any) -> float:
+        rows = [x for place, x in enumerate(a.vectors) if place not in a.special]
+        return sum(max(cosine(x, y) for y in b.vectors) for x in rows) / len(rows)
+
+    recall, precision = mean(other, one), mean(one, other)
+    return 2 * precision * recall / (precision + recall)
+
+
+def test_selfcheck_bertscore_in_loops() -> None:
+    rng = np.random.default_rng(5)
+
+    def text(n: int) -> TokenVectors:
+        return TokenVectors(("t",) * n, rng.uniform(0.1, 1, (n, 6)).astype("float32"), (0, n - 1))
+
+    answer, replies = [text(4), text(6)], [[text(3)], [text(5), text(7)], [text(4)]]
+    weights = [1, 2, 3]
+    wanted = [
+        1
+        - sum(w * max(_best_f1(one, o) for o in r) for w, r in zip(weights, replies, strict=True))
+        / 6
+        for one in answer
+    ]
+    np.testing.assert_allclose(
+        maths.selfcheck_bertscore(answer, replies, weights), wanted, atol=1e-6
+    )
+
+
+def test_selfcheck_bertscore_of_the_same_sentence_is_0() -> None:
+    one = TokenVectors(("a", "b"), np.eye(2, dtype=np.float32))
+    other = TokenVectors(("c", "d"), -np.eye(2, dtype=np.float32))
+    assert maths.selfcheck_bertscore([one], [[other, one]], [1]) == pytest.approx(0)
+    assert maths.selfcheck_bertscore([one], [[other]], [1]) == 1

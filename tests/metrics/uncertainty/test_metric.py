@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from trustassay import Assessment, score
 from trustassay.api import plan
-from trustassay.capabilities import ChatRequest, Reply, TokenLogprob
+from trustassay.capabilities import ChatRequest, Reply, TokenLogprob, TokenVectors
 from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.metrics.uncertainty.parts import PARTS, selected
@@ -177,6 +178,37 @@ def test_the_rarest_word_of_the_answer_among_all_replies() -> None:
     )
     # of six tokens two are "canberra", three the point
     assert found.parts["selfcheck_ngram"] == pytest.approx(-math.log(2 / 6))
+
+
+class Letters:
+    """An embedder of tokens: each letter is one, with a direction of its own."""
+
+    name = "letters"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        self.asked += texts
+        own = [[one for one in text if one.isalpha()] for text in texts]
+        return [TokenVectors(tuple(one), np.eye(128)[[*map(ord, one)]]) for one in own]
+
+
+def test_of_each_reply_the_sentence_with_the_most_like_tokens_counts() -> None:
+    letters = Letters()
+    told = recorded(response="abcd.", resamples=["Abxy. Pq.", "abcd.", "ABCD", "pq. zz. abpq."])
+    metric = Uncertainty(parts="vectors")
+    found = only(told, metric=metric, entailer=None, token_embedder=letters)
+    # two replies are the answer; the best sentences of the others have one and two of its letters
+    assert found.parts["selfcheck_bertscore"] == pytest.approx(1 - (0.25 + 1 + 1 + 0.5) / 4)
+    assert found.score == found.parts["selfcheck_bertscore"]
+    assert len(letters.asked) == len(set(letters.asked)) == 6
+    assert [need.capability for need in metric.needs()] == ["token_vectors", "chat"]
+
+
+def test_vectors_of_tokens_need_no_model_of_the_users() -> None:
+    found = only(recorded(), metric=Uncertainty(parts="vectors"), entailer=None)
+    assert 0 < found.parts["selfcheck_bertscore"] < 0.5
 
 
 @pytest.mark.parametrize(("reply", "doubt"), [("A", 0.0), ("B", 1.0)])

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from trustassay.capabilities import TokenVectors
 from trustassay.statistics import Floats, Places
+from trustassay.token_matching import greedy_match
 
 SPECTRUM = 0.9
 """Eigenvalues of the Laplacian below it count for the eccentricity, as in LM-Polygraph."""
@@ -196,6 +198,31 @@ def selfcheck_ngram(
 def _grams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
     padded = [""] * (n - 1) + [token.lower() for token in tokens]
     return [tuple(padded[i : i + n]) for i in range(len(tokens))]
+
+
+def selfcheck_bertscore(
+    sentences: Sequence[TokenVectors],
+    replies: Sequence[Sequence[TokenVectors]],
+    weights: ArrayLike,
+) -> Floats:
+    """Return 1 - the mean over replies of the largest BERTScore of each sentence and a sentence of
+    the reply, shape (n,), 0 to 1 (Manakul et al. 2023, section 5.1).
+
+    BERTScore's F is not rescaled: the authors' rescaling changes neither order nor correlations.
+
+    Args:
+        sentences: the answer's, n. replies: the sentences of each reply, k replies, one sentence
+            or more in each. weights: how often each reply was given, shape (k,).
+    """
+    best = [
+        [
+            max(greedy_match(o.vectors, t.vectors, o.special, t.special).f1 for t in reply)
+            for reply in replies
+        ]
+        for o in sentences
+    ]
+    counts = np.asarray(weights, dtype=np.float64)
+    return np.asarray(np.clip(1 - np.array(best) @ (counts / counts.sum()), 0, 1))
 
 
 # ----------------------------------------------------------------------- probabilities of tokens

@@ -61,8 +61,8 @@ class Uncertainty(UncertaintyOptions):
 
     Args:
         parts: which, by name, joined by ``+``: parts (``degree``) and groups: ``sentences``,
-            ``meanings``, ``tokens``, ``both``; ``pairs``, ``words``, ``claims``, ``asked``, which
-            take more calls or libraries. ``auto`` is the first four, ``all`` all.
+            ``meanings``, ``tokens``, ``both``; ``pairs``, ``words``, ``vectors``, ``claims``,
+            ``asked``, which take more calls or libraries. ``auto`` is the first four, ``all`` all.
         score: the part that is the score, as a number from 0 to 1; by default ``selfcheck_nli``,
             or else the first one.
         samples: replies to ask for, 2 or more; ``auto``: until it is known on which side of
@@ -116,6 +116,8 @@ class Uncertainty(UncertaintyOptions):
         if "words" in self.families:
             of_words = words.parts(self.chosen, texts.claims, [response, *replies], self.split)
             parts |= of_words
+        if "vectors" in self.families:
+            parts |= await self._vectors(context, texts, replies)
         if tokens:
             await self._of_tokens(context.models, tokens, parts)
         if "asked" in self.families:
@@ -314,6 +316,27 @@ class Uncertainty(UncertaintyOptions):
                 agreed = [maths.ratio(found.entailment, found.contradiction) for found in outcomes]
                 total += weight * float(max(agreed, default=0.0))
         return 1 - total / len(claiming)
+
+    async def _vectors(
+        self, context: Context, texts: Texts, replies: Sequence[str]
+    ) -> dict[str, float]:
+        """Compare the tokens of each sentence with those of each sentence of the other replies."""
+        places = texts.of.tolist()
+        counts = Counter(places)
+        others = [replies[places.index(place)] for place in counts]
+        work = TextWork.on(context.sample)
+        split = await work(lambda: [[*self.split(text)] for text in others])
+        groups = [[one.text for one in texts.claims], *split]
+        groups = [[one.strip() for one in group if not is_blank(one)] for group in groups]
+        asked = (context.models.token_vectors(f" {one}") for group in groups for one in group)
+        read = iter(await all_of(asked))
+        said, *of_others = [[next(read) for _ in group] for group in groups]
+        if not said:
+            return {}
+        value = await TextWork(long=True)(
+            maths.selfcheck_bertscore, said, of_others, list(counts.values())
+        )
+        return {"selfcheck_bertscore": float(value.mean())}
 
     async def _meanings(
         self, models: Models, texts: Texts, sample: Sample, parts: dict[str, float]

@@ -161,7 +161,8 @@ class UncertaintyOptions(Metric):
         return f"its {self.scored.name} gives {self._bound}"
 
     def needs(self) -> Sequence[Need]:
-        """An entailer, and a model where samples bring no replies, or parts ask it.
+        """An entailer, an embedder of tokens for ``vectors``, and a model where samples bring no
+        replies, or parts ask it.
 
         Raises:
             BackendError: a part needs a package that is not installed.
@@ -170,6 +171,10 @@ class UncertaintyOptions(Metric):
             if reason := missing(name):
                 raise BackendError(f"{self.name}: {reason}")
         result = [Need("entail")] if self._entails else []
+        if "vectors" in self.families:
+            result.append(Need("token_vectors"))
+        if "vectors" in self.families:
+            result.append(Need("token_vectors"))
         if "p_true" in self.chosen:
             result.append(Need("choose", "model"))
         return [*result, Need("chat", "model", optional="asked" not in self.families)]

@@ -11,8 +11,10 @@ from typing import Literal, cast
 
 from trustassay.errors import UnknownNameError, did_you_mean, install
 
-Family = Literal["sentences", "pairs", "meanings", "words", "tokens", "both", "claims", "asked"]
-"""Parts that need the same: of ``both``, replies and tokens."""
+Family = Literal[
+    "sentences", "pairs", "meanings", "words", "vectors", "tokens", "both", "claims", "asked"
+]
+"""Parts that need the same: of ``both``, replies and tokens; of ``vectors``, those of tokens."""
 AUTO: tuple[Family, ...] = ("sentences", "meanings", "tokens", "both")
 """Those that ask for nothing but replies, one matrix of entailment, and tokens where known."""
 OF_TOKENS = frozenset({"tokens", "both", "claims"})
