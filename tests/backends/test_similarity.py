@@ -16,7 +16,7 @@ from trustassay.backends.similarity import (
     LexicalSimilarity,
 )
 from trustassay.capabilities import Probabilities, Similarity, TokenVectors, Vectors
-from trustassay.errors import BackendError, UnknownNameError
+from trustassay.errors import UnknownNameError
 
 
 class Letters:

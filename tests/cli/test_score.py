@@ -87,7 +87,6 @@ def test_exactly_twenty_failures_are_no_more_than_twenty(cli: Cli, tmp_path: Pat
 
 BAD_ARGUMENTS = [
     (["nothing.jsonl"], "nothing.jsonl: no such file"),
-    (["."], "is a folder, but not one written by save_to_disk"),
     ([SOUND, "--entailer", "lexicl"], "unknown entailer 'lexicl'; did you mean lexical?"),
     ([SOUND, "--entailer", "python:nope:f"], "No module named 'nope'"),
     ([SOUND, "--entailer", "hf:"], "hf: needs a model"),

@@ -13,6 +13,7 @@ from arro3.core import Array, DataType, Table
 from arro3.io import infer_json_schema, read_json, write_ipc_stream, write_parquet
 
 from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.runs.intake import default_folder
 from trustassay.sample import Document, Sample
 
 
@@ -292,9 +293,62 @@ def test_the_only_split_is_taken_and_several_are_named(tmp_path: Path) -> None:
     assert len(samples(list(read_samples(folder / "train")))) == 1
 
 
-def test_another_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder, but not one .* \(it has no state\.json\)"):
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.arrow").write_bytes(b"")
+    with pytest.raises(InputError, match=r"folder without files of records .* has a state\.json\)"):
         read_samples(tmp_path)
+
+
+def test_the_folder_of_a_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}")
+    with pytest.raises(InputError, match="trustassay rescore"):
+        read_samples(tmp_path)
+
+
+def test_the_files_of_a_folder_are_one_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": str(n), "question": "q", "response": f"a{n}"} for n in range(4)]
+    write_parquet(table(rows[2:3]), tmp_path / "c.parquet")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.csv").write_text("id,question,response\n0,q,a0\n")
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(json.dumps(rows[1]).encode()))
+    (tmp_path / "d.json").write_text(json.dumps(rows[3:]))
+    for hidden in ("_SUCCESS", ".part.jsonl", "_log/x.jsonl"):
+        (tmp_path / hidden).parent.mkdir(exist_ok=True)
+        (tmp_path / hidden).write_text("no record")
+    (tmp_path / "README.md").write_text("What this is.")
+    found = list(read_samples(tmp_path))
+    assert [(one.id, one.response, one.model) for one in samples(found)] == [
+        (row["id"], row["response"], None) for row in rows
+    ]
+    assert found[1].where == f"{tmp_path}/b.jsonl.gz:1"
+    assert "left out, files of other kinds: README.md" in capsys.readouterr().err
+
+
+def test_folders_named_for_a_value_give_records_that_field(tmp_path: Path) -> None:
+    day = tmp_path / "day=2026-11-27" / "model=gpt%2F4"
+    day.mkdir(parents=True)
+    rows = [{"question": "q", "response": "a"}, {"question": "r", "response": "b", "model": "own"}]
+    write_parquet(table(rows[:1]), day / "part-0.parquet")
+    (day / "part-1.jsonl").write_text(json.dumps(rows[1]))
+    found = samples(list(read_samples(tmp_path)))
+    assert [one.model for one in found] == ["gpt/4", "own"]
+    assert [one.metadata["day"] for one in found] == ["2026-11-27"] * 2
+
+
+def test_a_fault_in_a_folder_is_named_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": "q", "response": 3}')
+    [fault] = read_samples(tmp_path)
+    assert str(fault).startswith(f"{tmp_path}/a.jsonl:1: response: ")
+
+
+def test_a_folder_that_has_another_file_is_another_input(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("{}")
+    before = default_folder(tmp_path)
+    assert default_folder(tmp_path) == before
+    (tmp_path / "b.jsonl").write_text("{}")
+    assert default_folder(tmp_path) != before
 
 
 @pytest.mark.parametrize(

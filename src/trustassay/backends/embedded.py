@@ -474,11 +474,12 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
 
 
 def embedded_model(kind: str, version: str = "", threads: int | None = None) -> Any:
-    """Return the model of a kind; raises :class:`BackendError` if its version is another one."""
+    """Return the model of a kind; raises as :func:`check_version`."""
+    check_version(version)
+    return EmbeddedEntailer(threads) if kind == "entailer" else EmbeddedEmbedder(threads)
+
+
+def check_version(version: str) -> None:
+    """Raise :class:`BackendError` if a version is asked for, and is another one."""
     if version not in ("", carried := str(card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
-    if kind == "token embedder":
-        from trustassay.backends.embedded_tokens import EmbeddedTokenEmbedder
-
-        return EmbeddedTokenEmbedder(threads)
-    return EmbeddedEntailer(threads) if kind == "entailer" else EmbeddedEmbedder(threads)

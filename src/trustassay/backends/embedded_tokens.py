@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trustassay.backends.embedded import EMBEDDED_AT_ONCE, Tokens, card, encoder, overlapping
+from trustassay.backends.embedded import (
+    EMBEDDED_AT_ONCE,
+    Tokens,
+    card,
+    check_version,
+    encoder,
+    overlapping,
+)
 from trustassay.capabilities import TokenVectors
 
 STATES = "/LayerNorm_12/LayerNormalization_output_0"
@@ -42,3 +49,9 @@ class EmbeddedTokenEmbedder:
             tokens = ("[CLS]", *one.tokens, "[SEP]")
             result.append(TokenVectors(tokens, vectors, (0, len(tokens) - 1)))
         return result
+
+
+def embedded_tokens(version: str = "", threads: int | None = None) -> EmbeddedTokenEmbedder:
+    """Return the model; raises as :func:`~trustassay.backends.embedded.check_version`."""
+    check_version(version)
+    return EmbeddedTokenEmbedder(threads)

@@ -364,10 +364,14 @@ def _count(text: str) -> int:
     raise ValueError(text)
 
 
-for _kind in ("entailer", "embedder", "token embedder"):
+for _kind, _made in (
+    ("entailer", partial(_lazy("backends.embedded:embedded_model"), "entailer")),
+    ("embedder", partial(_lazy("backends.embedded:embedded_model"), "embedder")),
+    ("token embedder", _lazy("backends.embedded_tokens:embedded_tokens")),
+):
     scheme(
         "embedded", kind=_kind, form="embedded[?threads=N]", options={"threads": _count}, slow=True
-    )(partial(_lazy("backends.embedded:embedded_model"), _kind))
+    )(_made)
 
 scheme("lexical", kind="entailer", form="lexical")(_lazy("backends.lexical:LexicalEntailer"))
 

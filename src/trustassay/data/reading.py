@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from trustassay.data import arrow, recognising
 from trustassay.data.conversations import CHATS, is_no_answer, turns_of
@@ -23,14 +24,16 @@ from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opene
 from trustassay.data.tables import csv_records, workbook_records
 from trustassay.data.traces import is_trace, traced
 from trustassay.errors import did_you_mean
+from trustassay.progress import tell
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
-    "a folder written by save_to_disk of Hugging Face datasets, or - for standard input"
+    "a folder of such files or of Hugging Face datasets, or - for standard input"
 )
 TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
 """Kinds of text, which may be compressed."""
+PACKED = frozenset({".gz", ".zst"})
 _LISTS: tuple[str, ...] = (
     *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
     *("observations", "items"),
@@ -58,15 +61,19 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         return _folder(path, name, fields)
     if not exists:
         raise InputError(f"{name}: no such file")
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    kind = suffixes.pop() if suffixes else ""
-    packed = kind if kind in {".gz", ".zst"} else ""
-    if packed:
-        kind = suffixes.pop() if suffixes else ""
-    if (packed and kind not in TEXTS) or kind not in {*TEXTS, ".parquet", ".xlsx"}:
-        shown = f"{kind}{packed}" or "(none)"
+    if not (kind := _kind_of(path)):
+        suffixes = path.suffixes[-2:] if path.suffix.lower() in PACKED else path.suffixes[-1:]
+        shown = "".join(suffixes).lower() or "(none)"
         raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
     return _records_of(kind, path, name, fields)
+
+
+def _kind_of(path: Path) -> str:
+    """Return the suffix that tells how a file is read, without that of its compression; empty for
+    an unknown kind."""
+    packed = path.suffix.lower() in PACKED
+    kind = (path.with_suffix("") if packed else path).suffix.lower()
+    return kind if kind in TEXTS or (kind in {".parquet", ".xlsx"} and not packed) else ""
 
 
 def _records_of(kind: str, path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
@@ -195,10 +202,7 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         batches = chain.from_iterable(_batches(shard, str(shard), "Arrow") for shard in shards)
         return arrow.batch_records(batches, name, fields)
     if not (path / "dataset_dict.json").is_file():
-        raise InputError(
-            f"{name}: is a folder, but not one written by save_to_disk of Hugging Face datasets "
-            "(it has no state.json)"
-        )
+        return _files_in(path, name, fields)
     content = _json_file(path / "dataset_dict.json", f"{name}/dataset_dict.json")
     splits = content.get("splits") if isinstance(content, dict) else None
     if not isinstance(splits, list) or not all(isinstance(split, str) for split in splits):
@@ -212,6 +216,38 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if not (split / "state.json").is_file():
         raise InputError(f"{split}: the split is missing, or has no state.json")
     return _folder(split, str(split), fields)
+
+
+def _files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    """Return the records of all files below a folder, in the order of their paths.
+
+    Folders ``KEY=VALUE`` are fields of the records in them that have none of the name. What is
+    hidden, or begins with an underscore, is no file of records.
+    """
+    if (path / "run.json").is_file():
+        message = "is the folder of a run, which has answers already"
+        raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
+    parts = sorted(one.relative_to(path) for one in path.rglob("*") if one.is_file())
+    shown = [one for one in parts if not any(part.startswith((".", "_")) for part in one.parts)]
+    files = [one for one in shown if _kind_of(one)]
+    if not files:
+        raise InputError(
+            f"{name}: is a folder without files of records (one of Hugging Face datasets has a "
+            f"state.json); expected {KNOWN_KINDS}"
+        )
+    if others := [one for one in shown if not _kind_of(one)]:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        tell(f"{name}: left out, files of other kinds: {clean(str(others[0]))}{more}")
+
+    def records() -> Iterator[Raw]:
+        for file in files:
+            pairs = (part.partition("=") for part in file.parts[:-1])
+            keys = {key: unquote(value) for key, equals, value in pairs if equals and value}
+            for raw in raw_records(str(path / file), fields):
+                own = raw.record
+                yield raw._replace(record=keys | own) if keys and isinstance(own, dict) else raw
+
+    return records()
 
 
 def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
@@ -286,10 +322,10 @@ def read_samples(
 
     ``source`` is a path, :class:`Files`, a table, or an iterable of records and samples. Paths are
     distinguished by suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with
-    ``.gz`` or ``.zst``), ``.xlsx``, ``.parquet``, or a folder written by ``save_to_disk`` of
-    Hugging Face ``datasets``; ``-`` is standard input. All are read in pieces, except ``.json``,
-    which is loaded completely. Tables are frames of pandas and polars, Arrow tables and Hugging
-    Face datasets.
+    ``.gz`` or ``.zst``), ``.xlsx``, ``.parquet``, or a folder: one that ``save_to_disk`` of Hugging
+    Face ``datasets`` wrote, or one of such files, which are one input; ``-`` is standard input. All
+    are read in pieces, except ``.json``, which is loaded completely. Tables are frames of pandas
+    and polars, Arrow tables and Hugging Face datasets.
 
     Of several files the id of an answer is followed by its model, or, where it names none, by the
     name of its file, which then counts as its model: files of several models may share their ids.

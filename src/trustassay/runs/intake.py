@@ -402,8 +402,11 @@ def _state(path: Path) -> list[str]:
         return [kept_input().digest]
     if not path.exists():
         return [str(path.resolve())]
-    stat = path.stat()
-    return [str(path.resolve()), str(stat.st_size), str(stat.st_mtime_ns)]
+    state = [str(path.resolve())]
+    for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        stat, inside = one.stat(), [str(one.relative_to(path))] if one != path else []
+        state += [*inside, str(stat.st_size), str(stat.st_mtime_ns)]
+    return state
 
 
 @asynccontextmanager

@@ -191,7 +191,9 @@ class Letters:
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         self.asked += texts
         own = [[one for one in text if one.isalpha()] for text in texts]
-        return [TokenVectors(tuple(one), np.eye(128)[[*map(ord, one)]]) for one in own]
+        return [
+            TokenVectors(tuple(one), np.eye(128, dtype=np.float32)[[*map(ord, one)]]) for one in own
+        ]
 
 
 def test_of_each_reply_the_sentence_with_the_most_like_tokens_counts() -> None:

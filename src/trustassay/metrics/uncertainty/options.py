@@ -173,8 +173,6 @@ class UncertaintyOptions(Metric):
         result = [Need("entail")] if self._entails else []
         if "vectors" in self.families:
             result.append(Need("token_vectors"))
-        if "vectors" in self.families:
-            result.append(Need("token_vectors"))
         if "p_true" in self.chosen:
             result.append(Need("choose", "model"))
         return [*result, Need("chat", "model", optional="asked" not in self.families)]
