@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "statistics": set(),
     "sample": {"errors"},
     "texts": {"errors", "sample"},
+    "tables": {"texts"},
     "progress": set(),
     "prompts": {"errors"},
     "token_matching": set(),
@@ -60,6 +61,7 @@ ALLOWED: dict[str, set[str]] = {
         "prompts",
         "retrieval",
         "sample",
+        "tables",
         "token_matching",
         "tracebacks",
         "texts",
@@ -70,7 +72,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"event_loop"},
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
-    | {"prose", "second_reader", "texts", "token_matching", "verdicts"},
+    | {"prose", "second_reader", "tables", "texts", "token_matching", "verdicts"},
     "show": {"files", "entailer_quality", "metric", "sample", "statistics", "views"},
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "prose", "sample", "event_loop"},

@@ -560,11 +560,11 @@ MOVED = {
 @pytest.mark.parametrize(
     ("embedder", "options", "bound", "whose"),
     [
-        ("embedded:7", {}, 0.18, "stable_below, measured for embedded:7"),
+        ("embedded:8", {}, 0.18, "stable_below, measured for embedded:8"),
         ("openai:text-embedding-ada-002", {}, 0.05, "measured for openai:text-embedding-ada-002"),
         ("openai:text-embedding-ada-002@http://x/v1?rpm=5", {}, 0.05, "measured for openai:text-"),
         ("words", {}, 0.05, "stable_below of the paper's embedder; none is measured for words"),
-        ("embedded:7", {"stable_below": 0.05}, 0.05, "0.05 or more (stable_below)"),
+        ("embedded:8", {"stable_below": 0.05}, 0.05, "0.05 or more (stable_below)"),
         ("words", {"stable_below": 0.3}, 0.3, "0.3 or more (stable_below)"),
     ],
 )
@@ -586,7 +586,7 @@ def test_the_bound_is_that_of_the_embedder(
 
 
 def test_scored_anew_with_another_embedder_the_bound_is_that_ones(tmp_path: Path) -> None:
-    score([MOVED], metrics=Harmonicity(), embedder=Named("embedded:7"), out=tmp_path / "run")
+    score([MOVED], metrics=Harmonicity(), embedder=Named("embedded:8"), out=tmp_path / "run")
     again = rescore(tmp_path / "run", embedder=Named("words"), out=tmp_path / "again")
     assert [a.verdict for a in again.assessments] == ["unstable"]
 

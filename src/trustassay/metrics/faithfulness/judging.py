@@ -18,6 +18,7 @@ from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document
 from trustassay.second_reader import Window, windows
+from trustassay.tables import as_prose
 from trustassay.texts import TextWork, content_words
 from trustassay.views import EvidenceRow, Mark
 
@@ -162,15 +163,15 @@ def parts(number: int, document: Document, found: Sequence[Piece]) -> list[Part]
             rows[-1] += words
         texts = [" ".join(row) for row in rows]
     title = f"Title: {document.title}\n" if document.title else ""
-    return [Part(number, title + text, _words(title + text)) for text in texts]
+    return [Part(number, title + text, _words(title + as_prose(text))) for text in texts]
 
 
 def pieces(documents: Sequence[Document], split: Splitter) -> list[Piece]:
-    """Return the sentences of all passages."""
+    """Return the sentences of all passages, of data in them those that say the same."""
     return [
         Piece(number, place, sentence.strip(), _words(sentence))
         for number, document in enumerate(documents)
-        for place, sentence in enumerate(split(document.text))
+        for place, sentence in enumerate(split(as_prose(document.text)))
         if sentence.strip()
     ]
 

@@ -29,6 +29,7 @@ from trustassay.metrics.grounding.text import (
 )
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again, windows
+from trustassay.tables import as_prose
 from trustassay.texts import TextWork, amount
 from trustassay.views import EvidenceRow, Judged, Rows, View
 
@@ -150,7 +151,7 @@ class Assessing:
         if not self.second or hypothesis not in self.twice:
             return first
         self.twice[hypothesis][pair] = round(first.entailment, 2)
-        sentences = [[one for one in self.metric.split(premise) if one.strip()]]
+        sentences = [[one for one in self.metric.split(as_prose(premise)) if one.strip()]]
         shown = await self.work(windows, hypothesis, sentences)
         return await self.second.verdict(self.models, shown, hypothesis, first)
 

@@ -1,0 +1,168 @@
+"""Data in passages: what is read as sentences, for which row, and what is left as it is."""
+
+import csv
+import io
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import Recorder
+from trustassay import score
+from trustassay.backends.embedded import EmbeddedEntailer
+from trustassay.tables import LONGEST, MOST_VALUES, as_prose, read
+
+ROWS = [
+    {"name": "Aurora lamp", "price_usd": 20, "stock": 14, "color": "red"},
+    {"name": "Borealis lamp", "price_usd": 35, "stock": 3, "color": "blue"},
+    {"name": "Cirrus chair", "price_usd": 120, "stock": 0, "color": "green"},
+]
+CELLS = [list(ROWS[0]), *([str(cell) for cell in row.values()] for row in ROWS)]
+AURORA = (
+    "The name is Aurora lamp. The price of Aurora lamp is 20 USD. "
+    "The stock of Aurora lamp is 14. The color of Aurora lamp is red."
+)
+FORMS = {
+    "JSON": json.dumps(ROWS),
+    "JSON Lines": "\n".join(map(json.dumps, ROWS)),
+    "a tool's": json.dumps({"status": "ok", "results": ROWS}, indent=2),
+    "fenced": f"Found:\n```json\n{json.dumps(ROWS)}\n```\n",
+    "Markdown": "\n".join(
+        f"| {' | '.join(line)} |" for line in [CELLS[0], [":--"] * 4, *CELLS[1:]]
+    ),
+    "bars": "\n".join(" | ".join(line) for line in CELLS),
+    "CSV": "\n".join(",".join(line) for line in CELLS),
+    "semicolons": "\n".join(";".join(line) for line in CELLS),
+    "TSV": "\n".join("\t".join(line) for line in CELLS),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_value_is_a_sentence_with_its_row_and_its_column(form: str) -> None:
+    assert AURORA in as_prose(FORMS[form])
+    assert "The price of Cirrus chair is 120 USD." in as_prose(FORMS[form])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_row_that_a_statement_is_about_is_shown_alone(form: str) -> None:
+    shown = as_prose(FORMS[form], "The Aurora lamp costs 35 dollars.")
+    assert AURORA in shown
+    assert "Borealis" not in shown and "Cirrus" not in shown
+
+
+def test_a_value_of_another_row_does_not_choose_that_row() -> None:
+    assert "Borealis" not in as_prose(FORMS["JSON"], "The Aurora lamp is blue.")
+
+
+def test_rows_that_are_equally_near_are_all_shown() -> None:
+    shown = as_prose(FORMS["CSV"], "The Aurora lamp is cheaper than the Borealis lamp.")
+    assert "Aurora" in shown and "Borealis" in shown and "Cirrus" not in shown
+    assert as_prose(FORMS["CSV"], "Everything is in stock.").count("The price of") == 3
+
+
+def test_lists_are_counted() -> None:
+    assert as_prose(FORMS["a tool's"]).endswith("There are 3 results.")
+
+
+def test_what_stands_around_data_stays() -> None:
+    text = f"Title: Lamps\nThe shop says: {json.dumps(ROWS[:1])} Prices may change."
+    assert as_prose(text).splitlines() == [
+        "Title: Lamps",
+        "The shop says:",
+        AURORA,
+        "Prices may change.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentences"),
+    [
+        ({"city": "Oslo", "temperature_c": 12}, "The temperature of Oslo is 12 degrees Celsius."),
+        ({"city": "Oslo", "vitaminC": 12}, "The vitamin c of Oslo is 12."),
+        ({"city": "Oslo", "isRaining": True}, "Oslo is raining."),
+        ({"city": "Oslo", "has_tram": False}, "Oslo does not have tram."),
+        ({"in_stock": False}, "It is not in stock."),
+        ({"city": "Oslo", "wind": {"speed_mph": 7}}, "The wind speed of Oslo is 7 mph."),
+        ({"name": "A", "tags": ["x", "y", "z"]}, "The tags of A are x, y and z."),
+        ({"name": "A", "note": " ".join(["word"] * 20)}, f"note of A: {' '.join(['word'] * 20)}."),
+        ({"name": "Oslo", "rooms": [{"name": "1", "beds": 2}]}, "The beds of 1 (Oslo) is 2."),
+        ({"url": "https://x", "title": "Lamps", "n": 3}, "The n of Lamps is 3."),
+        ({"a": None, "b": ""}, ""),
+    ],
+)
+def test_values_of_json(value: dict[str, Any], sentences: str) -> None:
+    told = as_prose(json.dumps(value))
+    assert sentences in told
+    assert (read(json.dumps(value)) is not None) == bool(sentences)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The bridge was opened in 1931, after four years, two strikes and a fire.",
+        "First, a line, with commas.\nThen, another, with commas.\nAnd, a third, too.",
+        "He wrote {sic} and [1] and [2, 3].",
+        "a | b in one line of prose",
+        "A: hello | there\nB: yes",
+        "Well, yes, I think\nso, do, you",
+        '["a", "b"]',
+        "[1, 2, 3]",
+        '{"broken": ',
+        "```python\nprint(1)\n```",
+        "x,y,z\n1,2\n3,4,5",
+    ],
+)
+def test_a_passage_without_data_is_not_changed(text: str) -> None:
+    assert as_prose(text, "Some statement.") is text
+
+
+@given(st.text(alphabet='{}[]":,|\t\n-`ab1 ', max_size=200), st.text(max_size=20))
+def test_no_text_breaks_it(text: str, statement: str) -> None:
+    assert isinstance(as_prose(text, statement), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        json.dumps([{"a": "b"}] * (MOST_VALUES + 1)),
+        json.dumps([{"name": "a", "value": "b" * LONGEST}]),
+        "[" * 100_000,
+        "```abc,\n" * 20_000,
+        "|--|" * 40_000,
+        "| " + " " * 150_000 + "x,",
+        "a,b,1\n" * 30_000,
+    ],
+)
+def test_what_is_too_much_is_left_as_it_is_and_takes_no_time(text: str) -> None:
+    start = time.process_time()
+    assert as_prose(text, "Statement.") is text
+    assert time.process_time() - start < 5  # of a second, with much to spare
+
+
+def test_the_entailer_reads_whose_value_it_is() -> None:
+    entailer = EmbeddedEntailer(threads=1)
+    right = ["The Borealis lamp costs 35 dollars.", "There are 3 Borealis lamps in stock."]
+    wrong = ["The Aurora lamp costs 35 dollars.", "There are 14 Borealis lamps in stock."]
+    for form in ("JSON", "Markdown", "CSV"):
+        chances = entailer.scores([(FORMS[form], one) for one in (*right, *wrong)])[:, 0]
+        assert (chances > 0.5).tolist() == [True, True, False, False], form
+
+
+def test_evidence_quotes_the_sentence_and_words_of_columns_count_as_said() -> None:
+    table = io.StringIO()
+    csv.writer(table).writerows(CELLS)
+    sample = {
+        "question": "What does it cost?",
+        "response": "The price of the Borealis lamp is 40 USD.",
+        "documents": [table.getvalue()],
+    }
+    judge = Recorder(lambda *_: (0.1, 0.8, 0.1))
+    [found] = score([sample], metrics="faithfulness", entailer=judge, cache=None).assessments
+    [row] = found.evidence
+    assert row["quote"] == "The price of Borealis lamp is 35 USD."
+    assert row["missing"] == ["40"]
