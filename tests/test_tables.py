@@ -153,6 +153,16 @@ def test_the_entailer_reads_whose_value_it_is() -> None:
         assert (chances > 0.5).tolist() == [True, True, False, False], form
 
 
+def test_two_rows_together_support_nothing() -> None:
+    sample = {
+        "question": "What do the lamps cost?",
+        "response": "The Aurora lamp costs 35 dollars. The Borealis lamp costs 35 dollars.",
+        "documents": [FORMS["a tool's"]],
+    }
+    [found] = score([sample], metrics="faithfulness", cache=None).assessments
+    assert [row["verdict"] for row in found.evidence] == ["not found", "supported"]
+
+
 def test_evidence_quotes_the_sentence_and_words_of_columns_count_as_said() -> None:
     table = io.StringIO()
     csv.writer(table).writerows(CELLS)

@@ -100,6 +100,11 @@ def as_prose(passage: str, statement: str | None = None) -> str:
     return "\n".join([*lines, *data.counts])
 
 
+def holds_data(passage: str) -> bool:
+    """Return whether a passage holds data that are read as sentences."""
+    return read(passage) is not None
+
+
 def nearest(rows: Sequence[Row], statement: str) -> Sequence[Row]:
     """Return the rows that a statement is about, all where that cannot be told.
 

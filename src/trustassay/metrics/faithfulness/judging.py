@@ -18,7 +18,7 @@ from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document
 from trustassay.second_reader import Window, windows
-from trustassay.tables import as_prose
+from trustassay.tables import as_prose, holds_data
 from trustassay.texts import TextWork, content_words
 from trustassay.views import EvidenceRow, Mark
 
@@ -311,6 +311,7 @@ class Judging:
         self._options, self._models, self._second = options, context.models, context.second
         self._documents: Sequence[Document] = context.sample.documents or ()
         result = pieces(self._documents, options.split)
+        self._data = {n for n, one in enumerate(self._documents) if holds_data(one.text)}
         context.limits.count("sentences of its passages", len(result))
         self._work = TextWork(long=len(result) > MANY)
         self._words = [set(content_words(document.title or "")) for document in self._documents]
@@ -340,7 +341,8 @@ class Judging:
         if place is not None:
             return await work(self._supported, claim, [numbers[place]], rows[place])
         if options.joined:
-            candidates = [piece for number in sorted({*numbers}) for piece in self._pieces[number]]
+            prose = sorted({*numbers} - self._data)  # rows together would lend each other values
+            candidates = [piece for number in prose for piece in self._pieces[number]]
             used = await work(joined, text, candidates)
             if len(used) > 1:
                 together = await entail("\n".join(piece.text for piece in used), text)
