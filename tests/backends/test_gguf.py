@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -289,6 +291,16 @@ def test_a_run_asks_it_and_a_second_one_does_not(
     monkeypatch.setattr(GgufChat, "replies", None)  # nothing is left to be asked
     again = score(samples, model=uri, **options)
     assert again.summary["harmonicity"]["mean"] == first.summary["harmonicity"]["mean"]
+
+
+def test_a_model_that_is_never_asked_ends(file: Path) -> None:
+    """A run whose replies are all stored loads it, and lets it go at once."""
+    pytest.importorskip("xllamacpp")
+    code = (
+        "from trustassay.backends.gguf import GgufChat\n"
+        f"for _ in range(5): GgufChat({str(file)!r}, parallel=2, threads=1, context=128)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 # ------------------------------------------------------------------ entailment by yes and no

@@ -416,7 +416,10 @@ def _server(path: Path, context: int, parallel: int, threads: int | None) -> Any
     with tempfile.TemporaryDirectory(prefix="gguf-", dir=short) as folder:
         given.hostnames = [f"{folder}/s.sock"]
         try:
-            return xllamacpp.Server(given)
+            server = xllamacpp.Server(given)
+            # One that ends before its loop began waits for it for ever: ask once.
+            server.handle_completions({"prompt": "a", "n_predict": 1})
+            return server
         except RuntimeError:
             raise BackendError(
                 "llama.cpp cannot load it: it is cut or damaged, or of a kind that xllamacpp "
