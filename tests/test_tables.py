@@ -63,6 +63,12 @@ def test_rows_that_are_equally_near_are_all_shown() -> None:
     assert as_prose(FORMS["CSV"], "Everything is in stock.").count("The price of") == 3
 
 
+def test_every_line_of_json_is_a_row() -> None:
+    lines = "\n".join(json.dumps({"name": f"Lamp {n}x", "price_usd": n}) for n in range(40))
+    assert as_prose(lines).count("The price of Lamp") == 40
+    assert as_prose(lines, "The price of lamp 7x is high.").count("The price of") == 1
+
+
 def test_lists_are_counted() -> None:
     assert as_prose(FORMS["a tool's"]).endswith("There are 3 results.")
 

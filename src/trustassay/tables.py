@@ -56,7 +56,7 @@ _RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*$")
 _OPENING = re.compile(r"(?:^|(?<=[\s:]))(?=[\[{])")
 _NUMBER = re.compile(r"[-+]?\d[\d,. ]*")
 _TRIES = 3
-"""Places of a passage at which JSON may begin that are tried."""
+"""Places at which the next JSON of a passage may begin that are tried."""
 
 
 class Row(NamedTuple):
@@ -165,9 +165,7 @@ def _parts(passage: str) -> Iterator[tuple[str, _Found]]:
 
 
 def _parts_of_text(rest: str) -> Iterator[tuple[str, _Found]]:
-    for _ in range(_TRIES):
-        if (within := _json_within(rest)) is None:
-            break
+    while (within := _json_within(rest)) is not None:
         before, found, rest = within
         yield before, found
     others: list[str] = []
