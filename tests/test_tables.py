@@ -69,6 +69,11 @@ def test_every_line_of_json_is_a_row() -> None:
     assert as_prose(lines, "The price of lamp 7x is high.").count("The price of") == 1
 
 
+def test_a_table_of_texts_alone_is_read() -> None:
+    told = as_prose("name,city,state\nThigpen,Bay Springs,MS\nLivingston,Livingston,TX")
+    assert "The city of Thigpen is Bay Springs." in told
+
+
 def test_lists_are_counted() -> None:
     assert as_prose(FORMS["a tool's"]).endswith("There are 3 results.")
 
@@ -120,6 +125,7 @@ def test_values_of_json(value: dict[str, Any], sentences: str) -> None:
         '{"broken": ',
         "```python\nprint(1)\n```",
         "x,y,z\n1,2\n3,4,5",
+        "Ann, Bob, Cid\nDora, Eve, Finn\nGus, Hal, Ida",
     ],
 )
 def test_a_passage_without_data_is_not_changed(text: str) -> None:

@@ -225,8 +225,11 @@ def _table(text: str) -> _Found | None:
             names = [one.strip() for one in header]
             sound = len(names) == len(set(names)) >= (2 if mark == "\t" else 3)
             sound &= all(0 < len(one) <= 40 and one[-1] not in ".?!" for one in names)
-            numbers = any(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
-            if sound and numbers and all(len(row) == len(names) for row in rows):
+            cells = [cell for row in rows for cell in row]
+            sound &= any(_NUMBER.fullmatch(cell.strip()) for cell in cells) or (
+                len(rows) > 1 and not any(cell.startswith(" ") for cell in cells)  # as prose has
+            )
+            if sound and all(len(row) == len(names) for row in rows):
                 return _rows_of(_objects(names, rows), names[0])
     return None
 

@@ -34,6 +34,8 @@ KNOWN_KINDS = (
 TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
 """Kinds of text, which may be compressed."""
 PACKED = frozenset({".gz", ".zst"})
+_announced: set[str] = set()
+"""Folders of which it was told what is left out; an input is read more than once."""
 _LISTS: tuple[str, ...] = (
     *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
     *("observations", "items"),
@@ -235,7 +237,9 @@ def _files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]
             f"{name}: is a folder without files of records (one of Hugging Face datasets has a "
             f"state.json); expected {KNOWN_KINDS}"
         )
-    if others := [one for one in shown if not _kind_of(one)]:
+    others = [one for one in shown if not _kind_of(one)]
+    if others and name not in _announced:
+        _announced.add(name)
         more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
         tell(f"{name}: left out, files of other kinds: {clean(str(others[0]))}{more}")
 
