@@ -71,6 +71,15 @@ def test_help_names_commands_that_are_not_installed(cli: Cli, without_packages: 
     assert "(pip install ./serve[mcp])" in section
 
 
+@pytest.mark.parametrize(("wrong", "right"), [("scroe", "score"), ("serv", "serve")])
+def test_a_misspelt_command_is_suggested_also_of_another_package(
+    cli: Cli, without_packages: None, wrong: str, right: str
+) -> None:
+    said = cli(wrong)
+    assert said.status == 2
+    assert f"Did you mean '{right}'" in said.err
+
+
 @pytest.mark.parametrize("line", ["cite", "probe attack", "probe isotropy", "probe distractors"])
 def test_a_command_that_moved_to_the_papers_is_still_found(cli: Cli, line: str) -> None:
     said = cli(*line.split(), "--help")

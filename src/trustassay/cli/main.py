@@ -57,6 +57,15 @@ class Commands(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is named; for an unknown name, suggest those of all packages."""
+        own: Any = self.commands
+        self.commands = {name: own.get(name) for name in self.list_commands(ctx)}
+        try:
+            return super().resolve_command(ctx, args)
+        finally:
+            self.commands = own
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; what other packages add is imported here."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
