@@ -48,11 +48,12 @@ integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp  ## the tests of in
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
 
 $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
-		$(shell find src papers/src integrations -name '*.py' -o -name '*.jsonl')
+		$(shell find src papers/src serve/src integrations -name '*.py' -o -name '*.jsonl')
 	test -x $(VENV)-integrations/bin/python || $(PYTHON) -m venv $(VENV)-integrations
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/integrations.txt
-	rm -rf dist/integrations && mkdir -p dist/integrations
+	rm -rf dist/integrations dist/tools && mkdir -p dist/integrations
 	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/integrations . ./papers $(dir $(INTEGRATIONS))
+	$(VENV)-integrations/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist/tools ./serve
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/*.whl
 	$(VENV)-integrations/bin/python -m pip check
 	touch $@
@@ -61,7 +62,7 @@ $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt 
 $(VENV)-tools/stamp: requirements/tools.txt $(VENV)-integrations/stamp
 	test -x $(VENV)-tools/bin/python || $(PYTHON) -m venv $(VENV)-tools
 	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/tools.txt
-	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl
+	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl dist/tools/*.whl
 	$(VENV)-tools/bin/python -m pip check
 	touch $@
 

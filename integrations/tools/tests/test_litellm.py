@@ -9,14 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 
 os.environ |= {  # no list of prices is fetched, no connection is left open
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "DISABLE_AIOHTTP_TRANSPORT": "True",
 }
 pytest.importorskip("litellm")
+pytest.importorskip("trustassay_serve")
 pytest.importorskip("prometheus_client")
+
+from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
+
 TOKEN = "token-of-the-service-1"
 MESSAGES = [
     {"role": "user", "content": QUESTION},
