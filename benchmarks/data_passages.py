@@ -9,7 +9,7 @@ written as JSON of a tool, as JSON by itself, as Markdown, CSV and TSV. Statemen
 are in other words than the names of the columns. A false one has the value of another row, or a
 number that is altered; of a list also another count. ``before`` is the same entailer with the
 passage as it is. Writes ``results/data-passages.json``: the share of true and of false statements
-that pass .5, and the AUC with its interval over passages.
+that pass .5, the AUC with its interval over passages, and what ``faithfulness`` supports of 800.
 
 ``--files`` counts the pairs of the labelled test files whose passage changes.
 """
@@ -27,16 +27,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.results import write_result
+from trustassay import score
 from trustassay.backends import embedded
 from trustassay.backends.embedded import EmbeddedEntailer
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
-from trustassay.tables import read
+from trustassay.tables import as_prose, read
 
 Row = Mapping[str, Any]
 PASSAGES = 20
 """Passages of each table in each form."""
+ANSWERS = 800
+"""Statements that go through ``faithfulness``."""
 
 
 class Table(NamedTuple):
@@ -212,6 +215,24 @@ def passing(rows: Sequence[Pair], scores: Any) -> dict[str, Any]:
     }
 
 
+def through_faithfulness(rows: Sequence[Pair]) -> dict[str, Any]:
+    """Return the shares of answers, each one statement, that ``faithfulness`` supports."""
+    order = generator(0, "data passages", "faithfulness").permutation(len(rows))[:ANSWERS]
+    drawn = [rows[place] for place in order]
+    samples = [
+        {"question": "What does it say?", "response": one.statement, "documents": [one.passage]}
+        for one in drawn
+    ]
+    found = score(samples, metrics="faithfulness", cache=None).assessments
+    supported = np.array([one.verdict == "supported" for one in found])
+    labels = np.array([one.label for one in drawn])
+    return {
+        "answers": len(drawn),
+        "true that are supported": round(float(supported[labels == 1].mean()), 3),
+        "false that are supported": round(float(supported[labels == 0].mean()), 3),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", action="store_true")
@@ -230,6 +251,8 @@ def main() -> None:
         for form in FORMS:
             mine = [place for place, one in enumerate(rows) if one.form == form]
             figures[name][form] = passing([rows[i] for i in mine], scores[mine])
+    module.as_prose = as_prose
+    figures["faithfulness"] = through_faithfulness(rows)
     write_result(
         "data-passages",
         "python -m benchmarks.data_passages",

@@ -74,6 +74,50 @@ def test_a_table_of_texts_alone_is_read() -> None:
     assert "The city of Thigpen is Bay Springs." in told
 
 
+def test_rows_with_prose_are_shown_whatever_the_statement_names() -> None:
+    """What supports a statement may stand in the text of another result."""
+    found = [
+        {
+            "title": "Aurora lamp",
+            "snippet": "It was shown first in Oslo and sold out in a single week that year.",
+        },
+        {
+            "title": "Fairs",
+            "snippet": "The fair of Oslo takes place in May, with four hundred makers of lamps.",
+        },
+    ]
+    shown = as_prose(json.dumps(found), "The Aurora lamp was shown at a fair in May.")
+    assert "sold out" in shown and "takes place in May" in shown
+
+
+def test_each_table_has_its_own_row_and_what_stands_alone_is_kept() -> None:
+    order = {
+        "customer": {"name": "Ann Smith", "address": {"city": "Oslo"}},
+        "items": ROWS,
+        "shops": [{"city": "Bergen", "open": True}, {"city": "Lund", "open": False}],
+    }
+    shown = as_prose(json.dumps(order), "Ann Smith bought the Aurora lamp.")
+    assert "The customer address city is Oslo." in shown
+    assert "Aurora" in shown and "Borealis" not in shown and "Bergen" not in shown
+    both = as_prose(json.dumps(order), "The shop in Lund sells the Cirrus chair.")
+    assert "Lund is not open." in both and "Cirrus" in both and "Bergen" not in both
+
+
+def test_an_object_inside_of_a_row_is_a_part_of_it() -> None:
+    towns = [
+        {"city": c, "tags": [c], "wind": {"speed_mph": n}} for n, c in ((7, "Oslo"), (9, "Lund"))
+    ]
+    shown = as_prose(json.dumps(towns), "The tags say Oslo, where the wind blows at 7 mph.")
+    assert "The wind speed of Oslo is 7 mph." in shown and "Lund" not in shown
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_title_before_data_stays(form: str) -> None:
+    shown = as_prose(f"Title: Lamps, all\n{FORMS[form]}", "The Aurora lamp costs 20 dollars.")
+    assert shown.startswith("Title: Lamps, all\n")
+    assert AURORA in shown and "Borealis" not in shown
+
+
 def test_lists_are_counted() -> None:
     assert as_prose(FORMS["a tool's"]).endswith("There are 3 results.")
 

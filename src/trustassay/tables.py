@@ -20,6 +20,8 @@ from trustassay.texts import content_words
 
 LONGEST = 200_000
 """Characters; longer passages are left as they are."""
+REMEMBERED = 64
+"""Passages whose data are kept; one with 5,000 values takes about 3 MB."""
 MOST_VALUES = 5_000
 """Values of one passage; with more it is left as it is."""
 DEEPEST = 12
@@ -62,12 +64,16 @@ _TRIES = 3
 class Row(NamedTuple):
     """A row of a table, or an object: what it is about, and its sentences.
 
-    label: the content words of its name. words: those of all of its texts, numbers left out.
+    label: the content words of its name. words: those of all of its texts, numbers left out. table:
+    what it is a row of, by name; rows of one table may be taken for each other. prose: one of its
+    values is prose, and may say anything.
     """
 
     label: frozenset[str]
     words: frozenset[str]
     sentences: tuple[str, ...]
+    table: str
+    prose: bool
 
 
 class Data(NamedTuple):
@@ -84,14 +90,13 @@ class Data(NamedTuple):
 
 
 def as_prose(passage: str, statement: str | None = None) -> str:
-    """Return a passage with its data as sentences; of several rows, where there is a statement,
-    those that it is about: whose texts hold most of its words, their names first. A passage without
-    data is returned as it is.
+    """Return a passage with its data as sentences; of tables, where there is a statement, the rows
+    that it is about (:func:`about`). A passage without data is returned as it is.
     """
     data = read(passage)
     if data is None:
         return passage
-    kept = set(map(id, data.rows if statement is None else nearest(data.rows, statement)))
+    kept = set(map(id, data.rows if statement is None else about(data.rows, statement)))
     lines = [
         one if isinstance(one, str) else " ".join(one.sentences)
         for one in data.pieces
@@ -105,34 +110,53 @@ def holds_data(passage: str) -> bool:
     return read(passage) is not None
 
 
-def nearest(rows: Sequence[Row], statement: str) -> Sequence[Row]:
-    """Return the rows that a statement is about, all where that cannot be told.
+def about(rows: Sequence[Row], statement: str) -> list[Row]:
+    """Return the rows that a statement is about: of each table those whose texts hold most of its
+    words, all where that cannot be told of any table. Rows with prose, and what is alone in its
+    table, cannot be taken for others and are always among them.
 
-    A word counts the less the more rows have it, and twice in a row's name. Numbers do not count: a
-    number is what may be wrong.
+    A word counts the less the more rows of the table have it, and twice in a row's name. Numbers do
+    not count: a number is what may be wrong.
     """
     said = frozenset(content_words(statement))
+    tables: dict[str, list[Row]] = {}
+    for row in rows:
+        tables.setdefault("" if row.prose else row.table, []).append(row)
+    always = tables.pop("", []) + [own.pop() for own in tables.values() if len(own) == 1]
+    chosen = [row for own in tables.values() for row in _nearest(own, said)]
+    return always + (chosen or [row for own in tables.values() for row in own])
+
+
+def _nearest(rows: Sequence[Row], said: frozenset[str]) -> Sequence[Row]:
+    """Return the rows of a table that hold most of some words, none where that cannot be told."""
     often = Counter(word for row in rows for word in row.words & said)
     worth = [
         sum((1 + (word in row.label)) / often[word] for word in row.words & said) for row in rows
     ]
     best = max(worth, default=0.0)
     chosen = [row for row, value in zip(rows, worth, strict=True) if value >= best - 1e-9]
-    return chosen if best and len(chosen) <= MOST_ROWS else rows
+    return chosen if best and len(chosen) <= MOST_ROWS else ()
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=REMEMBERED)
 def read(passage: str) -> Data | None:
     """Return the data in a passage, ``None`` where it holds none or too much."""
     if len(passage) > LONGEST or not any(one in passage for one in "{[|\t,;"):
         return None
-    pieces: list[str | Row] = []
+    title, body = "", passage
+    if passage.startswith("Title: ") and "\n" in passage:
+        title, body = passage.split("\n", 1)
+    pieces: list[str | Row] = [title] if title else []
     counts: list[str] = []
+    values = 0
     try:
-        for text, found in _parts(passage):
+        for text, found in _parts(body):
             pieces += [text.strip()] if text.strip() else []
             pieces += found.rows
             counts += found.counts
+            values += sum(len(row.sentences) for row in found.rows)
+            if values > MOST_VALUES:
+                return None
     except _TooMuchError:
         return None
     data = Data(tuple(pieces), tuple(counts))
@@ -244,14 +268,13 @@ def _objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[
 
 
 class _Part(NamedTuple):
-    """A value of JSON on its way to rows. name: its field's. about: what it belongs to. inside:
-    the names of the objects that it is a field of, which are no rows by themselves. listed: it is
-    one of a list."""
+    """An object or a list on its way to rows. name: its field's. about: what it belongs to. table:
+    the names of the fields that lead to it. listed: it is one of a list."""
 
     value: Any
     name: str = ""
     about: str = ""
-    inside: str = ""
+    table: str = "rows"
     listed: bool = False
     depth: int = 0
 
@@ -259,7 +282,8 @@ class _Part(NamedTuple):
 def _rows_of(value: Any, first: str = "") -> _Found | None:
     """Return the rows of a value of JSON; ``None`` where it holds no object.
 
-    ``first`` names the column that says what a row is about, where no name tells it.
+    An object inside of another is a part of it; one in a list is a row. ``first`` names the column
+    that says what a row is about, where no name tells it.
     """
     found, left = _Found([], []), MOST_VALUES
     waiting = deque([_Part(value)])
@@ -267,34 +291,37 @@ def _rows_of(value: Any, first: str = "") -> _Found | None:
         part = waiting.popleft()
         if part.depth > DEEPEST:
             raise _TooMuchError
-        deeper = part._replace(inside="", listed=False, depth=part.depth + 1)
         if isinstance(part.value, list):
             objects = [one for one in part.value if isinstance(one, Mapping)]
             if len(objects) > 1:
                 field = " ".join(_words(part.name)[0]) or "rows"
                 found.counts.append(f"There are {len(objects)} {field}.")
-            waiting += [deeper._replace(value=one, listed=True) for one in objects]
+            below = part._replace(listed=True, depth=part.depth + 1)
+            waiting += [below._replace(value=one) for one in objects]
         if not isinstance(part.value, Mapping):
             continue
-        key, label = ("", "") if part.inside else _label(part.value, first, part.listed)
+        key, label = _label(part.value, first, part.listed)
         about = f"{label} ({part.about})" if label and part.about else label or part.about
-        sentences, texts = [], [about]
-        for name, cell in part.value.items():
+        sentences, texts, prose = [], [about], False
+        fields = deque((str(name), cell, part.depth) for name, cell in part.value.items())
+        while fields:
+            name, cell, depth = fields.popleft()
             left -= 1
+            if left < 0 or depth > DEEPEST:
+                raise _TooMuchError
             if isinstance(cell, Mapping):
-                inside = f"{part.inside} {name}"
-                waiting.append(deeper._replace(value=cell, name=name, about=about, inside=inside))
+                fields += [(f"{name} {inner}", one, depth + 1) for inner, one in cell.items()]
             elif isinstance(cell, list) and any(isinstance(one, Mapping) for one in cell):
-                waiting.append(deeper._replace(value=cell, name=str(name), about=about))
-            elif said := _sentence(f"{part.inside} {name}", cell, "" if name == key else about):
+                table = f"{part.table} {name}"
+                waiting.append(_Part(cell, name, about, table, depth=depth + 1))
+            elif said := _sentence(name, cell, "" if name == key else about):
                 sentences.append(said)
-                texts += [str(name)] if isinstance(cell, bool) else []
+                texts += [name] if isinstance(cell, bool) else []
                 texts += [cell] if isinstance(cell, str) and not _NUMBER.fullmatch(cell) else []
-        if left < 0:
-            raise _TooMuchError
+                prose |= isinstance(cell, str) and len(cell.split()) > PROSE
         if sentences:
             named, words = (frozenset(content_words(one)) for one in (about, " ".join(texts)))
-            found.rows.append(Row(named, words, tuple(sentences)))
+            found.rows.append(Row(named, words, tuple(sentences), part.table, prose))
     return found if found.rows else None
 
 

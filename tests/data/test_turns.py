@@ -64,6 +64,11 @@ def test_ids_are_the_chats_own_with_the_number_of_the_turn() -> None:
     assert {one.sample.metadata["conversation"] for one in found} == {"c"}
 
 
+def test_a_conversation_that_the_record_names_is_the_unit() -> None:
+    found = located({"id": "c", "conversation": "thread 7", "messages": [*FIRST, *SECOND]})
+    assert {one.sample.metadata["conversation"] for one in found} == {"thread 7"}
+
+
 def test_a_chat_that_grows_keeps_the_ids_of_its_turns() -> None:
     before = located({"messages": FIRST})
     after = located({"messages": [*FIRST, *SECOND]})

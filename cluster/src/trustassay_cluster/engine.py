@@ -22,7 +22,7 @@ from trustassay.metric import Inventory, Metric
 from trustassay.progress import Progress, Steps, tell
 from trustassay.runs.counts import UNIT
 from trustassay.runs.folder import RunFolder, as_stored, check_settings
-from trustassay.runs.intake import RunOptions, Source
+from trustassay.runs.intake import RunOptions, Source, state_of
 from trustassay.runs.lines import file_lines
 from trustassay.runs.needs import check_run_keys, resolved, settle
 from trustassay.runs.prepare import PREPARATION, Preparation
@@ -190,8 +190,7 @@ def _planned(asked: _Asked) -> _Plan:
     if not isinstance(asked.source, str | os.PathLike):
         raise UsageError("--engine ray takes a file")
     home, options, cluster = asked.home, asked.options, asked.cluster
-    settings, stat = asked.settings(), Path(asked.source).stat()
-    state = [stat.st_size, stat.st_mtime_ns, options.skip_bad]
+    settings, state = asked.settings(), [*state_of(Path(asked.source)), options.skip_bad]
     plan = RunFolder(home).read_json("plan")
     if plan:
         check_settings(home.parent, plan["settings"], settings, "an unfinished run")

@@ -141,8 +141,9 @@ def _chat_of(record: Record) -> str:
 def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
     """Return a record for each answer of a chat log; none where the record is no chat.
 
-    Each has its number as ``turn`` and the chat as ``conversation``: ``known_as``, the record's id,
-    or, where that is ``None``, one made of the first turn, which stays the same while a chat grows.
+    Each has its number as ``turn`` and the chat as ``conversation``, unless the record names one:
+    ``known_as``, the record's id, or, where that is ``None``, one made of the first turn, which
+    stays the same while a chat grows.
     What the record says of its answer is of the last one, which keeps the messages.
 
     Raises:
@@ -158,9 +159,10 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
     told = {"documents"} if _names_documents(record) else set()
     earlier = [{k: v for k, v in one.items() if k not in told} for one in turns[:-1]]
     chat = content_id(turns[0]) if known_as is None else known_as
+    unit = rest.get("conversation") or chat
     parts = [*({**common, **one} for one in earlier), {**rest, "messages": record[name]}]
     return [
-        {**one, "id": f"{chat}-{number}", "turn": number, "conversation": chat}
+        {**one, "id": f"{chat}-{number}", "turn": number, "conversation": unit}
         for number, one in enumerate(parts, 1)
     ]
 

@@ -389,7 +389,7 @@ def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
     comes on standard input is known by its content.
     """
     paths = [source] if isinstance(source, Path) else source
-    state = [part for path in paths for part in _state(path)]
+    state = [part for path in paths for part in state_of(path)]
     content = json.dumps([state, settings], sort_keys=True)
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
     names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
@@ -397,7 +397,8 @@ def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
     return Path(HOME) / f"{stem}-{digest}"
 
 
-def _state(path: Path) -> list[str]:
+def state_of(path: Path) -> list[str]:
+    """Return what changes with an input: of a folder, the state of each file in it."""
     if is_standard_input(path):
         return [kept_input().digest]
     if not path.exists():
