@@ -58,6 +58,25 @@ def test_a_question_without_an_answer_in_between_is_no_turn() -> None:
     assert [one.sample.question for one in found] == ["When?", "How long?"]
 
 
+@pytest.mark.parametrize("blank", ["", None, [], " "])
+def test_a_blank_answer_is_an_answer_and_not_left_out(blank: Any) -> None:
+    silent = {"role": "assistant", "content": blank}
+    first, second = located({"messages": [ask("When?"), silent, *SECOND]})
+    assert (first.sample.question, (first.sample.response or "").strip()) == ("When?", "")
+    assert first.sample.response is not None
+    assert second.sample.response == "412 metres."
+
+
+def test_a_blank_message_after_an_answer_takes_nothing_away() -> None:
+    first, _ = located({"messages": [*FIRST, say(""), *SECOND]})
+    assert first.sample.response == "In 1931."
+
+
+def test_an_id_that_is_none_is_a_fault() -> None:
+    [fault] = turns({"id": ["c"], "messages": [*FIRST, *SECOND]})
+    assert str(fault).startswith("sample 1: id: ")
+
+
 def test_ids_are_the_chats_own_with_the_number_of_the_turn() -> None:
     found = located({"id": "c", "messages": [*FIRST, *SECOND]})
     assert [(one.sample.id, one.has_id) for one in found] == [("c-1", True), ("c-2", True)]
@@ -94,7 +113,7 @@ def test_a_field_named_conversation_may_hold_the_messages() -> None:
 def test_faults_name_the_turn_or_the_message() -> None:
     [_, fault] = turns({"messages": [*FIRST, ask("How long?")]})
     assert isinstance(fault, Located)  # a run without a model refuses it
-    assert not fault.sample.answered
+    assert fault.sample.response is None
     [fault] = turns({"messages": [*FIRST, {"role": "tool", "tool_call_id": "x", "content": "y"}]})
     assert isinstance(fault, Fault)
     assert str(fault).startswith("sample 1: messages[4]: expected an earlier message")

@@ -159,6 +159,8 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
     told = {"documents"} if _names_documents(record) else set()
     earlier = [{k: v for k, v in one.items() if k not in told} for one in turns[:-1]]
     chat = content_id(turns[0]) if known_as is None else known_as
+    if not isinstance(chat, str | int):
+        return []  # the reader says what is wrong with it
     unit = rest.get("conversation") or chat
     parts = [*({**common, **one} for one in earlier), {**rest, "messages": record[name]}]
     return [

@@ -143,7 +143,7 @@ def ending(messages: Any) -> str:
 def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
     """Yield each answered question of a chat, and the last one even without an answer:
     ``question``, ``response`` and ``documents``, the passages shown up to the answer; one is absent
-    where there is nothing for it. ``field`` is the chat's name.
+    where there is nothing for it. A blank answer is one. ``field`` is the chat's name.
 
     Passages are what system messages name as context, and then the results of all tools, in the
     order of the messages. A text beside a call is no answer.
@@ -161,11 +161,12 @@ def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
             calls |= last.calls
             if last.role == "user":
-                if turn.get("response"):
-                    yield _filled(turn)
+                if "response" in turn:
+                    yield {"response": "", **_filled(turn)}
                 turn = {"question": last.content}
-            elif last.role == "assistant" and turn and last.content and not last.calls:
-                turn |= {"response": last.content, "documents": [*named, *returns]}
+            elif last.role == "assistant" and turn and not last.calls:
+                said = last.content or turn.get("response")
+                turn |= {"response": said, "documents": [*named, *returns]}
             elif last.role == "tool" and last.content is not None:
                 returns += results_in(last.content)
             elif last.role == "system":

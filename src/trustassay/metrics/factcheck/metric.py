@@ -24,6 +24,7 @@ from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document, Problem, Sample, is_blank, missing
 from trustassay.second_reader import READ, ROLE, Window, windows
+from trustassay.tables import as_prose
 from trustassay.texts import TextWork, amount
 from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
 from trustassay.views import EvidenceRow, Mark, Rows, View
@@ -388,7 +389,7 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context)
 
 def _windows(hypothesis: str, passages: Sequence[Document]) -> list[Window]:
     split = splitter("sentencex")
-    return windows(hypothesis, [[*split(passage.text)] for passage in passages])
+    return windows(hypothesis, [[*split(as_prose(passage.text))] for passage in passages])
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
