@@ -4,10 +4,11 @@
 
 Up to 300 pairs of each development set with long passages. Each passage is cut into windows as
 always, and all are read; then the AUC is told that follows from some of them: those with most of
-the statement's content words, words of few windows counting more. Rules: the first k; of these,
-those with a share of the best one's words; and reading on until one supports beyond doubt. A second
-table is of sentences and their three nearest passages, as ``faithfulness`` reads them, stopping at
-the first that supports: of planted answers, and of claims about WiCE's pages. It writes
+the statement's content words, words of few windows counting more. Rules: the first k, by words, by
+the cosine of the embedded model's vectors or by the mean of both ranks; of those by words, those
+with a share of the best one's; and reading on until one supports beyond doubt. A second table is of
+sentences and their three nearest passages, as ``faithfulness`` reads them, stopping at the first
+that supports: of planted answers, and of claims about WiCE's pages. It writes
 ``results/fewer-windows.json``.
 """
 
@@ -18,7 +19,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from benchmarks.faithfulness import rows_of
 from benchmarks.planted import planted
 from benchmarks.results import write_result
 from trustassay.backends.embedded import (
+    EmbeddedEmbedder,
     EmbeddedEntailer,
     log_odds,
     windows,
@@ -50,23 +52,31 @@ WINDOW = (80, 50)
 ALL, NEVER = 99, 99.0
 
 
+By = Literal["words", "vectors", "both"]
+
+
 class Rule(NamedTuple):
-    """Read the first ``most`` windows with ``share`` of the best one's words, until ``sure``."""
+    """Read the first ``most`` windows with ``share`` of the best one's words, until ``sure``. by:
+    what puts them in order."""
 
     most: int = ALL
     share: float = 0.0
     sure: float = NEVER
+    by: By = "words"
 
     @property
     def words(self) -> str:
         told = [f"the first {self.most}" if self.most < ALL else "all"]
         told += [f"with {self.share:g} of the best one's words"] if self.share else []
         told += [f"until log-odds of {self.sure:g}"] if self.sure < NEVER else []
+        told += [f"by {self.by}"] if self.by != "words" else []
         return ", ".join(told)
 
 
 RULES = (
     *(Rule(1), Rule(2), Rule(3), Rule(4)),
+    *(Rule(k, by="vectors") for k in (1, 2, 3)),
+    *(Rule(k, by="both") for k in (1, 2, 3)),
     *(Rule(4, 0.3), Rule(3, 0.3), Rule(4, 0.5)),
     *(Rule(sure=3.0), Rule(sure=2.0), Rule(3, sure=3.0)),
 )
@@ -82,6 +92,17 @@ def weights(statement: str, texts: Sequence[str]) -> list[float]:
     return [sum(rare[word] for word in sorted(words)) for words in held]
 
 
+def orders(
+    statement: str, texts: Sequence[str], embedder: EmbeddedEmbedder
+) -> dict[By, list[float]]:
+    """Return for each way how near each window is to a statement, for what :func:`chosen` needs."""
+    vectors = embedder.vectors([statement, *texts])
+    cosines = vectors[1:] @ vectors[0]
+    words = weights(statement, texts)
+    ranks = np.argsort(np.argsort(cosines)) + np.argsort(np.argsort(words))
+    return {"words": words, "vectors": cosines.tolist(), "both": ranks.tolist()}
+
+
 def chosen(rule: Rule, held: Sequence[float], odds: Floats) -> list[int]:
     """Return the windows that are read."""
     order = sorted(range(len(held)), key=lambda place: -held[place])
@@ -95,7 +116,9 @@ def chosen(rule: Rule, held: Sequence[float], odds: Floats) -> list[int]:
     return sorted(read)
 
 
-def of_set(model: EmbeddedEntailer, name: str, rows: int) -> dict[str, Any]:
+def of_set(
+    model: EmbeddedEntailer, embedder: EmbeddedEmbedder, name: str, rows: int
+) -> dict[str, Any]:
     """Return for each rule the AUC that is lost, and the share of the windows that is read."""
     own = items(name, rows)
     labels = np.array([one.label == 0 for one in own])
@@ -105,9 +128,9 @@ def of_set(model: EmbeddedEntailer, name: str, rows: int) -> dict[str, Any]:
         (logits,) = model.logits([(one.premise, one.hypothesis)])
         texts = windows(one.premise, *WINDOW)
         cut = len(texts) == len(logits) > 1
-        held = weights(one.hypothesis, texts)
+        held = orders(one.hypothesis, texts, embedder) if cut else {}
         for rule in (Rule(), *RULES):
-            places = chosen(rule, held, log_odds(logits)) if cut else range(len(logits))
+            places = chosen(rule, held[rule.by], log_odds(logits)) if cut else range(len(logits))
             # of one window of several, the weights of several still count
             part = logits[[*places] * (2 if cut and len(places) == 1 else 1)]
             pair = one.premise, one.hypothesis
@@ -168,10 +191,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=300)
     options = parser.parse_args()
-    model = EmbeddedEntailer()
+    model, vectors = EmbeddedEntailer(), EmbeddedEmbedder()
     figures: dict[str, Any] = {"windows": {}, "passages": {}}
     for name in SETS:
-        figures["windows"][name] = of_set(model, name, options.rows)
+        figures["windows"][name] = of_set(model, vectors, name, options.rows)
         print(name, json.dumps(figures["windows"][name]), flush=True)
     for name in ("planted answers", "WiCE pages"):
         figures["passages"][name] = stopping(model, name)

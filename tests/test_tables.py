@@ -63,6 +63,52 @@ def test_rows_that_are_equally_near_are_all_shown() -> None:
     assert as_prose(FORMS["CSV"], "Everything is in stock.").count("The price of") == 3
 
 
+@pytest.mark.parametrize(
+    ("names", "statement", "shown"),
+    [
+        (["Lamp 3a", "Lamp 3b"], "Lamp 3a costs 10 dollars.", ["Lamp 3a"]),
+        (["Lamp 3", "Lamp 4"], "Lamp 3 costs 4 dollars.", ["Lamp 3"]),
+        (["iPhone 14", "iPhone 14 Pro"], "The iPhone 14 is cheap.", ["iPhone 14"]),
+        (["iPhone 14", "iPhone 14 Pro"], "The iPhone 14 Pro's price is low.", ["iPhone 14 Pro"]),
+        (
+            ["iPhone 14", "iPhone 14 Pro", "iPhone 13"],
+            "An iPhone 14 Pro costs more than an iPhone 14.",
+            ["iPhone 14", "iPhone 14 Pro"],
+        ),
+        (["RX-7", "RX-8"], "the rx-8 costs 4 dollars", ["RX-8"]),
+        (["Q1", "Q2"], "In Q2 it was 4.", ["Q2"]),
+        (["A", "B"], "Plan B is a cheap one.", ["B"]),
+        (["IN", "OH"], "In OH it is 4.", ["OH"]),
+        (["2014-05-06", "2014-05-07"], "On 2014-05-07 it was 4.", ["2014-05-07"]),
+        (["Aurora lamp", "Borealis lamp", "Cirrus"], "Aurora lamps cost 4.", ["Aurora lamp"]),
+        (
+            ["Aurora lamp", "Borealis lamp", "Cirrus"],
+            "The Aurora lamp costs less than the Borealis.",
+            ["Aurora lamp", "Borealis lamp"],
+        ),
+    ],
+)
+def test_a_row_is_named_by_its_whole_name(
+    names: list[str], statement: str, shown: list[str]
+) -> None:
+    rows = [{"name": name, "price": n} for n, name in enumerate(names, 3)]
+    told = as_prose(json.dumps(rows), statement)
+    assert [name for name in names if f"The name is {name}." in told] == shown
+
+
+def test_rows_of_one_name_are_told_apart_by_what_differs() -> None:
+    years = (
+        "country,sex,year,rate\nFrance,f,1999,4\nFrance,f,2000,5\nFrance,m,2000,6\nSpain,f,2000,7"
+    )
+    assert "The rate of France, 2000, m is 6." in as_prose(years)
+    shown = as_prose(years, "In 1999 the rate of France was 5 (f).")
+    assert "is 4." in shown and "is 5." not in shown and "Spain" not in shown
+    both = as_prose(years, "France has a rate of 5.")
+    assert both.count("The rate of France") == 3 and "Spain" not in both
+    unnamed = json.dumps([{"year": 1999, "rate": 4}, {"year": 2000, "rate": 5}])
+    assert "The rate of 2000 is 5." in as_prose(unnamed, "It was 4 in 2000.")
+
+
 def test_every_line_of_json_is_a_row() -> None:
     lines = "\n".join(json.dumps({"name": f"Lamp {n}x", "price_usd": n}) for n in range(40))
     assert as_prose(lines).count("The price of Lamp") == 40

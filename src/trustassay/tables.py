@@ -33,6 +33,8 @@ LABELS = (
     *("state", "person", "team", "model", "id", "date", "year", "month"),
 )
 """Names of columns that may say what a row is about, the best first."""
+TIMES = ("date", "year", "quarter", "month", "week", "day", "hour", "time", "season", "version")
+"""Last words of names of columns that tell rows of one name apart before others do."""
 UNITS: Mapping[str, str] = {
     **{one: one.upper() for one in ("usd", "eur", "gbp", "chf", "jpy", "cad", "aud", "inr")},
     **{one: one for one in ("kg", "km", "cm", "mm", "km2", "ml", "kwh", "mph")},
@@ -56,6 +58,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+|\d+|%|[^\W\d_]+")
 _FENCE = re.compile(r"^```\w*[ \t]*$\n?", re.MULTILINE)
 _RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*$")
 _OPENING = re.compile(r"(?:^|(?<=[\s:]))(?=[\[{])")
+_SPOKEN = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[-+]?\d[\d,. ]*")
 _TRIES = 3
 """Places at which the next JSON of a passage may begin that are tried."""
@@ -64,11 +67,13 @@ _TRIES = 3
 class Row(NamedTuple):
     """A row of a table, or an object: what it is about, and its sentences.
 
-    label: the content words of its name. words: those of all of its texts, numbers left out. table:
-    what it is a row of, by name; rows of one table may be taken for each other. prose: one of its
-    values is prose, and may say anything.
+    names: what names it among the rows of its table, each as :func:`_spoken` gives it. label: the
+    content words of its name. words: those of all of its texts, numbers left out. table: what it is
+    a row of, by name; rows of one table may be taken for each other. prose: one of its values is
+    prose, and may say anything.
     """
 
+    names: tuple[str, ...]
     label: frozenset[str]
     words: frozenset[str]
     sentences: tuple[str, ...]
@@ -111,24 +116,57 @@ def holds_data(passage: str) -> bool:
 
 
 def about(rows: Sequence[Row], statement: str) -> list[Row]:
-    """Return the rows that a statement is about: of each table those whose texts hold most of its
-    words, all where that cannot be told of any table. Rows with prose, and what is alone in its
-    table, cannot be taken for others and are always among them.
+    """Return the rows that a statement is about: of each table those that it names, or else those
+    whose texts hold most of its words, all where that cannot be told of any table. Rows with prose,
+    and what is alone in its table, cannot be taken for others and are always among them.
 
-    A word counts the less the more rows of the table have it, and twice in a row's name. Numbers do
-    not count: a number is what may be wrong.
+    A row is named by its whole name, word for word ("Lamp 3a" is not "Lamp 3b"). Beside it stands
+    the row that has most of the words of its own name in the statement, as of a comparison.
     """
     said = frozenset(content_words(statement))
     tables: dict[str, list[Row]] = {}
     for row in rows:
         tables.setdefault("" if row.prose else row.table, []).append(row)
     always = tables.pop("", []) + [own.pop() for own in tables.values() if len(own) == 1]
-    chosen = [row for own in tables.values() for row in _nearest(own, said)]
+    chosen = [
+        row
+        for own in tables.values()
+        for row in (_named(own, statement, said) or _nearest(own, said))
+    ]
     return always + (chosen or [row for own in tables.values() for row in own])
 
 
+def _named(rows: Sequence[Row], statement: str, said: frozenset[str]) -> list[Row]:
+    """Return the rows of a table whose names stand in a statement, none where none does. A name
+    inside of a longer one is not said by it."""
+    alike: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        alike.setdefault(row.names, []).append(row)
+    written = _spoken(statement)
+    folded = written.casefold()
+    chosen: list[Row] = []
+    for names in sorted(alike, key=lambda names: -sum(map(len, names))):
+        if names and all(one in (folded if one == one.casefold() else written) for one in names):
+            folded = folded.replace(names[0], " | ")
+            chosen += _nearest(alike[names], said) or alike[names]
+    known = frozenset(word for row in chosen for word in row.label)
+    if chosen and (new := frozenset(word for word in said - known if word.isalpha())):
+        kept = set(map(id, chosen))
+        chosen += _nearest([row for row in rows if row.label & new and id(row) not in kept], new)
+    return chosen
+
+
+def _spoken(text: str) -> str:
+    """Return the words of a text between spaces, digits and letters together."""
+    return f" {' '.join(_SPOKEN.findall(text))} "
+
+
 def _nearest(rows: Sequence[Row], said: frozenset[str]) -> Sequence[Row]:
-    """Return the rows of a table that hold most of some words, none where that cannot be told."""
+    """Return the rows of a table that hold most of some words, none where that cannot be told.
+
+    A word counts the less the more rows of the table have it, and twice in a row's name. Numbers do
+    not count: a number is what may be wrong.
+    """
     often = Counter(word for row in rows for word in row.words & said)
     worth = [
         sum((1 + (word in row.label)) / often[word] for word in row.words & said) for row in rows
@@ -269,13 +307,15 @@ def _objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[
 
 class _Part(NamedTuple):
     """An object or a list on its way to rows. name: its field's. about: what it belongs to. table:
-    the names of the fields that lead to it. listed: it is one of a list."""
+    the names of the fields that lead to it. listed: it is one of a list. beside: its fields that
+    tell it from others of its name."""
 
     value: Any
     name: str = ""
     about: str = ""
     table: str = "rows"
     listed: bool = False
+    beside: Sequence[str] = ()
     depth: int = 0
 
 
@@ -296,11 +336,14 @@ def _rows_of(value: Any, first: str = "") -> _Found | None:
             if len(objects) > 1:
                 field = " ".join(_words(part.name)[0]) or "rows"
                 found.counts.append(f"There are {len(objects)} {field}.")
-            below = part._replace(listed=True, depth=part.depth + 1)
+            beside = _told_apart(objects, [_label(one, first, True)[1] for one in objects])
+            below = part._replace(listed=True, beside=beside, depth=part.depth + 1)
             waiting += [below._replace(value=one) for one in objects]
         if not isinstance(part.value, Mapping):
             continue
         key, label = _label(part.value, first, part.listed)
+        names = [*filter(None, [label, *(str(part.value[one]) for one in part.beside)])]
+        label = ", ".join(names)
         about = f"{label} ({part.about})" if label and part.about else label or part.about
         sentences, texts, prose = [], [about], False
         fields = deque((str(name), cell, part.depth) for name, cell in part.value.items())
@@ -314,14 +357,15 @@ def _rows_of(value: Any, first: str = "") -> _Found | None:
             elif isinstance(cell, list) and any(isinstance(one, Mapping) for one in cell):
                 table = f"{part.table} {name}"
                 waiting.append(_Part(cell, name, about, table, depth=depth + 1))
-            elif said := _sentence(name, cell, "" if name == key else about):
+            elif said := _sentence(name, cell, "" if name in (key, *part.beside) else about):
                 sentences.append(said)
                 texts += [name] if isinstance(cell, bool) else []
                 texts += [cell] if isinstance(cell, str) and not _NUMBER.fullmatch(cell) else []
                 prose |= isinstance(cell, str) and len(cell.split()) > PROSE
         if sentences:
-            named, words = (frozenset(content_words(one)) for one in (about, " ".join(texts)))
-            found.rows.append(Row(named, words, tuple(sentences), part.table, prose))
+            own, words = (frozenset(content_words(one)) for one in (about, " ".join(texts)))
+            spoken = tuple(filter(None, map(_as_said, names)))
+            found.rows.append(Row(spoken, own, words, tuple(sentences), part.table, prose))
     return found if found.rows else None
 
 
@@ -339,6 +383,43 @@ def _label(row: Mapping[Any, Any], first: str, listed: bool) -> tuple[str, str]:
     known += [by_name[n] for one in LABELS for n in by_name if n.endswith(f"_{one}")]
     name = next(iter([*known, *(texts if listed else ())]), "")
     return name, texts.get(name, "")
+
+
+def _told_apart(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[str]:
+    """Return at most three fields that tell rows of one name apart: times first, then texts. Other
+    numbers are left out, since they are what rows say."""
+
+    def last(field: str) -> str:
+        words, unit = _words(field)
+        return words[-1].lower() if words and not unit else ""
+
+    def tells(field: Any) -> bool:
+        values = [one.get(field) for one in rows]
+        texts = [one for one in values if isinstance(one, str) and 0 < len(one) <= 40]
+        if last(str(field)) in TIMES:
+            return all(isinstance(one, str | int) for one in values)
+        return len(texts) == len(values) and not any(map(_NUMBER.fullmatch, texts))
+
+    told, chosen = list(names), list[str]()
+    if len(set(told)) == len(told):
+        return []
+    fields = sorted(filter(tells, rows[0]), key=lambda field: last(str(field)) not in TIMES)
+    for field in fields:
+        more = [f"{name}\n{row[field]}" for name, row in zip(told, rows, strict=True)]
+        if len(set(more)) > len(set(told)):
+            told, chosen = more, [*chosen, field]
+        if len(set(told)) == len(told) or len(chosen) == 3:
+            break
+    return chosen
+
+
+def _as_said(name: str) -> str:
+    """Return a name as it is looked for in statements: a common word ("A", "IN") only as it is
+    written, and none that has no capital."""
+    said = _spoken(name)
+    if content_words(name) or any(one.isdigit() for one in name):
+        return said.casefold()
+    return said if said != said.casefold() else ""
 
 
 def _words(name: str) -> tuple[list[str], str]:
