@@ -58,6 +58,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+|\d+|%|[^\W\d_]+")
 _FENCE = re.compile(r"^```\w*[ \t]*$\n?", re.MULTILINE)
 _RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*$")
 _OPENING = re.compile(r"(?:^|(?<=[\s:]))(?=[\[{])")
+_COMPARED = re.compile(r"\b(?:than|both|while|whereas|unlike|versus|vs)\b")
 _SPOKEN = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[-+]?\d[\d,. ]*")
 _TRIES = 3
@@ -120,8 +121,8 @@ def about(rows: Sequence[Row], statement: str) -> list[Row]:
     whose texts hold most of its words, all where that cannot be told of any table. Rows with prose,
     and what is alone in its table, cannot be taken for others and are always among them.
 
-    A row is named by its whole name, word for word ("Lamp 3a" is not "Lamp 3b"). Beside it stands
-    the row that has most of the words of its own name in the statement, as of a comparison.
+    A row is named by its whole name, word for word ("Lamp 3a" is not "Lamp 3b"); of a comparison
+    the other row also by most of its words.
     """
     said = frozenset(content_words(statement))
     tables: dict[str, list[Row]] = {}
@@ -150,7 +151,11 @@ def _named(rows: Sequence[Row], statement: str, said: frozenset[str]) -> list[Ro
             folded = folded.replace(names[0], " | ")
             chosen += _nearest(alike[names], said) or alike[names]
     known = frozenset(word for row in chosen for word in row.label)
-    if chosen and (new := frozenset(word for word in said - known if word.isalpha())):
+    if (
+        chosen
+        and _COMPARED.search(folded)
+        and (new := frozenset(word for word in said - known if word.isalpha()))
+    ):
         kept = set(map(id, chosen))
         chosen += _nearest([row for row in rows if row.label & new and id(row) not in kept], new)
     return chosen
