@@ -336,10 +336,10 @@ def rate(folder: Path, count: int, workers: int) -> dict[str, Any]:
 
 def merge(folder: Path, count: int) -> dict[str, Any]:
     """Score shards without a model, and merge them in this process, whose memory is measured."""
-    from trustassay import api
+    from trustassay_cluster import shard
 
     source = samples(folder, count, answered=True)
-    shards = api.shard(source, into=8, out=folder / "shards").shards
+    shards = shard(source, into=8, out=folder / "shards").shards
     runs = [folder / f"run-{one.number}" for one in shards]
     for one, out in zip(shards, runs, strict=True):
         run(command(one.path, out, "--entailer", "lexical"))

@@ -39,14 +39,12 @@ from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 
 if TYPE_CHECKING:  # what a door needs is loaded when it is used
-    from trustassay.calls.prices import Prices
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import RunOptions, Source
-    from trustassay.runs.shards import Shards
     from trustassay.workflows.scorer import EventsChoice, OpenScorer, Scorer
     from trustassay.workflows.watch import Watched, WatchOptions
 
-__all__ = ["Run", "ascore", "merge", "plan", "rescore", "score", "scorer", "shard", "watch"]
+__all__ = ["Run", "ascore", "plan", "rescore", "score", "scorer", "watch"]
 
 Metrics = Metric | str | Sequence[Metric | str]
 
@@ -384,63 +382,6 @@ def rescore(
     return score(
         old.samples_path, metrics=chosen, out=out, calls_from=old.calls_path, **(recorded | given)
     )
-
-
-def shard(  # noqa: PLR0913 - one argument an option
-    samples: Source,
-    *,
-    into: int,
-    out: str | os.PathLike[str],
-    fields: Mapping[str, str] | None = None,
-    limit: int | None = None,
-    skip_bad: bool = False,
-    whole: bool = False,
-    progress: bool = False,
-) -> Shards:
-    """Write samples into shards, files in the new folder ``out``, each to be scored by itself.
-
-    ``whole`` also writes all samples into one file, which metrics that compare a sample with all
-    others take as the option ``pool``.
-
-    Raises:
-        InputError, BadInputError: the input has faults; nothing was written.
-        RunFolderError: ``out`` exists already.
-        ValueError: the number of shards is not between 1 and 400.
-    """
-    from trustassay.runs.intake import RunOptions
-    from trustassay.runs.shards import split
-
-    options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
-    return run_anywhere(
-        lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)
-    )
-
-
-def merge(
-    runs: Sequence[str | os.PathLike[str]],
-    *,
-    out: str | os.PathLike[str],
-    pool: str | os.PathLike[str] | None = None,
-    prices: Prices | None = None,
-    progress: bool = False,
-) -> Run:
-    """Put the runs of all shards of an input together, into the folder ``out``.
-
-    ``pool`` is the file of all samples that the runs were given, where it was moved since.
-
-    Raises:
-        UnfinishedShardsError: shards are missing or unfinished.
-        RunFolderError: the runs do not belong together, or ``out`` holds something else.
-    """
-    from trustassay.runs.shards import merge_runs
-
-    steps = Steps(shown=progress)
-    file = None if pool is None else Path(pool)
-    folders = [Path(run) for run in runs]
-    result = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
-    if result.repeated and progress:
-        tell(f"{result.repeated:,} calls were made and paid for by more than one shard")
-    return Run(result.folder, result.outcome)
 
 
 def _built(metrics: Metrics) -> list[Metric]:

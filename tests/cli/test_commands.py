@@ -51,6 +51,7 @@ def test_options_of_a_growing_file_and_of_a_whole_one_do_not_mix(
     [
         *((line, "papers") for line in ("papers", "papers --help", "papers select icl x --out y")),
         *(("cite x", "papers"), ("probe attack x", "papers")),
+        *(("shard x --into 2", "cluster"), ("merge --help", "cluster")),
         *(("serve --port 0", "serve"), ("serve --help", "serve"), ("mcp", "serve[mcp]")),
     ],
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import trustassay_cluster
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.llm_server import LlmServer
 from tests.metrics.fewl.helpers import Known
@@ -24,7 +25,7 @@ from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.runs.prepare import Preparation
-from trustassay.runs.shards import merge_runs
+from trustassay_cluster.shards import merge_runs
 
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
 N = 24
@@ -70,7 +71,7 @@ def sharded(
     source: Path, folder: Path, into: int, out: str = "merged", **options: Any
 ) -> tuple[Path, int]:
     """Score all shards and merge them; return the folder, and how many calls were repeated."""
-    found = api.shard(source, into=into, out=folder / f"{out}-shards", whole=True)
+    found = trustassay_cluster.shard(source, into=into, out=folder / f"{out}-shards", whole=True)
     runs = []
     for one in found.shards:
         runs.append(folder / f"{out}-{one.number}")
@@ -175,7 +176,7 @@ def test_a_preparation_that_fails_goes_on(tmp_path: Path) -> None:
     api.score(
         source, metrics=metric, similarity=Similar(), embedder=Embedder(), out=tmp_path / "whole"
     )
-    found = api.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
     broken = Embedder(broken_from=1)
     runs = [tmp_path / f"{one.number}" for one in found.shards]
 
@@ -206,18 +207,18 @@ def test_what_cannot_be_compared_with_all_is_refused(tmp_path: Path) -> None:
     other = jsonl(tmp_path / "b.jsonl", rows[1:])
     options: dict[str, Any] = {"metrics": "fewl:weights=agreement", "similarity": Similar()}
     options |= {"embedder": Embedder(), "out": tmp_path / "run"}
-    found = api.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
     shard = found.shards[0].path
     assert found.whole and found.whole.name == "a.jsonl.whole.jsonl"
     with pytest.raises(ValueError, match=r"fewl compares a sample with all others.*--whole"):
         api.score(shard, **options)
-    wrong = api.shard(other, into=2, out=tmp_path / "other", whole=True).whole
+    wrong = trustassay_cluster.shard(other, into=2, out=tmp_path / "other", whole=True).whole
     with pytest.raises(ValueError, match=r"have the SHA-256 .*b.jsonl.whole.jsonl has "):
         api.score(shard, pool=wrong, **options)
     assert not (tmp_path / "run").exists()
 
     faulty = jsonl(tmp_path / "c.jsonl", [*rows, answered(99, response=None)])
-    part = api.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
+    part = trustassay_cluster.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
     with pytest.raises(ValueError, match="1 samples of this shard cannot be scored"):
         api.score(part.shards[0].path, pool=part.whole, skip_bad=True, **options)
     assert not (tmp_path / "run").exists()
@@ -282,7 +283,7 @@ def test_the_run_of_a_shard_is_scored_again_beside_the_whole(tmp_path: Path) -> 
 def test_a_preparation_of_other_settings_is_not_merged(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", [answered(i) for i in range(N)])
     named: dict[str, Any] = {"similarity": Similar(), "embedder": Embedder()}
-    found = api.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
     runs = []
     for one, k in zip(found.shards, (3, 2), strict=True):
         runs.append(tmp_path / f"run-{one.number}")

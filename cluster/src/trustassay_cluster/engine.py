@@ -26,8 +26,8 @@ from trustassay.runs.intake import RunOptions, Source, state_of
 from trustassay.runs.lines import file_lines
 from trustassay.runs.needs import check_run_keys, resolved, settle
 from trustassay.runs.prepare import PREPARATION, Preparation
-from trustassay.runs.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
 from trustassay_cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected, import_ray
+from trustassay_cluster.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
 from trustassay_cluster.store import Store, fetch, fetch_prepared, finished
 from trustassay_cluster.worker import Job, remove_left
 

@@ -27,6 +27,8 @@ MOVED = {"cite": "papers cite", "probe": "papers"}
 OTHERS = "More"
 """The group of commands that name none."""
 ELSEWHERE = {
+    "shard": ("Several machines", "cluster", "Divide an input into shards"),
+    "merge": ("Several machines", "cluster", "Put the runs of all shards together"),
     "serve": ("For other programs", "serve", "Score answers over HTTP"),
     "mcp": ("For other programs", "serve[mcp]", "Check answers for MCP clients"),
     PAPERS: (OTHERS, "papers", "Repeat experiments of papers"),
@@ -216,10 +218,6 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "agree": (labels.agree, "Say how far raters agree."),
         "rubric": (annotate.rubric, "Look at the rubrics of the metric judge."),
         "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
-    },
-    "Several machines": {
-        "shard": (results.shard, "Divide an input into shards."),
-        "merge": (results.merge, "Put the runs of all shards together."),
     },
     OTHERS: {
         "help": (help_command, "Search the guide, or print a page of it."),

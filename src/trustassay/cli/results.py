@@ -1,4 +1,4 @@
-"""How commands print runs, plans and changes; ``trustassay report``, ``shard`` and ``merge``."""
+"""How commands print runs, plans and changes; ``trustassay report``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
-from trustassay.options import CalibratorFile, Records, Spending
+from trustassay.options import CalibratorFile, Records
 from trustassay.progress import Steps, duration
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay.show.text import amount, with_error
@@ -382,39 +382,3 @@ def _report_of(
     if rated:
         say(one_line(f"ratings: {rated.told.in_words}"))
     return folder.report_path
-
-
-@with_options
-def shard(
-    source: common.Source, *, into: int, out: Path | None, records: Records, whole: bool
-) -> None:
-    """Divide an input into shards, to be scored on several machines and merged."""
-    from trustassay import api
-
-    target = out or source.with_name(f"{source.name}.shards")
-    result = api.shard(source, into=into, out=target, whole=whole, progress=True, **records)
-    for one in result.shards:
-        say(f"{one.path}: {one.samples:,} samples")
-    if result.whole:
-        say(f"{result.whole}: all samples")
-    if result.intake.faulty:
-        say(f"skipped as faulty: {result.intake.faulty}")
-    if empty := result.into - len(result.shards):
-        say(f"{empty} of {result.into} shards would be empty and have no file")
-
-
-@with_options
-def merge(
-    *,
-    runs: list[Path],
-    out: Path,
-    pool: Path | None,
-    spending: Annotated[Spending, Only("prices")],
-    as_json: common.Json,
-) -> None:
-    """Put the runs of all shards of an input together: summary, table and report as of one run."""
-    from trustassay import api
-    from trustassay.calls.client import CallOptions
-
-    known = CallOptions.of(**spending).prices if spending else None
-    show(api.merge(runs, out=out, pool=pool, prices=known, progress=True), as_json=as_json)

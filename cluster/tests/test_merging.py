@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
+from tests.cli.conftest import Cli
 from tests.support import Recorder, jsonl, record, records
+
 from trustassay import api
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.errors import RunFolderError
-from trustassay.runs import shards
 from trustassay.runs.intake import BadInputError
-from trustassay.runs.shards import UnfinishedShardsError
+from trustassay_cluster import merge, shard, shards
+from trustassay_cluster.shards import UnfinishedShardsError
 
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
 
@@ -34,7 +34,7 @@ def scored(source: Path, out: Path, **options: Any) -> Path:
 
 
 def runs_of_shards(source: Path, folder: Path, into: int, **options: Any) -> list[Path]:
-    shards = api.shard(source, into=into, out=folder / "shards").shards
+    shards = shard(source, into=into, out=folder / "shards").shards
     return [scored(one.path, folder / f"run-{one.number}", **options) for one in shards]
 
 
@@ -50,7 +50,7 @@ def test_merged_runs_are_the_run_of_the_whole(tmp_path: Path, into: int) -> None
     source = jsonl(tmp_path / "a.jsonl", messy(30))
     whole = scored(source, tmp_path / "whole")
     runs = runs_of_shards(source, tmp_path, into)
-    merged = api.merge(list(reversed(runs)), out=tmp_path / "merged")
+    merged = merge(list(reversed(runs)), out=tmp_path / "merged")
     assert without_seconds(merged.path) == without_seconds(whole)
     for name in FILES:
         assert (merged.path / name).read_bytes() == (whole / name).read_bytes(), name
@@ -64,7 +64,7 @@ def test_merged_runs_are_the_run_of_the_whole(tmp_path: Path, into: int) -> None
 
 def test_a_shard_follows_from_the_id(tmp_path: Path) -> None:
     def places(rows: list[dict[str, Any]], name: str) -> dict[str, str]:
-        found = api.shard(jsonl(tmp_path / "a.jsonl", rows), into=4, out=tmp_path / name).shards
+        found = shard(jsonl(tmp_path / "a.jsonl", rows), into=4, out=tmp_path / name).shards
         return {
             json.loads(line)["id"]: one.path.name
             for one in found
@@ -82,12 +82,12 @@ def test_skipped_records_are_counted(tmp_path: Path) -> None:
     rows = [*records(12), {"id": "bad"}]
     source = jsonl(tmp_path / "a.jsonl", rows)
     with pytest.raises(BadInputError):
-        api.shard(source, into=2, out=tmp_path / "shards")
+        shard(source, into=2, out=tmp_path / "shards")
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
-    api.shard(source, into=2, out=tmp_path / "shards", skip_bad=True)
+    shard(source, into=2, out=tmp_path / "shards", skip_bad=True)
     runs = [scored(path, tmp_path / path.name) for path in (tmp_path / "shards").iterdir()]
     whole = scored(source, tmp_path / "whole", skip_bad=True)
-    merged = api.merge(runs, out=tmp_path / "merged")
+    merged = merge(runs, out=tmp_path / "merged")
     assert without_seconds(merged.path) == without_seconds(whole)
     assert merged.summary_file["skipped"] == 1
 
@@ -97,25 +97,25 @@ def test_runs_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     first, second = runs_of_shards(source, tmp_path, 2)
     shutil.copytree(first, tmp_path / "copy")
     with pytest.raises(RunFolderError, match="both of shard 0"):
-        api.merge([first, second, tmp_path / "copy"], out=tmp_path / "merged")
-    shard = json.loads((second / "run.json").read_bytes())["input"]
-    other = scored(Path(shard), tmp_path / "other", seed=5)
+        merge([first, second, tmp_path / "copy"], out=tmp_path / "merged")
+    part = json.loads((second / "run.json").read_bytes())["input"]
+    other = scored(Path(part), tmp_path / "other", seed=5)
     with pytest.raises(RunFolderError, match="seed was 0, now 5"):
-        api.merge([first, other], out=tmp_path / "merged")
+        merge([first, other], out=tmp_path / "merged")
     whole = scored(source, tmp_path / "whole")
     with pytest.raises(RunFolderError, match="not the run of a shard"):
-        api.merge([first, whole], out=tmp_path / "merged")
+        merge([first, whole], out=tmp_path / "merged")
     with pytest.raises(RunFolderError, match="whole: is not empty"):
-        api.merge([first, second], out=whole)
+        merge([first, second], out=whole)
     source = jsonl(tmp_path / "b.jsonl", records(10))
     (tmp_path / "b").mkdir()
     with pytest.raises(RunFolderError, match="of another input"):
-        api.merge([first, runs_of_shards(source, tmp_path / "b", 2)[1]], out=tmp_path / "merged")
+        merge([first, runs_of_shards(source, tmp_path / "b", 2)[1]], out=tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
 
 
 def test_unfinished_and_missing_shards_are_named_with_their_command(
-    cli: Cli,  # noqa: F811
+    cli: Cli,
     tmp_path: Path,
 ) -> None:
     jsonl(tmp_path / "a b.jsonl", records(12))
@@ -146,10 +146,10 @@ def test_unfinished_and_missing_shards_are_named_with_their_command(
 
 def test_a_shard_scored_in_part_is_not_whole(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", records(12))
-    shards = api.shard(source, into=2, out=tmp_path / "shards").shards
+    shards = shard(source, into=2, out=tmp_path / "shards").shards
     runs = [scored(one.path, tmp_path / f"{one.number}", limit=2) for one in shards]
     with pytest.raises(UnfinishedShardsError, match="4 of the 12 samples"):
-        api.merge(runs, out=tmp_path / "merged")
+        merge(runs, out=tmp_path / "merged")
 
 
 def test_a_killed_merge_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +158,9 @@ def test_a_killed_merge_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patch:
         patch.setattr(shards, "write_outputs", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            api.merge(runs, out=tmp_path / "merged")
+            merge(runs, out=tmp_path / "merged")
     assert not (tmp_path / "merged" / "summary.json").exists()
-    merged = api.merge(runs, out=tmp_path / "merged")
+    merged = merge(runs, out=tmp_path / "merged")
     whole = scored(source, tmp_path / "whole")
     assert without_seconds(merged.path) == without_seconds(whole)
     assert not (tmp_path / "merged" / shards.MARK).exists()
@@ -173,7 +173,7 @@ def test_a_call_that_one_shard_paid_for_counts_as_paid(tmp_path: Path) -> None:
         store = CallStore(run / "calls.sqlite")
         store.add(rows)
         store.close()
-    merged = api.merge(runs, out=tmp_path / "merged")
+    merged = merge(runs, out=tmp_path / "merged")
     used = CallStore(merged.path / "calls.sqlite").usage("chat")["m"]
     assert (used.calls, used.prompt_tokens, used.cached) == (2, 10, 0)
     found = shards.merge_runs(runs, tmp_path / "again")
@@ -182,16 +182,16 @@ def test_a_call_that_one_shard_paid_for_counts_as_paid(tmp_path: Path) -> None:
 
 def test_a_metric_that_looks_at_all_samples_refuses_a_shard(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", [record(i, references={"m": ["r"]}) for i in range(9)])
-    shard = api.shard(source, into=2, out=tmp_path / "shards").shards[0].path
+    part = shard(source, into=2, out=tmp_path / "shards").shards[0].path
     with pytest.raises(ValueError, match="fewl compares a sample with all others"):
-        api.score(shard, metrics="fewl", out=tmp_path / "run", generator=lambda _: "x")
+        api.score(part, metrics="fewl", out=tmp_path / "run", generator=lambda _: "x")
     assert not (tmp_path / "run").exists()
     with pytest.raises(BadInputError, match="split the whole input"):
-        api.shard(shard, into=2, out=tmp_path / "again")
+        shard(part, into=2, out=tmp_path / "again")
 
 
 @pytest.mark.parametrize("into", [0, 401])
 def test_the_number_of_shards_has_bounds(tmp_path: Path, into: int) -> None:
     with pytest.raises(ValueError, match="expected 1 to 400"):
-        api.shard(jsonl(tmp_path / "a.jsonl", records(2)), into=into, out=tmp_path / "shards")
+        shard(jsonl(tmp_path / "a.jsonl", records(2)), into=into, out=tmp_path / "shards")
     assert not (tmp_path / "shards").exists()

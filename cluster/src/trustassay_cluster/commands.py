@@ -1,0 +1,95 @@
+"""``trustassay shard`` and ``trustassay merge``: trustassay finds them by entry points."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import trustassay_cluster
+from trustassay.cli import common
+from trustassay.cli.options import Only, quietable, with_options
+from trustassay.options import Argument, Flag, Records, Spending
+from trustassay.show.terminal import say
+
+
+@with_options
+def shard(
+    source: common.Source,
+    *,
+    into: Annotated[int, Flag("The number of shards, up to 400.", least=1)],
+    out: Annotated[Path | None, Flag("The new folder. Default: INPUT.shards.")],
+    records: Records,
+    whole: Annotated[
+        bool,
+        Flag(
+            "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare a "
+            "sample with all others."
+        ),
+    ],
+) -> None:
+    """Divide an input into shards, to be scored on several machines and merged.
+
+    A sample's shard follows from its id. Score each shard into a folder of its own with the same
+    options, then give these folders to merge. Metrics that compare a sample with all others
+    (fewl) need the file that --whole writes: give it to score as --pool.
+
+    \b
+    trustassay shard answers.jsonl --into 8
+    trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl --out runs/0
+    trustassay merge runs/* --out whole
+    trustassay shard answers.jsonl --into 8 --whole
+    """
+    target = out or source.with_name(f"{source.name}.shards")
+    result = trustassay_cluster.shard(
+        source, into=into, out=target, whole=whole, progress=True, **records
+    )
+    for one in result.shards:
+        say(f"{one.path}: {one.samples:,} samples")
+    if result.whole:
+        say(f"{result.whole}: all samples")
+    if result.intake.faulty:
+        say(f"skipped as faulty: {result.intake.faulty}")
+    if empty := result.into - len(result.shards):
+        say(f"{empty} of {result.into} shards would be empty and have no file")
+
+
+@with_options
+def merge(
+    *,
+    runs: Annotated[list[Path], Argument("The runs of all shards.", "RUN...")],
+    out: Annotated[Path, Flag("The folder of the whole run.")],
+    pool: Annotated[
+        Path | None,
+        Flag("The file of all samples that the runs were given as --pool, if it was moved."),
+    ],
+    spending: Annotated[Spending, Only("prices")],
+    as_json: common.Json,
+) -> None:
+    """Put the runs of all shards of an input together: summary, table and report as of one run.
+
+    Unfinished and missing shards are named with the command that finishes them. If it is
+    interrupted, run the same command again.
+
+    \b
+    trustassay merge runs/* --out whole
+    trustassay merge runs/0 runs/1 --out whole --json > summary.json
+    """
+    from trustassay.calls.client import CallOptions
+    from trustassay.cli.results import show
+
+    known = CallOptions.of(**spending).prices if spending else None
+    show(
+        trustassay_cluster.merge(runs, out=out, pool=pool, prices=known, progress=True),
+        as_json=as_json,
+    )
+
+
+def _app(command: Callable[..., Any], line: str) -> typer.Typer:
+    app = typer.Typer(rich_markup_mode=None)
+    app.command(short_help=line, rich_help_panel="Several machines")(quietable(command))
+    return app
+
+
+shard_app = _app(shard, "Divide an input into shards.")
+merge_app = _app(merge, "Put the runs of all shards together.")
