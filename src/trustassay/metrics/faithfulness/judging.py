@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
-from trustassay.metrics.faithfulness.claims import Claim, listed, sentences
+from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.prompts import shipped_for
@@ -84,9 +84,6 @@ Claims = Literal["sentences", "model"]
 class FaithfulnessOptions(Metric):
     """The options; see :class:`~trustassay.metrics.faithfulness.metric.Faithfulness`."""
 
-    bars: ClassVar[Sequence[str]] = ("threshold", "contradiction")
-    """Options above 0 and up to 1."""
-
     claims: Claims = "sentences"
     passages: int = 3
     threshold: float = 0.5
@@ -101,7 +98,7 @@ class FaithfulnessOptions(Metric):
     def __post_init__(self) -> None:
         check_least(self, passages=1, max_tokens=1)
         check_choices(self, claims=Claims)
-        for option in self.bars:
+        for option in ("threshold", "contradiction"):
             if not 0 < getattr(self, option) <= 1:
                 raise UsageError(f"{option}: expected a number above 0 and up to 1")
         if not 0 <= self.near <= 1:
@@ -120,21 +117,6 @@ class FaithfulnessOptions(Metric):
 
     claims_prompt = shipped_for(__package__, "claims")
     """The template by which a model is asked for an answer's claims."""
-
-    async def claims_of(self, context: Context, text: str) -> Sequence[Claim]:
-        """Return the claims of an answer to the question of a sample."""
-        sample = context.sample
-        if self.claims == "sentences":
-            given = sample.question, text, self.split, self.refuses
-            return await TextWork.on(sample)(sentences, *given)
-        prompt = self.claims_prompt
-        reply = await context.models.chat(
-            prompt.filled(question=sample.question, answer=text),
-            role="judge",
-            max_tokens=self.max_tokens,
-            prompt=prompt.name,
-        )
-        return listed(reply.text)
 
 
 LONGEST = 400
@@ -375,12 +357,9 @@ class Judging:
         closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._not_found, claim, closest, rows, best)
 
-    async def supporters(self, claim: Claim) -> set[int]:
-        """Return the passages, from 0, of those near a statement that support it alone."""
-        text, least = claim.hypothesis or "", self._options.threshold
-        parts = [part for part, _ in self._near[text]]
-        rows = await all_of(self._models.entail(part.premise, text) for part in parts)
-        return {p.passage for p, row in zip(parts, rows, strict=True) if row.entailment >= least}
+    def near(self, claim: Claim) -> list[Part]:
+        """Return what a statement is put to."""
+        return [part for part, _ in self._near.get(claim.hypothesis or "", ())]
 
     async def again(self, claim: Claim, before: Finding) -> Finding:
         """Judge a statement that claims something once more, by both readers."""

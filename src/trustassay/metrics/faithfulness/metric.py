@@ -9,7 +9,7 @@ import numpy as np
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness import judging
-from trustassay.metrics.faithfulness.claims import refusal_of
+from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
 from trustassay.metrics.faithfulness.judging import Statement
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
@@ -105,7 +105,7 @@ class Faithfulness(judging.FaithfulnessOptions):
             return self.assessed(sample, None, rows, verdict="refused", reason=message)
         if all(document.blank for document in sample.documents or ()):
             return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
-        claims = await self.claims_of(context, response)
+        claims = await claims_of(self, context, response)
         context.limits.count("statements", len(claims))
         judge = await work(judging.Judging, self, context, claims)
         judged = await all_of(map(judge.verdict, claims))
@@ -201,6 +201,24 @@ class Faithfulness(judging.FaithfulnessOptions):
             if near and assessment.verdict == "supported"
             else None,
         )
+
+
+async def claims_of(
+    options: judging.FaithfulnessOptions, context: Context, text: str
+) -> Sequence[Claim]:
+    """Return the claims of an answer to the question of a sample."""
+    sample = context.sample
+    if options.claims == "sentences":
+        given = sample.question, text, options.split, options.refuses
+        return await TextWork.on(sample)(sentences, *given)
+    prompt = options.claims_prompt
+    reply = await context.models.chat(
+        prompt.filled(question=sample.question, answer=text),
+        role="judge",
+        max_tokens=options.max_tokens,
+        prompt=prompt.name,
+    )
+    return listed(reply.text)
 
 
 def _reason(rows: Sequence[Statement], judged: int) -> str:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import ClassVar
 
 import numpy as np
 
+from trustassay.errors import UsageError
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
-from trustassay.metrics.faithfulness.claims import Claim
+from trustassay.metrics.faithfulness.claims import Claim, refusal_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging, Statement
+from trustassay.metrics.faithfulness.metric import claims_of
 from trustassay.metrics.rag.maths import CAUSES, figures
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.statistics import Bools
@@ -58,9 +61,13 @@ class Rag(FaithfulnessOptions):
     verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
-    bars: ClassVar[Sequence[str]] = (*FaithfulnessOptions.bars, "enough")
 
     enough: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.enough <= 1:
+            raise UsageError(f"enough: expected a number above 0 and up to 1, got {self.enough}")
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a retriever, if there is one; for claims=model a judge."""
@@ -78,7 +85,8 @@ class Rag(FaithfulnessOptions):
         facts = await self._facts(context)
         if not (golds := [form for forms in facts for form in forms]):
             return self.assessed(sample, None, reason="the gold answer claims nothing")
-        said = [] if self.refuses(response) else await self.claims_of(context, response)
+        refused = await work(refusal_of, response, self.refuses, self.split)
+        said = [] if refused else await claims_of(self, context, response)
         claims = [one for one in said if one.hypothesis is not None]
         context.limits.count("statements", len(golds) + len(claims))
         passages = await work(Judging, self, context, [*golds, *claims])
@@ -86,16 +94,16 @@ class Rag(FaithfulnessOptions):
         gold = await work(Judging, self, _among(context, golds), claims)
         answered, retrieved = [await _best(one, facts) for one in (answer, passages)]
         right, found = [await _best(one, [[own] for own in claims]) for one in (gold, passages)]
-        alone = await all_of(map(passages.supporters, golds))
-        relevant = {number + 1 for own in alone for number in own}.union(*map(_by, retrieved))
-        known = _said(right, found)
-        by_relevant = [bool(relevant & _by(one)) for one in found]
-        listed = [n + 1 in relevant for n in range(len(sample.documents or ()))]
-        parts = figures(
-            _said(answered, retrieved),
-            np.array([*known, by_relevant], bool),
-            np.array(listed, bool),
+        pairs = [(part, one.hypothesis or "") for one in golds for part in passages.near(one)]
+        read = await all_of(context.models.entail(part.premise, text) for part, text in pairs)
+        alone = [one.entailment >= self.threshold for one in read]
+        relevant = {part.passage + 1 for part, _ in compress(pairs, alone)}.union(
+            *map(_by, retrieved)
         )
+        known = _said(right, found)
+        said_at = np.array([*known, [bool(relevant & _by(one)) for one in found]], bool)
+        listed = np.array([n + 1 in relevant for n in range(len(sample.documents or ()))], bool)
+        parts = figures(_said(answered, retrieved), said_at, listed)
         parts |= {"facts": float(len(facts)), "statements": float(len(claims))}
         parts["order"] = float(np.mean([one.standing or 0.0 for one in answered]))
         rows = _rows(answered, retrieved, ~(known[0] | known[1]))
@@ -103,10 +111,8 @@ class Rag(FaithfulnessOptions):
         reason = f"it lacks {len(causes)} of {amount(len(facts), 'fact')} of the gold answer"
         if causes:
             reason += f": “{rows[0].hypothesis or rows[0].text}” {rows[0].why}"
-        names = np.where(
-            known[0], "in the gold answer", np.where(known[1], "noise", "hallucination")
-        )
-        judged = iter(zip(found, names.tolist(), strict=True))
+        names = np.select([*known], ["in the gold answer", "noise"], "hallucination").tolist()
+        judged = iter(zip(found, names, strict=True))
         for one in said:
             row, verdict = next(judged) if one.hypothesis is not None else (None, "no claim")
             rows.append(replace(row.row, verdict=verdict) if row else Statement(one.text, verdict))
@@ -120,7 +126,7 @@ class Rag(FaithfulnessOptions):
         """
         result: list[list[Claim]] = []
         for aliases in [(one,) for one in context.sample.claims] or context.sample.answers:
-            listed = [own for one in aliases for own in await self.claims_of(context, one)]
+            listed = [own for one in aliases for own in await claims_of(self, context, one)]
             claims = [one for one in listed if one.hypothesis is not None]
             result += [[one] for one in claims] if len(aliases) == 1 else [claims]
         return [forms for forms in result if forms]
