@@ -21,12 +21,11 @@ import argparse
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import lines, shared
@@ -38,6 +37,8 @@ from trustassay.statistics.intervals import mean_interval, unit_mean
 from trustassay.statistics.resampling import cluster_weights, generator, interval_of
 
 Record = dict[str, Any]
+Value = Callable[[Record, str], float]
+"""A figure of one of the two answers of a pair."""
 LABELS = ("correctness", "completeness", "overall")
 SYSTEMS = ("model1", "model2")
 MEASURES = {"pearson": weighted_pearson, "spearman": weighted_spearman}
@@ -82,9 +83,30 @@ def published() -> dict[int, Record]:
 
 
 def people(out: Path, most: int) -> dict[str, Any]:
-    """Return the correlations of each figure with each label."""
-    pairs, known = pairs_of(most), published()
-    samples = [
+    """Return the correlations on so many pairs, and those of what needs no entailer on all."""
+    every, known = pairs_of(280), published()
+    pairs = pairs_of(most)
+    by_words = scored(out / "words", _samples(every), "reference:parts=" + "+".join(OF_WORDS))
+    by_rag = scored(out / "people", _samples(pairs), "rag")
+
+    def part(found: Mapping[str, Assessment], name: str) -> Value:
+        return lambda own, system: found[f"{own['instance_id']}-{system}"].parts.get(name, 0.0)
+
+    plain = {name: part(by_words, name) for name in OF_WORDS}
+    plain["words"] = lambda own, system: len(own[system]["response"].split())
+    of_rag = {f"rag.{name}": part(by_rag, name) for name in OF_RAG}
+    judged = [one for one in by_rag.values() if one.score is not None]
+    return {
+        "pairs": len(pairs),
+        "answers_without_score": len(by_rag) - len(judged),
+        "facts_mean": round(float(np.mean([one.parts["facts"] for one in judged])), 2),
+        "correlations": correlations(pairs, of_rag | plain, known),
+        "all_pairs": correlations(every, plain, known),
+    }
+
+
+def _samples(pairs: Sequence[Sequence[Record]]) -> list[Record]:
+    return [
         {
             "id": f"{own['instance_id']}-{system}",
             "question": own["query"],
@@ -95,53 +117,41 @@ def people(out: Path, most: int) -> dict[str, Any]:
         for own, _ in pairs
         for system in SYSTEMS
     ]
-    by_rag = scored(out / "people", samples, "rag")
-    by_words = scored(out / "words", samples, "reference:parts=" + "+".join(OF_WORDS))
-    without = [one.id for one in by_rag.values() if one.score is None]
 
-    def differences(value: Any) -> NDArray[np.float64]:
-        each = [[value(own, system) for system in SYSTEMS] for own, _ in pairs]
-        return np.repeat(np.diff(np.array(each, float), axis=1)[:, 0], 2)
 
-    def part(found: Mapping[str, Assessment], name: str) -> Any:
-        return lambda own, system: found[f"{own['instance_id']}-{system}"].parts.get(name, 0.0)
-
-    candidates = {f"rag.{name}": differences(part(by_rag, name)) for name in OF_RAG}
-    candidates |= {name: differences(part(by_words, name)) for name in OF_WORDS}
-    candidates["words"] = differences(lambda own, system: len(own[system]["response"].split()))
+def correlations(
+    pairs: Sequence[Sequence[Record]], figures: Mapping[str, Value], known: Mapping[int, Record]
+) -> dict[str, Any]:
+    """Return, for each label, the correlation with the difference of each figure, and by how much
+    Spearman's is above that of RAGChecker's own figure for the label.
+    """
     clusters = np.repeat(np.arange(len(pairs)), 2)
     weights = np.concatenate([*cluster_weights(clusters, generator(0, "halves"), REPLICATES)])
-    once = np.ones((1, len(clusters)))
     result: dict[str, Any] = {}
     for label in LABELS:
         key = f"{label}_label"
-        own = candidates | {
-            "ragchecker": differences(
-                lambda o, s, k=key: known[o["instance_id"]][s]["ragchecker"][k]
-            )
-        }
         given = np.array([row[key] for pair in pairs for row in pair], float)
-        result[label] = {name: {} for name in own}
-        drawn: dict[tuple[str, str], Any] = {}
-        for name, values in own.items():
+
+        def theirs(one: Record, system: str, key: str = key) -> float:
+            return float(known[one["instance_id"]][system]["ragchecker"][key])
+
+        own: dict[str, Value] = {"ragchecker": theirs}
+        result[label], drawn = {}, dict[str, Any]()
+        for name, value in (own | dict(figures)).items():
+            each = [[value(one, system) for system in SYSTEMS] for one, _ in pairs]
+            apart = np.repeat(np.diff(np.array(each, float), axis=1)[:, 0], 2)
+            row: dict[str, Any] = {}
             for kind, measure in MEASURES.items():
-                figure = measure(values, given)
-                drawn[name, kind] = figure(weights)
-                result[label][name][kind] = {
-                    "value": round(float(figure(once)[0]), 3),
-                    "interval": _interval(drawn[name, kind], len(pairs)),
-                }
-        for name in own:
-            less = drawn[name, "spearman"] - drawn["ragchecker", "spearman"]
-            result[label][name]["spearman_less_ragchecker"] = _interval(less, len(pairs))
-    return {
-        "pairs": len(pairs),
-        "answers_without_score": len(without),
-        "facts_mean": round(
-            float(np.mean([o.parts["facts"] for o in by_rag.values() if o.score is not None])), 2
-        ),
-        "correlations": result,
-    }
+                figure = measure(apart, given)
+                drawn[name] = figure(weights)
+                middle = float(figure(np.ones((1, len(clusters))))[0])
+                interval = _interval(drawn[name], len(pairs))
+                row[kind] = {"value": round(middle, 3), "interval": interval}
+            if name not in own:
+                less = drawn[name] - drawn["ragchecker"]
+                row["spearman_less_ragchecker"] = _interval(less, len(pairs))
+            result[label][name] = row
+    return result
 
 
 def _interval(drawn: Any, clusters: int) -> list[float] | str:
@@ -226,11 +236,12 @@ def _share(right: Sequence[bool], units: Sequence[int]) -> dict[str, Any]:
 
 def show(found: Mapping[str, Any]) -> None:
     """Print the tables."""
-    print(f"people: {found['people']['pairs']} pairs; Pearson and Spearman")
-    for label, rows in found["people"]["correlations"].items():
-        for name, row in rows.items():
-            values = [f"{row[kind]['value']:.3f} {row[kind]['interval']}" for kind in MEASURES]
-            print(f"  {label:12} {name:20}", *values, row["spearman_less_ragchecker"])
+    for title in ("correlations", "all_pairs"):
+        print(f"people, {title} (of {found['people']['pairs']} pairs); Pearson and Spearman")
+        for label, rows in found["people"][title].items():
+            for name, row in rows.items():
+                values = [f"{row[kind]['value']:.3f} {row[kind]['interval']}" for kind in MEASURES]
+                print(f"  {label:12} {name:20}", *values, row.get("spearman_less_ragchecker", ""))
     own = found["causes"]
     print(f"causes: {own['answers']} answers, cause {own['cause_right']}, half {own['half_right']}")
     for kind, row in own["by_kind"].items():
