@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score
 
 from trustassay.metrics.rag.maths import average_precision, figures
 
@@ -45,6 +44,8 @@ def test_what_has_no_denominator_is_absent() -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8))
 def test_average_precision_is_that_of_scikit_learn(relevant: list[bool]) -> None:
+    from sklearn.metrics import average_precision_score
+
     value = average_precision(np.array(relevant))
     wanted = average_precision_score(relevant, -np.arange(len(relevant))) if any(relevant) else 0
     assert value == pytest.approx(wanted)
