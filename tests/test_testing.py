@@ -79,6 +79,7 @@ CASES: Sequence[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]] = (
     ("judge", RECORDS, {"judge": ScriptedChat("Score: 4\nReason: it is in the red house.")}),
     ("judge:by=entailer", RECORDS, ENTAILER),
     ("pairwise", RECORDS, {"judge": ScriptedChat(longer)}),
+    ("rag", RECORDS, ENTAILER),
     ("reference:parts=em+token_f1+token_recall", RECORDS, {}),
     (
         "trustscore",
@@ -102,6 +103,7 @@ REPLIES_DECIDE = {
     "grounding",
     "grounding:correctness=cm,invalid=imprecise",
     "harmonicity",
+    "rag",
     "semantic_harmonicity",
     "uncertainty:samples=3",
     "uncertainty:samples=auto,most=6",

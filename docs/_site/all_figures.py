@@ -18,6 +18,7 @@ METRICS = (
     "judge",
     "judge:by=entailer",
     "pairwise",
+    "rag",
     "reference",
     "uncertainty:parts=all,samples=auto",
 )

@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from trustassay.metrics.grounding import Grounding
     from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
     from trustassay.metrics.judge import Judge
+    from trustassay.metrics.rag import Rag
     from trustassay.metrics.reference import Reference
     from trustassay.metrics.trustscore import TrustScore
     from trustassay.metrics.uncertainty import Uncertainty
 
 __all__ = [
     "Consistency", "FactCheck", "Faithfulness", "Fewl", "Grounding", "Harmonicity", "Judge",
-    "Reference", "SemanticHarmonicity", "TrustScore", "Uncertainty",
+    "Rag", "Reference", "SemanticHarmonicity", "TrustScore", "Uncertainty",
 ]  # fmt: skip
 
 

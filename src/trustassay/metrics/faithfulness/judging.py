@@ -357,6 +357,10 @@ class Judging:
         closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._not_found, claim, closest, rows, best)
 
+    def near(self, claim: Claim) -> list[Part]:
+        """Return what a statement is put to."""
+        return [part for part, _ in self._near.get(claim.hypothesis or "", ())]
+
     async def again(self, claim: Claim, before: Finding) -> Finding:
         """Judge a statement that claims something once more, by both readers."""
         text = claim.hypothesis or claim.text

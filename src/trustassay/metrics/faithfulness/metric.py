@@ -105,7 +105,7 @@ class Faithfulness(judging.FaithfulnessOptions):
             return self.assessed(sample, None, rows, verdict="refused", reason=message)
         if all(document.blank for document in sample.documents or ()):
             return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
-        claims = await self._claims(context)
+        claims = await claims_of(self, context, response)
         context.limits.count("statements", len(claims))
         judge = await work(judging.Judging, self, context, claims)
         judged = await all_of(map(judge.verdict, claims))
@@ -120,20 +120,6 @@ class Faithfulness(judging.FaithfulnessOptions):
         )
         result = self._assessed(sample, judged)
         return replace(result, parts={**result.parts, READ: float(read)})
-
-    async def _claims(self, context: Context) -> Sequence[Claim]:
-        sample = context.sample
-        if self.claims == "sentences":
-            given = sample.question, sample.response or "", self.split, self.refuses
-            return await TextWork.on(sample)(sentences, *given)
-        prompt = self.claims_prompt
-        reply = await context.models.chat(
-            prompt.filled(question=sample.question, answer=sample.response),
-            role="judge",
-            max_tokens=self.max_tokens,
-            prompt=prompt.name,
-        )
-        return listed(reply.text)
 
     def _assessed(self, sample: Sample, judged: Sequence[judging.Finding]) -> Assessment:
         verdicts = [one.row.verdict for one in judged]
@@ -215,6 +201,24 @@ class Faithfulness(judging.FaithfulnessOptions):
             if near and assessment.verdict == "supported"
             else None,
         )
+
+
+async def claims_of(
+    options: judging.FaithfulnessOptions, context: Context, text: str
+) -> Sequence[Claim]:
+    """Return the claims of an answer to the question of a sample."""
+    sample = context.sample
+    if options.claims == "sentences":
+        given = sample.question, text, options.split, options.refuses
+        return await TextWork.on(sample)(sentences, *given)
+    prompt = options.claims_prompt
+    reply = await context.models.chat(
+        prompt.filled(question=sample.question, answer=text),
+        role="judge",
+        max_tokens=options.max_tokens,
+        prompt=prompt.name,
+    )
+    return listed(reply.text)
 
 
 def _reason(rows: Sequence[Statement], judged: int) -> str:
