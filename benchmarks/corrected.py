@@ -1,7 +1,7 @@
 """How often the intervals of corrected shares hold the true share.
 
-    python -m benchmarks.corrected            # ten minutes or so of one core
-    python -m benchmarks.corrected --write    # into benchmarks/results/
+    python -m benchmarks.corrected --out FOLDER            # ten minutes or so of one core
+    python -m benchmarks.corrected --out FOLDER --write    # into benchmarks/results/
 
 2,000 answers, of which a judge calls some good: right answers with the probability ``accuracy``,
 wrong ones with its complement. 50 to 500 have labels: a random sample of them (prediction-powered),
@@ -14,11 +14,13 @@ and truescore, if they can be imported (``pip install --target FOLDER glide-py t
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -208,48 +210,63 @@ def clustered(labels: int, draws: int) -> list[Any]:
     return rows
 
 
-def figures_of(draws: int, beside: int, workers: int | None) -> dict[str, Any]:
+def kept(out: Path, part: str, made: Callable[..., list[Any]], given: tuple[Any, ...]) -> list[Any]:
+    """Return the rows of a job, from its file if there is one."""
+    path = out / f"{part}-{'-'.join(map(str, given))}.json"
+    if not path.exists():
+        path.write_text(json.dumps(made(*given)), encoding="utf-8")
+    return list(json.loads(path.read_text(encoding="utf-8")))
+
+
+def figures_of(out: Path, draws: int, beside: int, workers: int | None) -> dict[str, Any]:
     """Measure everything."""
+    # where intervals are easier, fewer draws say as much
+    drawn = {n: draws if n <= 100 else draws * 2 // 5 for n in LABELS}
+    jobs: list[tuple[str, Callable[..., list[Any]], tuple[Any, ...]]] = [
+        ("shares", one_share, (share, accuracy, n, drawn[n], beside if n == 50 else 0))
+        for n, accuracy, share in product(LABELS, ACCURACIES, SHARES)
+    ]
+    jobs += [("differences", differences, (n, draws // 5)) for n in (100, 400)]
+    jobs += [("answers of questions", clustered, (n, draws // 5)) for n in (200, 500)]
+    rows: dict[str, list[Any]] = {}
     with ProcessPoolExecutor(workers) as pool:
-        cells = product(LABELS, ACCURACIES, SHARES)
-        told = [
-            pool.submit(one_share, share, accuracy, n, draws, beside if n in (50, 200) else 0)
-            for n, accuracy, share in cells
-        ]
-        apart = [pool.submit(differences, n, draws * 2 // 5) for n in (100, 200, 400)]
-        together = [pool.submit(clustered, n, draws * 2 // 5) for n in (200, 500)]
-        shares = []
-        for one in told:
-            shares += one.result()
-            print(*(list(row.values()) for row in shares[-2:]), flush=True)
-        other = {
-            "differences": [row for one in apart for row in one.result()],
-            "answers of questions": [row for one in together for row in one.result()],
-        }
+        jobs.sort(key=lambda job: job[0])
+        waiting = [(part, pool.submit(kept, out, part, made, given)) for part, made, given in jobs]
+        for part, one in waiting:
+            rows.setdefault(part, []).extend(one.result())
+            print(part, len(rows[part]), list(rows[part][-1].values()), flush=True)
+    shares = rows["shares"]
     summary = []
     for name in dict.fromkeys(row["estimate"] for row in shares):
         own = [row["coverage"] for row in shares if row["estimate"] == name and row["intervals"]]
         inside = sum(BAND[0] <= one <= BAND[1] for one in own)
         ends = {"least": min(own), "most": max(own), "mean": round(float(np.mean(own)), 2)}
         summary.append({"estimate": name, "cells": len(own), "in_band": inside, **ends})
-    return {"draws": draws, "band": BAND, "summary": summary, "shares": shares, **other}
+    return {"draws": draws, "band": BAND, "summary": summary, **rows}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="a folder: goes on where it stopped"
+    )
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--beside", type=int, default=100, help="draws given to other packages")
     parser.add_argument("--workers", type=int, help="processes; default: one a core")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    figures = figures_of(options.draws, options.beside, options.workers)
+    options.out.mkdir(parents=True, exist_ok=True)
+    figures = figures_of(options.out, options.draws, options.beside, options.workers)
     for row in figures["summary"]:
         print(row)
     if options.write:
         data = f"simulated: {ANSWERS:,} answers, judges and labels drawn at random"
         print(
             write_result(
-                "coverage-corrected", "python -m benchmarks.corrected --write", data, figures
+                "coverage-corrected",
+                "python -m benchmarks.corrected --out FOLDER --write",
+                data,
+                figures,
             )
         )
 

@@ -110,24 +110,21 @@ def rogan_gladen(
             and their units, shapes (m,).
     """
     called, right, theirs = known
-    q, (se, fp) = good.mean(), (one.mean() if len(one) else 0.5 for one in _parted(called, right))
+    said = called[right], called[~right]
+    q, (se, fp) = good.mean(), (one.mean() if len(one) else 0.5 for one in said)
     lean = float(se - fp)
     p = min(max(float(q - fp) / lean, 0.0), 1.0) if lean > 0 else math.nan
     weight = np.where(right, p / max(right.sum(), 1), (1 - p) / max((~right).sum(), 1))
     errors = np.nan_to_num(weight) * (called - np.where(right, se, fp))
     own = (good - q) / len(good)
     here, there = design_effect(own, units), design_effect(errors, theirs)
-    parts = [(good, here), *((one, there) for one in _parted(called, right))]
+    parts = [(good, here), *((one, there) for one in said)]
     counts = np.array([(one.sum() / effect, (~one).sum() / effect) for one, effect in parts])
     interval = error_bounds(counts, rng)
     if interval and lean > 0:
         interval = min(interval[0], p), max(interval[1], p)
     influence = np.concatenate([own, -errors]) / (lean if lean > 0 else 1.0)
     return Rate(p, interval, influence, np.concatenate([units, theirs]))
-
-
-def _parted(called: Bools, right: Bools) -> tuple[Bools, Bools]:
-    return called[right], called[~right]
 
 
 def error_bounds(counts: Floats, rng: np.random.Generator) -> Interval | None:
@@ -140,7 +137,8 @@ def error_bounds(counts: Floats, rng: np.random.Generator) -> Interval | None:
     posterior; so they are 0 and 1 where the judge may be no better than chance. If no p is, they
     are of those p that are possible at all; ``None``: there is none, the judge errs otherwise here.
     """
-    q, se, fp = rng.beta(*(counts.T[..., None] + JEFFREYS), (3, DRAWS))
+    yes, no = counts.T[..., None] + JEFFREYS
+    q, se, fp = rng.beta(yes, no, (3, DRAWS))
     solved, better = (q - fp) / (se - fp), se > fp
     grid = np.linspace(0, 1, 1001)
     below, above = (np.searchsorted(np.sort(solved[one]), grid) for one in (better, ~better))

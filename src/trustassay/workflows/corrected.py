@@ -27,7 +27,7 @@ from trustassay.statistics.corrected import (
 from trustassay.statistics.intervals import FEWEST, Interval, effective_size, too_few
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.changes import other_judges
-from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
+from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.label.population import LabelSource, read_labels, read_population
 from trustassay.workflows.two_runs import finished_run, read_keys, read_scored
 
@@ -81,13 +81,22 @@ class CorrectedRate(JsonForm):
 
 
 @dataclass(frozen=True)
-class Corrected:
-    """The corrected shares by one metric. differences: by the places of two rates, second less
-    first, and its interval. notes: what has to be true."""
+class RateChange(JsonForm):
+    """The second of two corrected shares less the first, by name; from -1 to 1."""
+
+    first: str
+    second: str
+    value: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Corrected(JsonForm):
+    """The corrected shares by one metric, and their differences; notes: what has to be true."""
 
     metric: str
     rates: Sequence[CorrectedRate]
-    differences: Mapping[tuple[int, int], tuple[float, Interval | None]]
+    differences: Sequence[RateChange]
     notes: Sequence[str] = ()
 
     def in_words(self) -> list[str]:
@@ -102,20 +111,10 @@ class Corrected:
             if one.judged is not None:
                 line += f"; {self.metric} calls {100 * one.judged:.1f} % good"
             result.append(line)
-        for (a, b), (value, interval) in self.differences.items():
-            names = f"{self.rates[b].name} less {self.rates[a].name}"
-            words = f"{names}: {100 * value:+.1f} points (95 % interval {_ends(interval, '+')})"
-            result.append(words.replace("-", "−"))
+        for change in self.differences:
+            line = f"{change.second} less {change.first}: {100 * change.value:+.1f} points (95 % "
+            result.append(f"{line}interval {_ends(change.interval, '+')})".replace("-", "−"))
         return [*result, *self.notes]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        names = [one.name for one in self.rates]
-        differences = [
-            {"first": names[a], "second": names[b], "value": value, "interval": as_json(interval)}
-            for (a, b), (value, interval) in self.differences.items()
-        ]
-        return {**fields_as_json(self, "metric", "rates", "notes"), "differences": differences}
 
 
 def _ends(interval: Interval | None, sign: str = "") -> str:
@@ -190,11 +189,11 @@ def correct(
         rates, notes = [one for one, _ in made], list(dict.fromkeys(n for _, n in made if n))
         values = [(one.value or 0.0) if by else 0.0 for one in rates]
         best = values.index(max(values)) if by else len(rates) - 1
-        differences = {
-            (at, best): difference_of_rates(one.rate, other)
+        differences = [
+            RateChange(one.name, rates[best].name, *difference_of_rates(one.rate, other))
             for at, one in enumerate(rates)
             if at != best and one.rate and (other := rates[best].rate)
-        }
+        ]
         if known and differences:
             notes.append("The same errors are taken for all: labels of each would tell its own.")
         result[name] = Corrected(name, rates, differences, notes)

@@ -262,18 +262,17 @@ class ComparedRuns:
 
     def shares_right(self, found: Mapping[str, Corrected]) -> list[Check]:
         """Return a check of each change of the corrected share, in points."""
-        result = []
-        for name, one in found.items():
-            key, line = f"{name}.{RIGHT}", -self.earlier.margin
-            value, interval = one.differences.get((0, 1), (None, None))
+        result, line = list[Check](), -self.earlier.margin
+        for key, one in ((f"{name}.{RIGHT}", one) for name, one in found.items()):
+            value, interval = next(((d.value, d.interval) for d in one.differences), (None, None))
             if value is None or interval is None:
                 why = next((rate.without for rate in one.rates if rate.without), "")
                 result.append(Check(key, self._rule, None, None, line, "untestable", why, "%"))
                 continue
             ends = -100 * interval[1], -100 * interval[0]  # this run less the earlier one
-            passed = rules.decide(ends, line, at_least=True)
-            why = rules.SIDES[passed]
-            result.append(Check(key, self._rule, -100 * value, ends, line, passed, why, "%"))
+            side = rules.decide(ends, line, at_least=True)
+            told = (line, side, rules.SIDES[side], "%")
+            result.append(Check(key, self._rule, -100 * value, ends, *told))
         return result
 
     @property
