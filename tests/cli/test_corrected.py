@@ -111,7 +111,7 @@ def test_a_gate_against_an_earlier_run_compares_right_answers(
     back = cli("gate", home / "old", "--no-worse-than", home / "new", *given[2:], *given[:2])
     assert "reference.right" in back.err
     assert "old less new" not in back.err  # the earlier run is what is subtracted from
-    margin = ("--margin", "60")
+    margin = ("--margin", "60", "--figure", "reference.right")
     assert cli("gate", home / "new", "--no-worse-than", home / "old", *given, *margin).status == 0
 
 
@@ -127,7 +127,7 @@ def test_compare_tells_the_difference(cli: Cli, home: Path, tmp_path: Path) -> N
     assert (change["first"], change["second"]) == ("old", "new")
     assert change["interval"][0] < -0.25 < change["interval"][1]
     assert "new less old: −" in said.err
-    assert "calls" in page.read_text()
+    assert "Right answers, by labels" in page.read_text()
 
 
 def test_rank_and_report_tell_each_model_by_its_own_labels(

@@ -55,7 +55,7 @@ def gate(
     compared = ComparedRuns.read(path, run, earlier)
     return Gate(
         path,
-        [*checks, *compared.checks(seed), *compared.shares_right(shares)],
+        [*checks, *compared.checks(seed, shares)],
         compared.outcomes,
         {
             name: changes.answer_changes(*both, compared.pairing)
@@ -223,17 +223,23 @@ class ComparedRuns:
             for name, both in self.scored.items()
         }
 
-    def checks(self, seed: int) -> list[Check]:
-        """Return the checks of figures, of unscored answers, and of answers without a partner."""
+    def checks(self, seed: int, right: Mapping[str, Corrected]) -> list[Check]:
+        """Return the checks of figures, of unscored answers, of answers without a partner, and of
+        corrected shares."""
         result: list[Check] = []
         for name, scored in self.scored.items():
-            result += [*self._figures(name, scored, seed), *self._shares(name)]
-        return [*result, self._missing()]
+            result += [*self._figures(name, scored, seed, name in right), *self._shares(name)]
+        of_these = {name: one for name, one in right.items() if name in self.scored}
+        return [*result, self._missing(), *self._shares_right(of_these)]
 
-    def _figures(self, name: str, scored: tuple[Scored, Scored], seed: int) -> list[Check]:
+    def _figures(
+        self, name: str, scored: tuple[Scored, Scored], seed: int, right: bool
+    ) -> list[Check]:
         figures = scored[1].figures
         of = f"{name}."
         keys = [one.removeprefix(of) for one in self.earlier.figures if one.startswith(of)]
+        if right and RIGHT in keys and not (keys := [key for key in keys if key != RIGHT]):
+            return []
         for key in keys:
             if key not in figures:
                 known = [f"{name}.{one}" for one in figures]
@@ -260,7 +266,7 @@ class ComparedRuns:
             for key, why in absent.items()
         ]
 
-    def shares_right(self, found: Mapping[str, Corrected]) -> list[Check]:
+    def _shares_right(self, found: Mapping[str, Corrected]) -> list[Check]:
         """Return a check of each change of the corrected share, in points."""
         result, line = list[Check](), -self.earlier.margin
         for key, one in ((f"{name}.{RIGHT}", one) for name, one in found.items()):
