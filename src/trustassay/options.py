@@ -289,6 +289,16 @@ class EngineOptions(ScoreOptions, Cluster, total=False):
     """Also those of a run on a cluster, which is the package ``trustassay-cluster``."""
 
 
+class GivenLabels(TypedDict, total=False):
+    """Labels of some answers, which correct a judge's share of good ones."""
+
+    labels: Annotated[Sequence[Path_], row("labels", list[Path])]
+    labels_of: Annotated[Path_ | None, row("labels_of", Path | None)]
+    right_from: Annotated[float | None, row("right_from")]
+    right_words: Annotated[Sequence[str], row("right_words", list[str])]
+    label_columns: Annotated[Mapping[str, str], row("label_columns")]
+
+
 class AnswerOptions(TypedDict, total=False):
     """How models are asked for answers: fields of :class:`~trustassay.answering.Answering`."""
 

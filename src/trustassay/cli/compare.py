@@ -10,7 +10,7 @@ from trustassay.cli.options import given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.files import write_whole
-from trustassay.options import BackendChoices, Records, Seed, Spending
+from trustassay.options import BackendChoices, GivenLabels, Records, Seed, Spending
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     second: Path,
     *,
     metric: str | None,
+    labels: GivenLabels,
     seed: Seed,
     as_json: Json,
     out: Path | None,
@@ -37,8 +38,9 @@ def compare(  # noqa: PLR0913 - one argument an option
     """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
     judge."""
     if judge is not None:
-        if metric is not None:
-            raise UsageError("--metric: a judge compares answers, not scores")
+        if metric is not None or labels:
+            flag = "--labels" if labels else "--metric"
+            raise UsageError(f"{flag}: a judge compares answers, not scores")
         _by_judge(
             (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
         )
@@ -47,8 +49,10 @@ def compare(  # noqa: PLR0913 - one argument an option
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
     from trustassay.workflows import compare as comparing
     from trustassay.workflows import compare_outputs
+    from trustassay.workflows.corrected import LabelFiles
 
-    result = comparing.compare(first, second, metric=metric, seed=seed)
+    given_labels = LabelFiles.given(**labels)
+    result = comparing.compare(first, second, metric=metric, labels=given_labels, seed=seed)
     _show_comparison(result)
     if out:
         compare_outputs.document_of(result).write(out)
@@ -123,6 +127,8 @@ def _show_comparison(found: "Comparison") -> None:
     sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
     say(f"{sizes[0]} and {sizes[1]} scores, {found.pairs:,} of them paired")
     say(outputs.headline(found))
+    for line in found.corrected.in_words() if found.corrected else ():
+        say(one_line(line))
     for warning in found.warnings:
         say(one_line(f"note: {warning}"))
 
@@ -132,6 +138,7 @@ def rank(  # noqa: PLR0913 - one argument an option
     sources: list[Path],
     *,
     metric: str | None,
+    labels: GivenLabels,
     backends: BackendChoices,
     out: Path | None,
     page: Path | None,
@@ -141,11 +148,13 @@ def rank(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Rank models by their mean score over the same questions, and say how sure that is."""
     from trustassay.workflows import rank as ranking
+    from trustassay.workflows.corrected import LabelFiles
 
+    given_labels = LabelFiles.given(**labels)
     folder, name, failed = scored_run(
         source_of(sources), metric, backends, records, out=out, seed=seed
     )
-    result = ranking.rank(folder, metric=name, seed=seed)
+    result = ranking.rank(folder, metric=name, labels=given_labels, seed=seed)
     say(one_line(f"{result.metric.title}: {result.questions:,} questions that all models answered"))
     if result.left_out:
         say(f"{result.left_out:,} questions are left out: not every model has a score for them")
@@ -180,12 +189,14 @@ def gate(  # noqa: PLR0913 - one argument an option
     undecided: Literal["pass", "fail", "undecided"],
     markdown: Path | None,
     junit: Path | None,
+    labels: GivenLabels,
     seed: Seed,
     as_json: Json,
 ) -> None:
     """Pass or fail a run, for continuous integration: by bounds, or against an earlier run."""
     from trustassay.workflows import gate as gating
     from trustassay.workflows import rules
+    from trustassay.workflows.corrected import LabelFiles
 
     others = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
     flags = given(figure=figure, margin=margin, **others)
@@ -197,7 +208,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     if no_worse_than:
         missing = rules.parse_allowance(allow_missing)
         earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
-    found = gating.gate(run, bounds, earlier, seed=seed)
+    found = gating.gate(run, bounds, earlier, labels=LabelFiles.given(**labels), seed=seed)
     _show_gate(found)
     if markdown:
         _write(markdown, rules.markdown(found).encode())

@@ -16,7 +16,7 @@ from trustassay.cli import common
 from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
-from trustassay.options import CalibratorFile, Records
+from trustassay.options import CalibratorFile, GivenLabels, Records
 from trustassay.progress import Steps, duration
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay.show.text import amount, with_error
@@ -326,13 +326,14 @@ def _money(value: float) -> str:
 
 
 @with_options
-def report(
+def report(  # noqa: PLR0913 - one argument an option
     *,
     runs: list[Path],
     domain: common.Domain,
     ratings: Path | None,
     fields: common.RatingFields,
     calibrator: CalibratorFile,
+    labels: GivenLabels,
     out: Path | None,
     open_report: common.OpenReport,
 ) -> None:
@@ -342,8 +343,9 @@ def report(
     if len(runs) > 1:
         if ratings is not None:
             raise UsageError("--ratings: joins the answers of one run; got several runs")
-        if calibrator is not None:
-            raise UsageError("--calibrator: is applied to one run; got several runs")
+        if calibrator is not None or labels:
+            flag = "--labels" if labels else "--calibrator"
+            raise UsageError(f"{flag}: is applied to one run; got several runs")
         from trustassay.runs.report import write_pooled
 
         page = out or runs[0].parent / "pooled.html"
@@ -351,7 +353,7 @@ def report(
     elif out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
     else:
-        page = _report_of(runs[0], domain, ratings, fields, calibrator)
+        page = _report_of(runs[0], domain, ratings, fields, calibrator, labels)
     say(f"report: {page}")
     if open_report:
         typer.launch(str(page))
@@ -363,6 +365,7 @@ def _report_of(
     ratings: Path | None,
     fields: Mapping[str, str],
     calibrator: CalibratorFile,
+    labels: GivenLabels,
 ) -> Path:
     from trustassay.data.ratings import read_ratings
     from trustassay.runs.calibrator import read_calibrator
@@ -370,15 +373,21 @@ def _report_of(
     from trustassay.runs.probabilities import CALIBRATED
     from trustassay.runs.report import Rated, write_report
     from trustassay.runs.results import apply_calibrator
+    from trustassay.workflows.corrected import LabelFiles, told_by_group
 
     folder = RunFolder(run)
     rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
+    given_labels = LabelFiles.given(**labels)
+    notes = told_by_group(run, given_labels, domain) if given_labels else []
     shown: dict[str, Any] = {"domain_field": domain, "rated": rated, "steps": Steps(shown=True)}
-    if calibrator is None:
-        write_report(folder, **shown)
-    else:
-        result = apply_calibrator(folder, read_calibrator(Path(calibrator)), **shown)
+    if calibrator is not None:
+        told = read_calibrator(Path(calibrator))
+        result = apply_calibrator(folder, told, report=not notes, **shown)
         show_calibrated({CALIBRATED: result.to_dict()})
+    if calibrator is None or notes:
+        write_report(folder, notes=notes, **shown)
     if rated:
         say(one_line(f"ratings: {rated.told.in_words}"))
+    for line in notes:
+        say(one_line(line))
     return folder.report_path

@@ -209,17 +209,21 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
             not one question. ``answer``: each by itself. Else a field of the samples, with dots
             into objects: samples with the same value belong together, those without it do not.
     """
-    if unit == ANSWER:
-        return None
+    return None if unit == ANSWER else _numbers(unit_keys(folder, unit))
+
+
+def unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
+    """Return a key of each sample's unit, as in :func:`read_units`, shape (n,): one unit has the
+    same key in other runs. Of ``answer`` it is that of the sample's id."""
     if unit in (None, QUESTION):
-        return _numbers(_by_question(folder))
+        return _by_question(folder)
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
-        value = domain_of(record, str(unit))
+        value = record["id"] if unit == ANSWER else domain_of(record, str(unit))
         alone = value in (None, "", [])
         text = f"alone:{place}" if alone else json.dumps(value, sort_keys=True)
         keys.append(hash64(text))
-    return _numbers(np.array(keys, dtype=np.uint64))
+    return np.array(keys, dtype=np.uint64)
 
 
 def _by_question(folder: RunFolder) -> NDArray[np.uint64]:

@@ -36,7 +36,7 @@ LARGER_JUDGE = "larger_judge"
 """The key in ``summary.json`` of what a larger judge would cost."""
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 - what a page can show
     folder: RunFolder,
     metrics_here: Sequence[Metric] = (),
     *,
@@ -44,6 +44,7 @@ def write_report(
     counted: counts.Counted | None = None,
     rated: "Rated | None" = None,
     calibrated: probabilities.Calibrated | None = None,
+    notes: Sequence[str] = (),
     steps: Steps = SILENT,
 ) -> None:
     """Write ``report.html`` from what is stored in the folder.
@@ -51,7 +52,8 @@ def write_report(
     ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
     folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
     answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
-    calibrator says of the answers; if one was applied before, that is shown.
+    calibrator says of the answers; if one was applied before, that is shown. ``notes`` stand below
+    the first sentence.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -114,7 +116,7 @@ def write_report(
             ratings=rated.told if rated else None,
             selection=counted.choice.selection() if total > counts.SHOWN else None,
             remarks=counts.remarks(summary, total),
-            notes=counts.second_readings(summary),
+            notes=[*notes, *counts.second_readings(summary)],
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),

@@ -30,6 +30,7 @@ from trustassay.statistics import Floats, Places, comparison
 from trustassay.statistics.comparison import Difference
 from trustassay.statistics.resampling import generator
 from trustassay.workflows import changes, two_runs
+from trustassay.workflows.corrected import Corrected, LabelFiles, correct
 from trustassay.workflows.json_form import fields_as_json
 
 PERMUTATIONS = 1999
@@ -66,7 +67,8 @@ class Comparison:
     compare all scores of both runs; where answers share a unit the test of the distributions has no
     p-value (NaN). ``pairs`` counts the pairs that both runs scored, ``paired`` is the mean of their
     differences and ``paired_p`` its p-value, ``None`` of fewer than two.
-    ``warnings`` say which settings differ, and what has no score.
+    ``warnings`` say which settings differ, and what has no score. ``corrected``: the shares of
+    right answers, if there are labels.
     """
 
     metric: MetricInfo
@@ -86,6 +88,7 @@ class Comparison:
     outcomes: Sequence[two_runs.Outcome]
     answers: changes.AnswerChanges
     warnings: Sequence[str]
+    corrected: Corrected | None = None
 
     @property
     def groups(self) -> Groups:
@@ -136,11 +139,19 @@ class Comparison:
             **fields_as_json(self, "pairing", "figures", "not_compared"),
             "outcomes": {one.name: one.to_dict() for one in self.outcomes},
             **fields_as_json(self, "answers", "warnings"),
+            **({"corrected": self.corrected.to_dict()} if self.corrected else {}),
         }
 
 
-def compare(first: Path, second: Path, *, metric: str | None = None, seed: int = 0) -> Comparison:
-    """Compare the scores of a metric in two finished runs.
+def compare(
+    first: Path,
+    second: Path,
+    *,
+    metric: str | None = None,
+    labels: LabelFiles | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Compare the scores of a metric in two finished runs, and with labels the right answers.
 
     Raises:
         RunFolderError: one is not a finished run, or lacks the metric, or two scores of it.
@@ -207,6 +218,7 @@ def compare(first: Path, second: Path, *, metric: str | None = None, seed: int =
             for side in (a, b)
             if side.without_score
         ],
+        corrected=correct([first, second], labels, [name], seed=seed)[name] if labels else None,
     )
 
 

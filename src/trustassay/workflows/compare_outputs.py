@@ -145,6 +145,9 @@ def document_of(found: Comparison) -> document.Document:
             f"{found.metric.title}: all scores", [*_distributions(found), scores(found)]
         )
     )
+    if found.corrected:
+        lines = list(map(document.Text, found.corrected.in_words()))
+        sections.insert(0, document.Section("Right answers, by labels", lines))
     return document.Document(
         "compare",
         f"{names[0]} → {names[1]}",

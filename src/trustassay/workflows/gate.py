@@ -13,15 +13,22 @@ from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
 from trustassay.workflows import changes, rules, two_runs
 from trustassay.workflows.changes import FigureChange
+from trustassay.workflows.corrected import RIGHT, Corrected, CorrectedRate, LabelFiles, correct
 from trustassay.workflows.json_form import flattened
 from trustassay.workflows.rules import Bound, Check, Earlier, Gate
 from trustassay.workflows.two_runs import Scored
 
 
 def gate(
-    path: Path, bounds: Sequence[Bound] = (), earlier: Earlier | None = None, *, seed: int = 0
+    path: Path,
+    bounds: Sequence[Bound] = (),
+    earlier: Earlier | None = None,
+    *,
+    labels: LabelFiles | None = None,
+    seed: int = 0,
 ) -> Gate:
-    """Compare the figures of a finished run with bounds, and with an earlier run.
+    """Compare the figures of a finished run with bounds, and with an earlier run; with labels also
+    ``METRIC.right``, the share of right answers (:mod:`~trustassay.workflows.corrected`).
 
     Raises:
         RunFolderError: a folder holds no finished run, or is damaged; no metric in common.
@@ -34,18 +41,21 @@ def gate(
     run = two_runs.finished_run(path)
     summary = RunFolder(path).read_summary() or {}
     known = _figures(summary, run)
+    paths = [path] if earlier is None else [path, earlier.path]
+    shares = correct(paths, labels, seed=seed) if labels else {}
+    known |= {f"{name}.{RIGHT}": _share(one.rates[0]) for name, one in shares.items()}
     checks = [_check(path, bound, known) for bound in bounds]
     notes = [
         f"{name}: {one['failed']:,} of {one['n']:,} samples failed; they count in no other figure"
         for name, one in summary["metrics"].items()
         if one.get("failed")
-    ]
+    ] + [line for one in shares.values() for line in one.in_words()]
     if earlier is None:
         return Gate(path, checks, notes=notes)
     compared = ComparedRuns.read(path, run, earlier)
     return Gate(
         path,
-        [*checks, *compared.checks(seed)],
+        [*checks, *compared.checks(seed, shares)],
         compared.outcomes,
         {
             name: changes.answer_changes(*both, compared.pairing)
@@ -85,6 +95,14 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
     return result
 
 
+def _share(one: CorrectedRate) -> dict[str, Any]:
+    """Return a corrected share as a figure."""
+    ends = one.interval and [100 * end for end in one.interval]
+    value = None if one.value is None else 100 * one.value
+    told = {"value": value, "unit": "%", "interval": ends, "absent": one.without}
+    return told | {"without": one.without or None, "n": one.labels, "what": "labels"}
+
+
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:
     if bound.name not in known:
         words = did_you_mean("figure", bound.name, known)
@@ -110,7 +128,8 @@ def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> 
             more = rules.more_samples(value, interval, line, int(one["n"]))
             side = "pass" if (value >= line) == bound.at_least else "fail"
             if more:
-                advice = f"about {more:,} more samples would make it {side}, at the same value"
+                what = one.get("what", "samples")
+                advice = f"about {more:,} more {what} would make it {side}, at the same value"
         return check(result, rules.SIDES[result], advice)
     if without is not None:
         return check("untestable", f"it has no interval: {without}")
@@ -204,17 +223,23 @@ class ComparedRuns:
             for name, both in self.scored.items()
         }
 
-    def checks(self, seed: int) -> list[Check]:
-        """Return the checks of figures, of unscored answers, and of answers without a partner."""
+    def checks(self, seed: int, right: Mapping[str, Corrected]) -> list[Check]:
+        """Return the checks of figures, of unscored answers, of answers without a partner, and of
+        corrected shares."""
         result: list[Check] = []
         for name, scored in self.scored.items():
-            result += [*self._figures(name, scored, seed), *self._shares(name)]
-        return [*result, self._missing()]
+            result += [*self._figures(name, scored, seed, name in right), *self._shares(name)]
+        of_these = {name: one for name, one in right.items() if name in self.scored}
+        return [*result, self._missing(), *self._shares_right(of_these)]
 
-    def _figures(self, name: str, scored: tuple[Scored, Scored], seed: int) -> list[Check]:
+    def _figures(
+        self, name: str, scored: tuple[Scored, Scored], seed: int, right: bool
+    ) -> list[Check]:
         figures = scored[1].figures
         of = f"{name}."
         keys = [one.removeprefix(of) for one in self.earlier.figures if one.startswith(of)]
+        if right and RIGHT in keys and not (keys := [key for key in keys if key != RIGHT]):
+            return []
         for key in keys:
             if key not in figures:
                 known = [f"{name}.{one}" for one in figures]
@@ -240,6 +265,21 @@ class ComparedRuns:
             Check(f"{name}.{key}", self._rule, None, None, 0.0, "fail", f"it has no change: {why}")
             for key, why in absent.items()
         ]
+
+    def _shares_right(self, found: Mapping[str, Corrected]) -> list[Check]:
+        """Return a check of each change of the corrected share, in points."""
+        result, line = list[Check](), -self.earlier.margin
+        for key, one in ((f"{name}.{RIGHT}", one) for name, one in found.items()):
+            value, interval = next(((d.value, d.interval) for d in one.differences), (None, None))
+            if value is None or interval is None:
+                why = next((rate.without for rate in one.rates if rate.without), "")
+                result.append(Check(key, self._rule, None, None, line, "untestable", why, "%"))
+                continue
+            ends = -100 * interval[1], -100 * interval[0]  # this run less the earlier one
+            side = rules.decide(ends, line, at_least=True)
+            told = (line, side, rules.SIDES[side], "%")
+            result.append(Check(key, self._rule, -100 * value, ends, *told))
+        return result
 
     @property
     def _rule(self) -> str:

@@ -19,6 +19,7 @@ from trustassay.show.text import ends_text, number
 from trustassay.statistics import Floats, ranking
 from trustassay.statistics.intervals import FEWEST, too_few
 from trustassay.statistics.resampling import generator
+from trustassay.workflows.corrected import Corrected, LabelFiles, correct
 from trustassay.workflows.json_form import as_json, fields_as_json
 from trustassay.workflows.two_runs import common_metric, finished_run
 
@@ -34,6 +35,7 @@ class Ranking:
     the order of ``found``. unscored: of each model, how many of its answers have no score, by why:
     ``failed``, or the verdict. alike: how many pairs of two models' answers to a question the
     scores order as the labels do, of how many with different labels; ``None`` without labels.
+    corrected: the shares of right answers of each model, where some answers have labels of people.
     """
 
     metric: MetricInfo
@@ -43,6 +45,7 @@ class Ranking:
     found: ranking.RankedModels
     unscored: Sequence[Mapping[str, int]]
     alike: tuple[int, int] | None = None
+    corrected: Corrected | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -81,13 +84,17 @@ class Ranking:
             ],
             "pairs_ordered_alike": [{"truth": "label", **alike}] if alike else [],
         }
+        if self.corrected:
+            content["corrected"] = self.corrected.to_dict()
         if result.agreement is not None:
             content["agreement"] = fields_as_json(result.agreement, "kendall", "spearman")
         return content
 
 
-def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
-    """Rank the models of a finished run.
+def rank(
+    path: Path, *, metric: str | None = None, labels: LabelFiles | None = None, seed: int = 0
+) -> Ranking:
+    """Rank the models of a finished run; with labels also by the share of right answers.
 
     A model's answers to one question that it answered several times count by their mean. The
     accuracy is the share of answers with a label above 0, where all ranked answers have one.
@@ -108,7 +115,7 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
             "answered; expected two models or more, identified by the samples' field `model`"
         )
     scores = answers.table(answers.scores, shared)
-    labels = answers.table(answers.labels, shared)
+    own_labels = answers.table(answers.labels, shared)
     right = {at: [float(label > 0) for label in own] for at, own in answers.labels.items()}
     assert scores is not None
     result = ranking.rank_models(
@@ -126,7 +133,8 @@ def rank(path: Path, *, metric: str | None = None, seed: int = 0) -> Ranking:
         [answers.models[place] for place in result.order],
         result,
         [answers.unscored[place] for place in result.order],
-        None if labels is None else ranking.ordered_alike(sign * scores, labels),
+        None if own_labels is None else ranking.ordered_alike(sign * scores, own_labels),
+        correct([path], labels, [name], by="model", seed=seed)[name] if labels else None,
     )
 
 
@@ -215,7 +223,7 @@ def statements(found: Ranking) -> list[str]:
             f"Of {pairs:,} pairs of answers to a question that differ by label, the score orders "
             f"{100 * alike / pairs:.1f} % alike; chance is 50 %."
         )
-    return lines
+    return [*lines, *(found.corrected.in_words() if found.corrected else ())]
 
 
 def _unclear(found: Ranking, one: ranking.PairDifference, corrected: str) -> str:

@@ -32,7 +32,8 @@ Unit = Literal["question", "answer"]
 class LabelSource:
     """Where labels are: files of ratings, or a field of the samples; and which of them mean right.
 
-    at_least: the number from which on a label means right. Others as of ``study``.
+    at_least: the number from which on a label means right. weighted: whether they may be of answers
+    that ``label`` chose with unequal probabilities. Others as of ``study``.
     """
 
     ratings: Sequence[Path] = ()
@@ -40,6 +41,7 @@ class LabelSource:
     at_least: float | None = None
     positive: Sequence[str] = ()
     columns: Mapping[str, str] | None = None
+    weighted: bool = True
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
         InputError: labels cannot be read as right and wrong, or files disagree.
     """
     result = np.full(len(population.answers.rows), math.nan)
-    options = LabelOptions(None, {}, (), source.positive, (), weighted=True)
+    options = LabelOptions(None, {}, (), source.positive, (), source.weighted)
     made = []
     if source.field:
         made.append((source.field, labelled(population.answers, [source.field], options)[0][-1]))
