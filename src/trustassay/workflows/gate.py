@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
-from trustassay.metric import MetricInfo
+from trustassay.metric import Mean, MetricInfo, Share
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
+from trustassay.statistics.eprocess import mean_interval_at_any_n
 from trustassay.workflows import changes, rules, two_runs
 from trustassay.workflows.changes import FigureChange
 from trustassay.workflows.json_form import flattened
@@ -19,9 +20,16 @@ from trustassay.workflows.two_runs import Scored
 
 
 def gate(
-    path: Path, bounds: Sequence[Bound] = (), earlier: Earlier | None = None, *, seed: int = 0
+    path: Path,
+    bounds: Sequence[Bound] = (),
+    earlier: Earlier | None = None,
+    *,
+    seed: int = 0,
+    sequential: bool = False,
 ) -> Gate:
     """Compare the figures of a finished run with bounds, and with an earlier run.
+
+    sequential: the intervals of bounds hold at all sizes together that a growing run has.
 
     Raises:
         RunFolderError: a folder holds no finished run, or is damaged; no metric in common.
@@ -34,6 +42,11 @@ def gate(
     run = two_runs.finished_run(path)
     summary = RunFolder(path).read_summary() or {}
     known = _figures(summary, run)
+    if sequential and earlier:
+        raise UsageError("--sequential: is for --min and --max, and not for --no-worse-than")
+    for bound in bounds if sequential else ():
+        if "interval" in known.get(bound.name, {}):
+            known[bound.name] |= _at_any_size(bound.name, known[bound.name], run)
     checks = [_check(path, bound, known) for bound in bounds]
     notes = [
         f"{name}: {one['failed']:,} of {one['n']:,} samples failed; they count in no other figure"
@@ -76,6 +89,7 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
                 "absent": one.get("not_applicable", {}).get(key, "it does not apply"),
                 "n": one.get("units", {}).get(key) or one.get("support", {}).get(key, one["n"]),
                 "range": about.get(key, {}).get("range"),
+                "shared": key in one.get("units", {}),
             }
         for key in ("n", "failed"):
             result.setdefault(f"{metric}.{key}", {"value": one.get(key), "whole": one.get("n")})
@@ -83,6 +97,23 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
         if isinstance(value, int | float) and not isinstance(value, bool):
             result.setdefault(name, {"value": value})
     return result
+
+
+def _at_any_size(
+    name: str, one: Mapping[str, Any], run: Mapping[str, Any]
+) -> dict[str, list[float] | str | None]:
+    """Return the interval of a mean or a share that holds at all sizes of its run together."""
+    metric, _, key = name.rpartition(".")
+    info = metrics_of(run).get(metric)
+    figure = info.figures.get(key) if info else None
+    ends = figure.within(info.score_range) if info and figure else None
+    plain = figure and isinstance(figure.statistic, Mean | Share) and not one["shared"]
+    if not ends or not plain or one["value"] is None:
+        why = "--sequential is for shares, and means within bounds, of one answer to a question"
+        return {"interval": None, "without": why}
+    scale, n = ends[1] - ends[0], one["n"]
+    held = mean_interval_at_any_n(n * (one["value"] - ends[0]) / scale, n)
+    return {"interval": [ends[0] + scale * end for end in held]}
 
 
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:
