@@ -44,7 +44,7 @@ def monitor(
     for one in alarms:
         complain(one_line(f"ALARM {one.in_words()}"))
         for line in monitoring.differences(one, known, watched.by):
-            complain(one_line(f"  {line}"))
+            complain(f"  {one_line(line)}")
     for note in notes:
         complain(one_line(note))
     days = sum(day >= known["from"] for day in known["days"])

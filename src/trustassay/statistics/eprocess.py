@@ -16,19 +16,14 @@ from trustassay.statistics import Floats
 
 EACH = -math.log(365)
 """The part of its bet that each day has, which makes the promise one for a year of days."""
-LIFTS = np.array([0.06, 0.12, 0.25, 0.5, 1.0, 2.0])
-"""Rises of the log-odds that are bet on, each with the same part of the capital."""
+LIFTS, SPREADS = np.array([0.06, 0.12, 0.25, 0.5, 1.0, 2.0]), np.array([0.3, 30.0])
+"""Rises that are bet on, all with the same part: of the log-odds; variances, in those of a day."""
 LEVELS = np.arange(-7, 21) * 0.4
 """Levels that are tried, in standard errors of the baseline's log-odds from its own; below them E
 is no less, and beyond 8 errors no level is."""
 FALLS = np.array([0.0, 1.0, 2.0, 4.0])
 """Of the baseline below such a level, in standard errors, that are bet on against that level."""
-MOST = 25.0
-"""Where a result ends."""
-SPREADS = np.array([0.3, 30.0])
-"""Variances of a change, in those of a day, that are tried."""
-FAR = 4.0
-STAKES = np.array([0.25, 0.5, 0.9, -0.25, -0.5, -0.9])
+MOST, FAR, STAKES = 25.0, 4.0, np.array([0.25, 0.5, 0.9, -0.25, -0.5, -0.9])
 
 
 def answers_evidence(

@@ -41,12 +41,11 @@ def gate(
         )
     run = two_runs.finished_run(path)
     summary = RunFolder(path).read_summary() or {}
-    known = _figures(summary, run)
     if sequential and earlier:
         raise UsageError("--sequential: is for --min and --max, and not for --no-worse-than")
-    for bound in bounds if sequential else ():
-        if "interval" in known.get(bound.name, {}):
-            known[bound.name] |= _at_any_size(bound.name, known[bound.name], run)
+    known = _figures(summary, run)
+    for name, one in known.items() if sequential else ():
+        known[name] = one | (_at_any_size(name, one, run) if "interval" in one else {})
     checks = [_check(path, bound, known) for bound in bounds]
     notes = [
         f"{name}: {one['failed']:,} of {one['n']:,} samples failed; they count in no other figure"
@@ -99,21 +98,18 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
     return result
 
 
-def _at_any_size(
-    name: str, one: Mapping[str, Any], run: Mapping[str, Any]
-) -> dict[str, list[float] | str | None]:
+def _at_any_size(name: str, one: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the interval of a mean or a share that holds at all sizes of its run together."""
     metric, _, key = name.rpartition(".")
     info = metrics_of(run).get(metric)
     figure = info.figures.get(key) if info else None
     ends = figure.within(info.score_range) if info and figure else None
-    plain = figure and isinstance(figure.statistic, Mean | Share) and not one["shared"]
-    if not ends or not plain or one["value"] is None:
+    if not ends or not isinstance(figure and figure.statistic, Mean | Share) or one["shared"]:
         why = "--sequential is for shares, and means within bounds, of one answer to a question"
         return {"interval": None, "without": why}
-    scale, n = ends[1] - ends[0], one["n"]
-    held = mean_interval_at_any_n(n * (one["value"] - ends[0]) / scale, n)
-    return {"interval": [ends[0] + scale * end for end in held]}
+    low, width, n = ends[0], ends[1] - ends[0], one["n"]
+    held = mean_interval_at_any_n(n * (one["value"] - low) / width, n) if n else ()
+    return {"interval": [low + width * end for end in held] or None}
 
 
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:

@@ -28,10 +28,9 @@ from trustassay.show.text import rounded
 from trustassay.statistics import Floats, eprocess
 from trustassay.workflows import changes, rules, two_runs
 
-FEWEST, WEEKS = 100, 14
-"""Answers of a group in the baseline from which it is watched by itself; days of the baseline from
-which weekdays have levels of their own."""
-LISTED, ALL, KEY = 5, "all", "TRUSTASSAY_WEBHOOK_KEY"
+FEWEST, WEEKS, LISTED, ALL, KEY = 100, 14, 5, "all", "TRUSTASSAY_WEBHOOK_KEY"
+"""Answers of a baseline from which a group is watched by itself, and its days from which weekdays
+have levels of their own; answers listed of an alarm."""
 WAITS_S, TIMEOUT_S = (0.0, 0.5, 1.0, 2.0), 10.0
 _DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
 _PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
@@ -69,12 +68,10 @@ def monitor(
     """Add the days of runs to the state ``path``; return it, its figures, alarms first, and notes.
 
     A day is the date in a folder's name, else that of its summary. A run that was counted changes
-    nothing; another of that day or of one before the last is left out and noted, so that a clock
-    that goes back rewrites nothing. restart: the day with which another baseline begins.
-
-    Raises:
-        UsageError: the state is damaged, in use, or of other options; no such figure; runs that
-            were judged in different ways. RunFolderError: a run is not finished, or damaged.
+    nothing; another one that is not after the last day is left out and noted, as a clock may go
+    back. restart: the day with which another baseline begins. UsageError, RunFolderError: the state
+    is damaged, in use, or of other options; no such figure; a run is not finished, or was judged in
+    another way. Nothing is written then.
     """
     with _locked(path):
         state = _read(path, json.loads(json.dumps(asdict(options))))
@@ -101,15 +98,14 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def _read(path: Path, settings: State) -> State:
-    if not path.exists():
-        return {key: {} for key in _PARTS} | {"settings": settings, "from": ""}
     try:
-        state: State = json.loads(path.read_bytes())
-        if not all(isinstance(state[key], dict) for key in _PARTS):
-            raise TypeError("a part of it is no object")
-    except (ValueError, KeyError, TypeError) as error:
-        why = f"is no state of monitor ({error!r})"
-        raise UsageError(f"{path}: {why}; restore it, or begin anew with another --state") from None
+        state = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {key: {} for key in _PARTS} | {"settings": settings, "from": ""}
+    except ValueError:
+        state = None
+    if not isinstance(state, dict) or not all(isinstance(state.get(k), dict) for k in _PARTS):
+        raise UsageError(f"{path}: is no state of monitor; restore it, or begin another --state")
     check_settings(path, state["settings"], settings, "the days of another monitor")
     return state
 
@@ -129,17 +125,16 @@ def _add(state: State, day: str, path: Path, options: Monitoring) -> str:
     run = two_runs.finished_run(path)
     state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
     if differ := changes.other_judges(state["judged"], run, [*run["metrics"]]):
-        raise UsageError(
-            f"{path}: was judged otherwise than the days before ({'; '.join(differ)}), which is no "
-            "change of the answers: score it in the same way, or begin another --state"
-        )
+        differ = [f"{path}: was judged otherwise than the days before: {'; '.join(differ)}"]
+        raise UsageError(f"{differ[0]}; score it in the same way, or begin another --state")
     days[day] = {"run": str(path), "digest": digest, **_counted(state, path, run, options)}
     return ""
 
 
-def _rows(path: Path, run: Mapping[str, Any], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield by sample and metric: the sample, its groups, the metric, the assessment, its verdict,
     and by figure the badness, 0 to 1, and what it is shown as: the values of 0 and 1, the unit."""
+    run = two_runs.finished_run(path)
     infos, here = list(metric_infos(RunFolder(path), run).values()), metrics_of(run)
     for _, sample, said in rows(RunFolder(path), infos):
         sample.setdefault("model", run["backends"].get("model"))
@@ -161,8 +156,10 @@ def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitori
     """Return sums and numbers of units by figure and group, verdicts, and evidence of probes."""
     cells: dict[str, dict[str, dict[str, list[float]]]] = {}
     said: dict[str, dict[str, Counter[str]]] = {}
+    sums: dict[str, dict[str, tuple[float, int]]] = {}
+    paired: dict[str, float] = {}
     unit = "id" if options.fixed else run.get(UNIT, QUESTION)
-    for sample, groups, info, _, verdict, values in _rows(path, run, options.by):
+    for sample, groups, info, _, verdict, values in _rows(path, options.by):
         own = question_key(sample["question"]) if unit == QUESTION else domain_of(sample, unit)
         for group in groups:
             said.setdefault(info.name, {}).setdefault(group, Counter())[verdict] += 1
@@ -170,8 +167,6 @@ def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitori
                 state["ends"][figure := f"{info.name}.{key}"] = about
                 of_group = cells.setdefault(figure, {}).setdefault(group, {})
                 of_group.setdefault(str(own or sample["id"]), []).append(value)
-    sums: dict[str, dict[str, tuple[float, int]]] = {}
-    paired = {}
     for figure, by_group in cells.items():
         for group, units in by_group.items():
             means = {key: sum(values) / len(values) for key, values in units.items()}
@@ -183,29 +178,29 @@ def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitori
     return {"sums": sums, "said": said, "paired": paired}
 
 
-def _streams(state: State, options: Monitoring) -> Iterator[Stream]:
+def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
     days = {day: one for day, one in sorted(state["days"].items()) if day >= state["from"]}
-    first, ends = list(days.values())[: options.baseline], state["ends"]
-    bounds = [rules.parse_bound(one, at_least=False) for one in options.at_most]
+    first, ends = list(days.values())[: how.baseline], state["ends"]
+    bounds = [rules.parse_bound(one, at_least=False) for one in how.at_most]
     usual = {name.rpartition(".")[0]: name for name in sorted(ends, reverse=True)}
-    chosen = options.figure or [*usual.values(), *(f"{name}.unscored" for name in usual)]
+    chosen = how.figure or [*usual.values(), *(f"{name}.unscored" for name in usual)]
     for wanted in (*chosen, *(one.name for one in bounds)):
         if wanted not in ends:
             raise UsageError(did_you_mean("figure to watch", wanted, ends))
     watched = [
         (figure, group)
         for figure in dict.fromkeys(chosen)
-        for group in ([ALL] if options.fixed else first[0]["sums"].get(figure, [ALL]))
+        for group in ([ALL] if how.fixed else first[0]["sums"].get(figure, [ALL]))
         if group == ALL or sum(_sum(day, figure, group)[1] for day in first) >= FEWEST
     ]
-    kinds = (1 + bool(bounds)) / options.promise
+    kinds = (1 + bool(bounds)) / how.promise
     for bound in bounds:
         if ends[bound.name][2] != "%" or not 0 < bound.value < 100:
             raise UsageError(f"--max {bound.name}: expected a share, as in {chosen[-1]}=5%")
-        needed, line = len(bounds) * kinds, bound.value / 100
-        yield _look(days, (bound.name, ALL), ends[bound.name], needed, options, line)
+        needed, name = len(bounds) * kinds, (bound.name, ALL)
+        yield _look(days, name, ends[bound.name], needed, how, bound.value / 100)
     for name in watched:
-        yield _look(days, name, ends[name[0]], len(watched) * kinds, options)
+        yield _look(days, name, ends[name[0]], len(watched) * kinds, how)
 
 
 def _sum(day: Mapping[str, Any], figure: str, group: str) -> Sequence[float]:
@@ -230,16 +225,14 @@ def _look(
         bad = n - s if how.fixed and s[-1] * n[0] < s[0] * n[-1] else s  # a judge may get milder
         weekdays = [date.fromisoformat(day).weekday() if b >= WEEKS else 0 for day in names]
 
-        def starts(end: int) -> Floats:
-            return eprocess.starts_evidence(bad[:end], n[:end], weekdays[:end], b)
+        def by_days(end: int) -> tuple[Floats, float]:
+            starts = eprocess.starts_evidence(bad[:end], n[:end], weekdays[:end], b)
+            return starts, float(np.logaddexp.reduce(starts)) + eprocess.EACH
 
-        def by_days(end: int) -> float:
-            return float(np.logaddexp.reduce(starts(end))) + eprocess.EACH
-
-        since = [b + place for place in eprocess.change_day(starts(len(s)))]
+        starts, log_by_days = by_days(len(s))
+        since = [b + place for place in eprocess.change_day(starts)]
         if how.unit == "day" and not how.fixed:
-            log = min(log, by_days(len(s)))
-            over = (place for place in over if by_days(place + 1) >= least)
+            log, over = min(log, log_by_days), (i for i in over if by_days(i + 1)[1] >= least)
     alarm = next(over, None)
     now = len(s) - 1 if alarm is None else since[0] if since else alarm
     shares = (line or s[:b].sum() / max(n[:b].sum(), 1), s[now:].sum() / max(n[now:].sum(), 1))
@@ -261,12 +254,9 @@ def differences(alarm: Stream, state: State, by: Sequence[str]) -> Iterator[str]
     risen = max(after, key=lambda one: after[one] - before.get(one, 0.0))
     yield f"{risen}: {before.get(risen, 0.0):.1%} of the answers, then {after[risen]:.1%}; such as"
     path = Path(state["days"][max(state["days"])]["run"])
-    if not (path / "summary.json").exists():
-        yield f"({path} is not there any more)"
-        return
     listed = [
         (-(badness_of(info, one) or 0.0), one.id, sample["question"], one.error or one.reason)
-        for sample, groups, info, one, said, _ in _rows(path, two_runs.finished_run(path), by)
+        for sample, groups, info, one, said, _ in (_rows(path, by) if path.exists() else ())
         if info.name == metric and alarm.group in groups and said == risen
     ]
     for _, name, question, why in sorted(listed)[:LISTED]:
