@@ -48,7 +48,8 @@ def monitor(
     for note in notes:
         complain(one_line(note))
     days = sum(day >= known["from"] for day in known["days"])
-    say(f"{days} days, {len(alarms)} alarms; changes are looked for after day {watched.baseline}")
+    first = 1 if watched.fixed else watched.baseline
+    say(f"{days} days, {len(alarms)} alarms; changes are looked for after day {first}")
     if prometheus:
         write_whole(prometheus, "\n".join([*exposed, ""]).encode())
     if as_json:

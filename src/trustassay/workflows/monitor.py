@@ -19,7 +19,7 @@ from trustassay.errors import UsageError, did_you_mean
 from trustassay.files import alone, write_whole
 from trustassay.metric import badness_of
 from trustassay.options import Monitoring
-from trustassay.runs.counts import QUESTION, UNIT, domain_of, rows
+from trustassay.runs.counts import ANSWER, QUESTION, UNIT, domain_of, rows
 from trustassay.runs.folder import RunFolder, check_settings, metric_infos, metrics_of
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
@@ -146,7 +146,8 @@ def _rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
             if one.error is None and one.score is not None:
                 if metric and metric.line:
                     values["look"] = (float(problem_of(metric, one) is not None), (0, 100, "%"))
-                values["mean"] = ((one.score - low) / (high - low), (low, high, ""))
+                badness = min(max((one.score - low) / (high - low), 0.0), 1.0)
+                values["mean"] = (badness, (low, high, ""))
             values["unscored"] = (float(not values), (0, 100, "%"))
             verdict = "failed" if one.error is not None else one.verdict or "no verdict"
             yield sample, groups, info, one, verdict, values
@@ -158,7 +159,7 @@ def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitori
     said: dict[str, dict[str, Counter[str]]] = {}
     sums: dict[str, dict[str, tuple[float, int]]] = {}
     paired: dict[str, float] = {}
-    unit = "id" if options.fixed else run.get(UNIT, QUESTION)
+    unit = "id" if options.fixed or run.get(UNIT) == ANSWER else run.get(UNIT, QUESTION)
     for sample, groups, info, _, verdict, values in _rows(path, options.by):
         own = question_key(sample["question"]) if unit == QUESTION else domain_of(sample, unit)
         for group in groups:
@@ -190,8 +191,11 @@ def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
     watched = [
         (figure, group)
         for figure in dict.fromkeys(chosen)
-        for group in ([ALL] if how.fixed else first[0]["sums"].get(figure, [ALL]))
+        for group in dict.fromkeys(
+            [ALL, *(g for day in first for g in day["sums"].get(figure, ()))]
+        )
         if group == ALL or sum(_sum(day, figure, group)[1] for day in first) >= FEWEST
+        if group == ALL or not how.fixed
     ]
     kinds = (1 + bool(bounds)) / how.promise
     for bound in bounds:
