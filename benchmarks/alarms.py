@@ -207,6 +207,22 @@ def delay(answers: int, rise: float, wobble: float, years: int) -> dict[str, Any
     return found
 
 
+def probes(moved: int, flips: float, years: int, count: int = 50) -> dict[str, Any]:
+    """Return the per cent of years with an alarm, and the median days until one, of probes with
+    verdicts that flip with this probability a day; from the second day on some are all turned."""
+    rng = np.random.default_rng([13, moved, int(100 * flips)])
+    usual = rng.random((years, 1, count)) < 0.7
+    values = (usual ^ (rng.random((years, YEAR + 1, count)) < flips)).astype(np.float64)
+    values[:, 1:, :moved] = 0.0
+    apart = values[:, 1:] - values[:, :1]
+    logs = np.array([[eprocess.paired_evidence(day) for day in year] for year in apart])
+    over = np.logaddexp.accumulate(logs, axis=1) + eprocess.EACH >= math.log(1 / PROMISE)
+    first = np.where(over.any(axis=1), over.argmax(axis=1) + 1, np.inf)
+    median = float(np.median(first))
+    told = round(100 * float(np.isfinite(first).mean()), 1)
+    return {"years": years, "alarms": told, "days": median if math.isfinite(median) else "none"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
@@ -214,7 +230,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     lines = args.out.read_text().splitlines() if args.out.exists() else []
-    done = {one["name"]: one for one in map(json.loads, lines)}
+    done: dict[str, dict[str, Any]] = {one["name"]: one for one in map(json.loads, lines)}
 
     def row(name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         if name not in done:
@@ -234,10 +250,20 @@ def main() -> None:
         for answers in (100, 1000, 10_000)
         for rise in (0.02, 0.05, 0.1)
     ]
+    drift = [
+        row(
+            f"{moved} of 50 probes, {flips:.0%} flip",
+            partial(probes, moved, flips, args.years // scale),
+        )
+        for moved, scale in ((0, 1), (10, 10), (20, 10), (30, 10))
+        for flips in (0.0, 0.1)
+    ]
     if args.write:
         data = "simulated years of daily shares (benchmarks/alarms.py)"
         command = f"python -m benchmarks.alarms --years {args.years}"
-        write_result("alarms", command, data, {"false_alarms": false, "delays": delays})
+        write_result(
+            "alarms", command, data, {"false_alarms": false, "delays": delays, "probes": drift}
+        )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def monitor(
     as_json: Json,
 ) -> None:
     """Say whether answers got worse since a baseline, from one run a day; may be asked daily."""
-    from trustassay.show.text import rounded
+    from trustassay.show.text import amount, rounded
     from trustassay.workflows import monitor as monitoring
 
     if webhook and not webhook.startswith(("http://", "https://")):
@@ -48,8 +48,8 @@ def monitor(
     for note in notes:
         complain(one_line(note))
     days = sum(day >= known["from"] for day in known["days"])
-    first = 1 if watched.fixed else watched.baseline
-    say(f"{days} days, {len(alarms)} alarms; changes are looked for after day {first}")
+    told = f"{amount(days, 'day')}, {amount(len(alarms), 'alarm')}"
+    say(f"{told}; changes are looked for after day {1 if watched.fixed else watched.baseline}")
     if prometheus:
         write_whole(prometheus, "\n".join([*exposed, ""]).encode())
     if as_json:

@@ -155,7 +155,7 @@ def _rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitoring) -> State:
     """Return sums and numbers of units by figure and group, verdicts, and evidence of probes."""
-    cells: dict[str, dict[str, dict[str, list[float]]]] = {}
+    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
     said: dict[str, dict[str, Counter[str]]] = {}
     sums: dict[str, dict[str, tuple[float, int]]] = {}
     paired: dict[str, float] = {}
@@ -166,16 +166,15 @@ def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitori
             said.setdefault(info.name, {}).setdefault(group, Counter())[verdict] += 1
             for key, (value, about) in values.items():
                 state["ends"][figure := f"{info.name}.{key}"] = about
-                of_group = cells.setdefault(figure, {}).setdefault(group, {})
+                of_group = cells.setdefault((figure, group), {})
                 of_group.setdefault(str(own or sample["id"]), []).append(value)
-    for figure, by_group in cells.items():
-        for group, units in by_group.items():
-            means = {key: sum(values) / len(values) for key, values in units.items()}
-            sums.setdefault(figure, {})[group] = sum(means.values()), len(means)
-            if options.fixed and group == ALL:
-                first = state["probes"].setdefault(figure, means)
-                moved = [means[key] - value for key, value in first.items() if key in means]
-                paired[figure] = eprocess.paired_evidence(moved)
+    for (figure, group), units in cells.items():
+        means = {key: sum(values) / len(values) for key, values in units.items()}
+        sums.setdefault(figure, {})[group] = sum(means.values()), len(means)
+        if options.fixed and group == ALL:
+            first = state["probes"].setdefault(figure, means)
+            moved = [means[key] - value for key, value in first.items() if key in means]
+            paired[figure] = eprocess.paired_evidence(moved)
     return {"sums": sums, "said": said, "paired": paired}
 
 
