@@ -90,7 +90,7 @@ ALLOWED: dict[str, set[str]] = {
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
-    | {"prose", "runs", "texts", "event_loop"},
+    | {"options", "prose", "runs", "texts", "event_loop"},
     "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "texts"},
     "api": VALUES
     | METRIC

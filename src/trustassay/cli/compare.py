@@ -186,6 +186,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     margin: float,
     allow_missing: str,
     allow_other_judge: bool,
+    sequential: bool,
     undecided: Literal["pass", "fail", "undecided"],
     markdown: Path | None,
     junit: Path | None,
@@ -208,7 +209,9 @@ def gate(  # noqa: PLR0913 - one argument an option
     if no_worse_than:
         missing = rules.parse_allowance(allow_missing)
         earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
-    found = gating.gate(run, bounds, earlier, labels=LabelFiles.given(**labels), seed=seed)
+    found = gating.gate(
+        run, bounds, earlier, labels=LabelFiles.given(**labels), seed=seed, sequential=sequential
+    )
     _show_gate(found)
     if markdown:
         _write(markdown, rules.markdown(found).encode())

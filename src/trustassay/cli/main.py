@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli import annotate, compare, demo, labels, models, results, score
+from trustassay.cli import annotate, compare, demo, labels, models, monitor, results, score
 from trustassay.cli.common import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable, with_options
@@ -200,6 +200,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "score": (score.score, "Score files of answers; with --follow, as they arrive."),
         "report": (results.report, "Write the report of a run again, or one page of several runs."),
         "gate": (compare.gate, "Pass or fail a run, for continuous integration."),
+        "monitor": (monitor.monitor, "Say whether answers got worse, from one run a day."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
         "rank": (compare.rank, "Rank models by their mean score over the same questions."),
         "rescore": (score.rescore, "Score the samples of a run with other settings."),
@@ -250,9 +251,9 @@ def options(
     ] = False,
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
-    2 bad input or arguments, nothing was started; 3 score --follow: too many answers beyond the
-    threshold; 4 gate: undecided or untestable (its 1: failed); 70 internal error; 130 interrupted,
-    run the same command again to continue."""
+    2 bad input or arguments, nothing was started; 3 an alarm of monitor or score --follow; 4 gate:
+    undecided or untestable (its 1: failed); 70 internal error; 130 interrupted, run the same
+    command again to continue."""
 
 
 def main() -> None:

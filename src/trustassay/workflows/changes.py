@@ -327,7 +327,7 @@ def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerCha
     }
     wanted = [place for places in chosen.values() for place in places]
     told = [
-        _told(side, {int(places[place]) for place in wanted})
+        told_of(side, {int(places[place]) for place in wanted})
         for side, places in ((first, pairing.first), (second, pairing.second))
     ]
 
@@ -340,7 +340,7 @@ def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerCha
     return AnswerChanges(counts, **lists)
 
 
-def _told(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
+def told_of(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
     """Return question, id, response, score, verdict and reason of samples, by their places."""
     folder = RunFolder(side.path)
     assessments = folder.assessments(side.info.name)

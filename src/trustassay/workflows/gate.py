@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
-from trustassay.metric import MetricInfo
+from trustassay.metric import Mean, MetricInfo, Share
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
+from trustassay.statistics.eprocess import mean_interval_at_any_n
 from trustassay.workflows import changes, rules, two_runs
 from trustassay.workflows.changes import FigureChange
 from trustassay.workflows.corrected import RIGHT, Corrected, CorrectedRate, LabelFiles, correct
@@ -26,9 +27,12 @@ def gate(
     *,
     labels: LabelFiles | None = None,
     seed: int = 0,
+    sequential: bool = False,
 ) -> Gate:
     """Compare the figures of a finished run with bounds, and with an earlier run; with labels also
     ``METRIC.right``, the share of right answers (:mod:`~trustassay.workflows.corrected`).
+
+    sequential: the intervals of bounds hold at all sizes together that a growing run has.
 
     Raises:
         RunFolderError: a folder holds no finished run, or is damaged; no metric in common.
@@ -40,7 +44,13 @@ def gate(
         )
     run = two_runs.finished_run(path)
     summary = RunFolder(path).read_summary() or {}
+    if sequential and (earlier or labels):
+        raise UsageError(
+            "--sequential: is for --min and --max alone, without labels or another run"
+        )
     known = _figures(summary, run)
+    for name, one in known.items() if sequential else ():
+        known[name] = one | (_at_any_size(name, one, run) if "interval" in one else {})
     paths = [path] if earlier is None else [path, earlier.path]
     shares = correct(paths, labels, seed=seed) if labels else {}
     known |= {f"{name}.{RIGHT}": _share(one.rates[0]) for name, one in shares.items()}
@@ -86,6 +96,7 @@ def _figures(summary: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, di
                 "absent": one.get("not_applicable", {}).get(key, "it does not apply"),
                 "n": one.get("units", {}).get(key) or one.get("support", {}).get(key, one["n"]),
                 "range": about.get(key, {}).get("range"),
+                "shared": key in one.get("units", {}),
             }
         for key in ("n", "failed"):
             result.setdefault(f"{metric}.{key}", {"value": one.get(key), "whole": one.get("n")})
@@ -101,6 +112,20 @@ def _share(one: CorrectedRate) -> dict[str, Any]:
     value = None if one.value is None else 100 * one.value
     told = {"value": value, "unit": "%", "interval": ends, "absent": one.without}
     return told | {"without": one.without or None, "n": one.labels, "what": "labels"}
+
+
+def _at_any_size(name: str, one: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the interval of a mean or a share that holds at all sizes of its run together."""
+    metric, _, key = name.rpartition(".")
+    info = metrics_of(run).get(metric)
+    figure = info.figures.get(key) if info else None
+    ends = figure.within(info.score_range) if info and figure else None
+    if not ends or not isinstance(figure and figure.statistic, Mean | Share) or one["shared"]:
+        why = "--sequential is for shares, and means within bounds, of one answer to a question"
+        return {"interval": None, "without": why}
+    low, width, n = ends[0], ends[1] - ends[0], one["n"]
+    held = mean_interval_at_any_n(n * (one["value"] - low) / width, n) if n else ()
+    return {"interval": [low + width * end for end in held] or None}
 
 
 def _check(path: Path, bound: Bound, known: Mapping[str, Mapping[str, Any]]) -> Check:

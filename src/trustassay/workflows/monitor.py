@@ -1,0 +1,292 @@
+"""A run a day: whether figures got worse, with one promise over all days and figures."""
+
+import json
+import math
+import os
+import re
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from trustassay.errors import UsageError, did_you_mean
+from trustassay.files import alone, write_whole
+from trustassay.metric import badness_of
+from trustassay.options import Monitoring
+from trustassay.runs.counts import ANSWER, QUESTION, UNIT, domain_of, rows
+from trustassay.runs.folder import RunFolder, check_settings, metric_infos, metrics_of
+from trustassay.runs.lines import hash64
+from trustassay.sample import question_key
+from trustassay.show.first_card import problem_of
+from trustassay.show.text import rounded
+from trustassay.statistics import Floats, eprocess
+from trustassay.workflows import changes, rules, two_runs
+
+FEWEST, WEEKS, LISTED, ALL, KEY = 100, 14, 5, "all", "TRUSTASSAY_WEBHOOK_KEY"
+"""Answers of a baseline from which a group is watched by itself, and its days from which weekdays
+have levels of their own; answers listed of an alarm."""
+WAITS_S, TIMEOUT_S = (0.0, 0.5, 1.0, 2.0), 10.0
+_DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
+_PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
+State = dict[str, Any]
+
+
+class Stream(NamedTuple):
+    """A figure of a group, before (or its line) and now: since the change, or on the last day.
+
+    evidence: E of the last day; it is an alarm from ``needed`` on. alarm: the first day of one, or
+    "". since: where the change most probably began, and the ends of its 95 % interval.
+    """
+
+    figure: str
+    group: str
+    kind: str
+    before: float
+    now: float
+    unit: str
+    evidence: float
+    needed: float
+    alarm: str
+    since: Sequence[str]
+
+    def in_words(self) -> str:
+        """Say what moved, and since when."""
+        before, now = (f"{rounded(one, self.unit)} {self.unit}" for one in (self.before, self.now))
+        since = " since {} (95 %: {} to {})".format(*self.since) if self.since else ""
+        return f"{self.figure} ({self.group}): {before} → {now}{since}; alarm on {self.alarm}"
+
+
+def monitor(
+    runs: Sequence[Path], path: Path, options: Monitoring, restart: str = ""
+) -> tuple[State, list[Stream], list[str]]:
+    """Add the days of runs to the state ``path``; return it, its figures, alarms first, and notes.
+
+    A day is the date in a folder's name, else that of its summary. A run that was counted changes
+    nothing; another one that is not after the last day is left out and noted, as a clock may go
+    back. restart: the day with which another baseline begins. UsageError, RunFolderError: the state
+    is damaged, in use, or of other options; no such figure; a run is not finished, or was judged in
+    another way. Nothing is written then.
+    """
+    with _locked(path):
+        state = _read(path, json.loads(json.dumps(asdict(options))))
+        dated = sorted((_day_of(run), run) for run in runs)
+        notes = [note for day, run in dated if (note := _add(state, day, run, options))]
+        if restart not in ("", state["from"]):
+            if restart not in state["days"] or options.fixed:
+                raise UsageError(f"--restart {restart}: expected a day of a run, and no --fixed")
+            state |= {"from": restart, "alarms": {}}
+        streams = list(_streams(state, options))
+        for one in (one for one in streams if one.alarm):
+            told = one._asdict() | {"text": f"trustassay: {one.in_words()}", "sent": False}
+            state["alarms"].setdefault(f"{one.figure} {one.kind} {one.group}", told)
+        write_whole(path, json.dumps(state).encode())
+    return state, sorted(streams, key=lambda one: (not one.alarm, -one.evidence)), notes
+
+
+def _locked(path: Path) -> IO[bytes]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return alone(path.with_name(f".{path.name}.lock"), wait=False)
+    except BlockingIOError:
+        raise UsageError(f"{path}: another process is using it; try again when it ends") from None
+
+
+def _read(path: Path, settings: State) -> State:
+    try:
+        state = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {key: {} for key in _PARTS} | {"settings": settings, "from": ""}
+    except ValueError:
+        state = None
+    if not isinstance(state, dict) or not all(isinstance(state.get(k), dict) for k in _PARTS):
+        raise UsageError(f"{path}: is no state of monitor; restore it, or begin another --state")
+    check_settings(path, state["settings"], settings, "the days of another monitor")
+    return state
+
+
+def _day_of(path: Path) -> str:
+    two_runs.finished_run(path)
+    written = date.fromtimestamp((path / "summary.json").stat().st_mtime)
+    return str([f"{written}", *_DAY.findall(path.resolve().name)][-1])
+
+
+def _add(state: State, day: str, path: Path, options: Monitoring) -> str:
+    """Put a run's day into the state; return why it is left out, if so."""
+    digest, days = f"{hash64((path / 'summary.json').read_text('utf-8')):016x}", state["days"]
+    if days and day <= (last := max(days)):
+        same = day in days and days[day]["digest"] == digest
+        return "" if same else f"{path}: left out: {day} is not after {last}, which was counted"
+    run = two_runs.finished_run(path)
+    state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
+    if differ := changes.other_judges(state["judged"], run, [*run["metrics"]]):
+        differ = [f"{path}: was judged otherwise than the days before: {'; '.join(differ)}"]
+        raise UsageError(f"{differ[0]}; score it in the same way, or begin another --state")
+    days[day] = {"run": str(path), "digest": digest, **_counted(state, path, run, options)}
+    return ""
+
+
+def _rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield by sample and metric: the sample, its groups, the metric, the assessment, its verdict,
+    and by figure the badness, 0 to 1, and what it is shown as: the values of 0 and 1, the unit."""
+    run = two_runs.finished_run(path)
+    infos, here = list(metric_infos(RunFolder(path), run).values()), metrics_of(run)
+    for _, sample, said in rows(RunFolder(path), infos):
+        sample.setdefault("model", run["backends"].get("model"))
+        named = {name: domain_of(sample, name) for name in by or ("model", "domain")}
+        groups = [ALL, *(f"{name}={value}" for name, value in named.items() if value is not None)]
+        for info, one in zip(infos, said, strict=True):
+            low, high = info.score_range if info.lower_is_better else info.score_range[::-1]
+            metric, values = here.get(info.name), dict[str, tuple[float, Any]]()
+            if one.error is None and one.score is not None:
+                if metric and metric.line:
+                    values["look"] = (float(problem_of(metric, one) is not None), (0, 100, "%"))
+                badness = min(max((one.score - low) / (high - low), 0.0), 1.0)
+                values["mean"] = (badness, (low, high, ""))
+            values["unscored"] = (float(not values), (0, 100, "%"))
+            verdict = "failed" if one.error is not None else one.verdict or "no verdict"
+            yield sample, groups, info, one, verdict, values
+
+
+def _counted(state: State, path: Path, run: Mapping[str, Any], options: Monitoring) -> State:
+    """Return sums and numbers of units by figure and group, verdicts, and evidence of probes."""
+    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    said: dict[str, dict[str, Counter[str]]] = {}
+    sums: dict[str, dict[str, tuple[float, int]]] = {}
+    paired: dict[str, float] = {}
+    unit = "id" if options.fixed or run.get(UNIT) == ANSWER else run.get(UNIT, QUESTION)
+    for sample, groups, info, _, verdict, values in _rows(path, options.by):
+        own = question_key(sample["question"]) if unit == QUESTION else domain_of(sample, unit)
+        for group in groups:
+            said.setdefault(info.name, {}).setdefault(group, Counter())[verdict] += 1
+            for key, (value, about) in values.items():
+                state["ends"][figure := f"{info.name}.{key}"] = about
+                of_group = cells.setdefault((figure, group), {})
+                of_group.setdefault(str(own or sample["id"]), []).append(value)
+    for (figure, group), units in cells.items():
+        means = {key: sum(values) / len(values) for key, values in units.items()}
+        sums.setdefault(figure, {})[group] = sum(means.values()), len(means)
+        if options.fixed and group == ALL:
+            first = state["probes"].setdefault(figure, means)
+            moved = [means[key] - value for key, value in first.items() if key in means]
+            paired[figure] = eprocess.paired_evidence(moved)
+    return {"sums": sums, "said": said, "paired": paired}
+
+
+def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
+    days = {day: one for day, one in sorted(state["days"].items()) if day >= state["from"]}
+    first, ends = list(days.values())[: how.baseline], state["ends"]
+    bounds = [rules.parse_bound(one, at_least=False) for one in how.at_most]
+    usual = {name.rpartition(".")[0]: name for name in sorted(ends, reverse=True)}
+    chosen = how.figure or [*usual.values(), *(f"{name}.unscored" for name in usual)]
+    for wanted in (*chosen, *(one.name for one in bounds)):
+        if wanted not in ends:
+            raise UsageError(did_you_mean("figure to watch", wanted, ends))
+    watched = [
+        (figure, group)
+        for figure in dict.fromkeys(chosen)
+        for group in dict.fromkeys(
+            [ALL, *(g for day in first for g in day["sums"].get(figure, ()))]
+        )
+        if group == ALL or sum(_sum(day, figure, group)[1] for day in first) >= FEWEST
+        if group == ALL or not how.fixed
+    ]
+    kinds = (1 + bool(bounds)) / how.promise
+    for bound in bounds:
+        if ends[bound.name][2] != "%" or not 0 < bound.value < 100:
+            raise UsageError(f"--max {bound.name}: expected a share, as in {chosen[-1]}=5%")
+        needed, name = len(bounds) * kinds, (bound.name, ALL)
+        yield _look(days, name, ends[bound.name], needed, how, bound.value / 100)
+    for name in watched:
+        yield _look(days, name, ends[name[0]], len(watched) * kinds, how)
+
+
+def _sum(day: Mapping[str, Any], figure: str, group: str) -> Sequence[float]:
+    result: Sequence[float] = day["sums"].get(figure, {}).get(group, (0.0, 0))
+    return result
+
+
+def _look(
+    days: State, name: tuple[str, str], ends: Any, needed: float, how: Monitoring, line: float = 0.0
+) -> Stream:
+    """Return what is known of a figure of a group against the baseline, or a line above 0."""
+    names, (low, high, unit), least = list(days), ends, math.log(needed)
+    s, n = np.array([_sum(one, *name) for one in days.values()], dtype=np.float64).T
+    b = 0 if line else 1 if how.fixed else how.baseline
+    logs = eprocess.answers_evidence(s, n, b, line or None)
+    if how.fixed:
+        daily = [one["paired"].get(name[0], 0.0) for one in days.values()][1:]
+        logs = np.logaddexp.accumulate(np.array(daily)) + eprocess.EACH
+    over: Iterator[int] = iter((b + np.flatnonzero(logs >= least)).tolist())
+    log, since = float(logs[-1]) if len(logs) else -math.inf, list[int]()
+    if len(logs) and not line:
+        bad = n - s if how.fixed and s[-1] * n[0] < s[0] * n[-1] else s  # a judge may get milder
+        weekdays = [date.fromisoformat(day).weekday() if b >= WEEKS else 0 for day in names]
+
+        def by_days(end: int) -> tuple[Floats, float]:
+            starts = eprocess.starts_evidence(bad[:end], n[:end], weekdays[:end], b)
+            return starts, float(np.logaddexp.reduce(starts)) + eprocess.EACH
+
+        starts, log_by_days = by_days(len(s))
+        since = [b + place for place in eprocess.change_day(starts)]
+        if how.unit == "day" and not how.fixed:
+            log, over = min(log, log_by_days), (i for i in over if by_days(i + 1)[1] >= least)
+    alarm = next(over, None)
+    now = len(s) - 1 if alarm is None else since[0] if since else alarm
+    shares = (line or s[:b].sum() / max(n[:b].sum(), 1), s[now:].sum() / max(n[now:].sum(), 1))
+    before, after = (low + (high - low) * share for share in shares)
+    told, evidence = "" if alarm is None else names[alarm], float(f"{math.exp(log):.3g}")
+    held = [names[place] for place in since] if told else []
+    kind = "line" if line else "change"
+    return Stream(*name, kind, before, after, unit, evidence, needed, told, held)
+
+
+def differences(alarm: Stream, state: State, by: Sequence[str]) -> Iterator[str]:
+    """Yield what answers since an alarm's change have more often than those before, then some."""
+    metric, since = alarm.figure.rpartition(".")[0], (*alarm.since, alarm.alarm)[0]
+    counts = {True: Counter[str](), False: Counter[str]()}
+    for day, one in state["days"].items():
+        if day >= state["from"]:
+            counts[day >= since].update(one["said"].get(metric, {}).get(alarm.group, {}))
+    after, before = ({k: v / own.total() for k, v in own.items()} for own in counts.values())
+    risen = max(after, key=lambda one: after[one] - before.get(one, 0.0))
+    yield f"{risen}: {before.get(risen, 0.0):.1%} of the answers, then {after[risen]:.1%}; such as"
+    path = Path(state["days"][max(state["days"])]["run"])
+    listed = [
+        (-(badness_of(info, one) or 0.0), one.id, sample["question"], one.error or one.reason)
+        for sample, groups, info, one, said, _ in (_rows(path, by) if path.exists() else ())
+        if info.name == metric and alarm.group in groups and said == risen
+    ]
+    for _, name, question, why in sorted(listed)[:LISTED]:
+        yield f"{question} ({name}): {why}"
+
+
+def send(url: str, path: Path) -> list[str]:
+    """Post the alarms of a state that no call has posted, and keep which were; return why not."""
+    result, why = list[str](), ""
+    with _locked(path):
+        state = json.loads(path.read_bytes())
+        for alarm in (one for one in state["alarms"].values() if not one["sent"]):
+            body, headers = json.dumps(alarm).encode(), {"Content-Type": "application/json"}
+            request = urllib.request.Request(url, body, headers)
+            if key := os.environ.get(KEY, "").strip():
+                request.add_unredirected_header("Authorization", f"Bearer {key}")
+            for wait in WAITS_S:
+                time.sleep(wait)
+                try:
+                    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
+                        alarm["sent"] = reply.url == url  # a redirect is followed without the alarm
+                        why = "it redirects"
+                except (OSError, ValueError) as error:
+                    why = f"status {error.code}" if hasattr(error, "code") else type(error).__name__
+                if alarm["sent"]:
+                    break
+            else:
+                result.append(f"--webhook did not take an alarm ({why}); the next call tries again")
+            write_whole(path, json.dumps(state).encode())
+    return result
