@@ -7,14 +7,15 @@
     python -m benchmarks.tongues --texts TEXTS --show de        # pairs to be read by people
 
 Debian's installation guide and administrator's handbook, with their translations by volunteers: the
-same files, in each the same paragraphs. A passage is a paragraph of 40 to 120 English words whose
+same files, in each the same paragraphs. A passage is a paragraph of 40 to 90 English words whose
 sentences are as many in both languages; a true statement is the translation of one of them, by its
 place: both have the same numbers, and lengths that fit. Of each of 30 passages a language there are
 a true statement and a false one: the same sentence with a number of another value, or negated or
 not by a rule of its language (:data:`NEGATIONS`), or the sentence of another paragraph of the file
 that shares most words with the passage. ``across``: passage and statement are in two languages, one
 of them English, by turns; ``within``: both are in the same, and true statements are copies of
-sentences. English itself is the control. Writes ``results/tongues.json``.
+sentences. English itself is the control. The local model is asked the one question whose odds are
+the probability of entailment. Writes ``results/tongues.json``.
 """
 
 from __future__ import annotations
@@ -23,17 +24,20 @@ import argparse
 import html
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import sentencex
 
+from benchmarks.local_models import path_of
 from benchmarks.results import write_result
-from benchmarks.second_planted import Kept
+from trustassay.backends.chat_entailer import ChatEntailer, yes_by_odds
 from trustassay.backends.resolve import entailer
-from trustassay.capabilities import Entailer
+from trustassay.capabilities import BatchLimits, Entailer, Probabilities, Reply
 from trustassay.data.labels import LabelledPair
 from trustassay.statistics.resampling import generator
 from trustassay.texts import language_of, plain_words
@@ -58,7 +62,7 @@ MODEL = "qwen2.5-coder-1.5b"
 COMMAND = "python -m benchmarks.tongues --texts TEXTS --out FOLDER"
 DATA = "Debian's installation guide and administrator's handbook, and their translations by people"
 PASSAGES = 30
-WORDS = (40, 120)
+WORDS = (40, 90)
 SENTENCE = (7, 35)
 """English words of a passage, and of a statement."""
 KINDS = ("number", "negation", "other sentence")
@@ -146,6 +150,46 @@ class Paragraph(NamedTuple):
     sentences: dict[str, list[str]]
 
 
+class Kept:
+    """The local model, asked the first question alone, whose replies are kept in a file."""
+
+    name, stored, limits = "kept", False, BatchLimits(items=8)
+
+    def __init__(self, path: Path, threads: int) -> None:
+        self._path, self._threads = path, threads
+        self._slow: ChatEntailer | None = None
+        self._found: dict[tuple[str, str], float] = {}
+        for line in path.open(encoding="utf-8") if path.exists() else ():
+            row = json.loads(line)
+            self._found[row["premise"], row["hypothesis"]] = row["stated"]
+
+    def __contains__(self, pair: Pair) -> bool:
+        return (pair.passage, pair.statement) in self._found
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        """Return entailment, the rest and 0 of each pair, shape (n, 3)."""
+        todo = [pair for pair in dict.fromkeys(pairs) if pair not in self._found]
+        if todo:
+            uri = f"gguf:{path_of('1.5b')}?context=1024&parallel=1&threads={self._threads}"
+            slow = self._slow = self._slow or cast(ChatEntailer, entailer(uri))
+            began = time.monotonic()
+            asked = [slow.odds_request(pair, contradicted=False) for pair in todo]
+            replies = cast(Any, slow.chat_model).replies(asked)
+            seconds = round((time.monotonic() - began) / len(todo), 2)
+            with self._path.open("a", encoding="utf-8") as file:
+                for pair, reply in zip(todo, replies, strict=True):
+                    stated = yes_by_odds(reply) if isinstance(reply, Reply) else None
+                    if stated is None:
+                        raise SystemExit(f"no yes or no for {pair}: {reply}")
+                    self._found[pair] = round(stated, 6)
+                    row = dict(zip(("premise", "hypothesis"), pair, strict=True))
+                    told = row | {"stated": self._found[pair], "seconds": seconds}
+                    file.write(json.dumps(told) + "\n")
+            print(len(self._found), seconds, flush=True)
+        found = np.array([self._found[pair] for pair in pairs], dtype=float)
+        return np.stack([found, 1 - found, np.zeros_like(found)], axis=1)
+
+
 class Pair(NamedTuple):
     """A passage and a statement; ``way`` is ``across`` or ``within``."""
 
@@ -200,6 +244,8 @@ def paragraphs(texts: Path, language: str) -> list[Paragraph]:
                 if any(map(_BLOCK.search, pair)):
                     continue
                 own = dict(zip((ENGLISH, language), map(plain, pair), strict=True))
+                if not WORDS[0] <= len(own[ENGLISH].split()) <= WORDS[1]:
+                    continue
                 result.append(
                     Paragraph(file.name, own, {code: sentences(own[code], code) for code in own})
                 )
@@ -213,8 +259,6 @@ def paragraphs(texts: Path, language: str) -> list[Paragraph]:
 
 def usable(paragraph: Paragraph, language: str) -> Iterator[int]:
     """Yield the places of the sentences that can be statements."""
-    if not WORDS[0] <= len(paragraph.texts[ENGLISH].split()) <= WORDS[1]:
-        return
     for place, (own, other) in enumerate(
         zip(paragraph.sentences[ENGLISH], paragraph.sentences[language], strict=True)
     ):
@@ -298,6 +342,15 @@ def pairs_of(texts: Path, language: str, passages: int = PASSAGES) -> list[Pair]
     return [pair for _, pair in sorted(made, key=lambda one: one[0])]
 
 
+def all_pairs(texts: Path, path: Path) -> dict[str, list[Pair]]:
+    """Return the pairs of all languages, and keep them in a file."""
+    if not path.exists():
+        made = {code: pairs_of(texts, code) for code in (*LANGUAGES, ENGLISH)}
+        path.write_text(json.dumps(made, ensure_ascii=False), "utf-8")
+    found = json.loads(path.read_text("utf-8"))
+    return {code: [Pair(*one) for one in own] for code, own in found.items()}
+
+
 def changed(
     kind: str, sentence: str, code: str, paragraph: Paragraph, every: Sequence[Paragraph]
 ) -> str | None:
@@ -324,10 +377,10 @@ def measured(pairs: Sequence[Pair], judge: Entailer) -> dict[str, Any]:
     return figures
 
 
-def read(made: Mapping[str, Sequence[Pair]], kept: Kept) -> None:
+def read(made: Mapping[str, Sequence[Pair]], ways: Sequence[str], kept: Kept) -> None:
     """Let the local model read the pairs, a few of each language and kind in turn."""
     turn = 2 * len(KINDS)
-    for way in WAYS:
+    for way in ways:
         for start in range(0, 2 * PASSAGES, turn):
             for own in made.values():
                 part = [one for one in own if one.way == way][start : start + turn]
@@ -339,15 +392,19 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", choices=[*LANGUAGES, ENGLISH])
+    parser.add_argument("--threads", type=int, default=2, help="of the local model")
+    parser.add_argument("--stopped", action="store_true", help="measure what was read so far")
     options = parser.parse_args()
     if options.show:
         for one in pairs_of(options.texts, options.show):
             print(json.dumps(one._asdict(), ensure_ascii=False))
         return
-    made = {code: pairs_of(options.texts, code) for code in (*LANGUAGES, ENGLISH)}
     options.out.mkdir(parents=True, exist_ok=True)
-    kept = Kept("1.5b", options.out / "1.5b.jsonl")
-    read(made, kept)
+    made = all_pairs(options.texts, options.out / "pairs.json")
+    kept = Kept(options.out / "1.5b.jsonl", options.threads)
+    if options.stopped:
+        made = {code: [one for one in own if one in kept] for code, own in made.items()}
+    read(made, WAYS, kept)
     readers = {"lexical": entailer("lexical"), "embedded": entailer("embedded"), MODEL: kept}
     figures = [
         {"way": way, "language": code, "reader": name, **measured(own, judge)}
