@@ -4,7 +4,7 @@ say together."""
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document
 from trustassay.second_reader import Window, windows
@@ -261,12 +262,23 @@ _NOT_JUDGED = Mark("none", "○", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
+class Span(EvidenceRow, told_by=("start", "end")):
+    """Characters ``start`` to ``end`` (without it) of an answer, and the probability that no
+    passage entails their statement."""
+
+    start: int
+    end: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
     """One sentence or claim.
 
     passages: the numbers, from 1, of those that decide; quote: their words. hypothesis: what was
     judged, if not the text. missing: words that no passage holds, or those that decide lack. first:
-    the first reader's probability of entailment, where a second one read the statement, too.
+    the first reader's probability of entailment, where a second one read the statement, too. spans:
+    where it stands in the answer (:func:`with_spans`), if it is not supported.
     """
 
     text: str
@@ -280,6 +292,7 @@ class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
     missing: Sequence[str] | None = None
     borderline: bool = False
     first: float | None = None
+    spans: Sequence[Span] | None = None
 
     @property
     def mark(self) -> Mark:
@@ -287,6 +300,27 @@ class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
         if self.verdict == "supported" and self.borderline and self.entailment is not None:
             return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
         return _MARKS.get(self.verdict, _NOT_JUDGED)
+
+
+def with_spans(rows: Sequence[Statement], response: str) -> list[Statement]:
+    """Return statements, those that are no supported ones with their places in the answer.
+
+    The first span is the statement, the others are words of it that no passage holds. One that does
+    not stand in the answer as it is, as a claim that a model lists, has none.
+    """
+    result, at = list(rows), 0
+    for place, row in enumerate(rows):
+        if (start := response.find(row.text, at)) < 0:
+            continue
+        at = start + len(row.text)
+        if row.verdict in ("contradicted", "not found"):
+            words = "|".join(map(re.escape, row.missing or ()))
+            held = re.finditer(rf"(?<!\w)(?:{words})(?!\w)", row.text) if words else ()
+            places = [(0, len(row.text)), *(one.span() for one in held)]
+            doubt = round(1 - (row.entailment or 0.0), 4)
+            found = [Span(start + own, start + end, doubt) for own, end in places]
+            result[place] = replace(row, spans=found)
+    return result
 
 
 class Finding(NamedTuple):
@@ -493,7 +527,7 @@ def _beside(best: float, against: float) -> Entailment:
 
 
 def _said(claim: Claim) -> str:
-    """Return what a statement says itself: without "Yes," before it, and without the question."""
+    """Return what a statement says itself: without citations, the question, and a "Yes,"."""
     if claim.hypothesis and claim.hypothesis.casefold() in claim.text.casefold():
         return claim.hypothesis
-    return _ASSENT.sub("", claim.text)
+    return _ASSENT.sub("", without_citations(claim.text))

@@ -125,7 +125,7 @@ class Faithfulness(judging.FaithfulnessOptions):
         verdicts = [one.row.verdict for one in judged]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
-        rows = [one.row for one in judged]
+        rows = judging.with_spans([one.row for one in judged], sample.response or "")
         if not supports:
             message = "not assessable: no sentence claims anything"
             return self.assessed(sample, None, rows, verdict=verdict, reason=message)
