@@ -65,6 +65,8 @@ PASSAGES = 30
 WORDS = (40, 90)
 SENTENCE = (7, 35)
 """English words of a passage, and of a statement."""
+FEWEST = 24
+"""Pairs of a language and a way, with fewer of which a reader has no figures."""
 KINDS = ("number", "negation", "other sentence")
 NEGATIONS: dict[str, Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]] = {
     "en": [
@@ -188,6 +190,22 @@ class Kept:
             print(len(self._found), seconds, flush=True)
         found = np.array([self._found[pair] for pair in pairs], dtype=float)
         return np.stack([found, 1 - found, np.zeros_like(found)], axis=1)
+
+
+class Remembered:
+    """An entailer that judges each pair once."""
+
+    stored, limits = False, BatchLimits(items=64)
+
+    def __init__(self, judge: Entailer) -> None:
+        self.name, self._judge = judge.name, judge
+        self._found: dict[tuple[str, str], Any] = {}
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+        todo = [pair for pair in dict.fromkeys(pairs) if pair not in self._found]
+        if todo:
+            self._found |= dict(zip(todo, self._judge.scores(todo), strict=True))
+        return np.array([self._found[pair] for pair in pairs], dtype=float).reshape(-1, 3)
 
 
 class Pair(NamedTuple):
@@ -402,16 +420,18 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     made = all_pairs(options.texts, options.out / "pairs.json")
     kept = Kept(options.out / "1.5b.jsonl", options.threads)
-    if options.stopped:
-        made = {code: [one for one in own if one in kept] for code, own in made.items()}
-    read(made, WAYS, kept)
-    readers = {"lexical": entailer("lexical"), "embedded": entailer("embedded"), MODEL: kept}
+    if not options.stopped:
+        read(made, WAYS, kept)
+    plain_readers = {name: Remembered(entailer(name)) for name in ("lexical", "embedded")}
+    readers: dict[str, Entailer] = {**plain_readers, MODEL: kept}
+    made["others"] = [one for code in LANGUAGES for one in made[code]]
     figures = [
         {"way": way, "language": code, "reader": name, **measured(own, judge)}
+        for name, judge in readers.items()
         for way in WAYS
         for code, pairs in made.items()
-        if (own := [one for one in pairs if one.way == way])
-        for name, judge in readers.items()
+        if len(own := [one for one in pairs if one.way == way and (name != MODEL or one in kept)])
+        >= FEWEST
     ]
     write_result("tongues", COMMAND, DATA, figures)
     for row in figures:

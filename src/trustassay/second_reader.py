@@ -21,6 +21,7 @@ ROLE = "second"
 READ = "second"
 """The part of an assessment that counts the statements which the second reader read."""
 READ_ALONE = "the second reader alone read it: the first does not read its language"
+UNMEASURED = "how well the second does was not measured"
 WINDOWS = 3
 WORDS = 60
 """Words of a window, unless its one sentence has more."""

@@ -408,7 +408,8 @@ def test_the_second_reads_alone_what_the_first_does_not_read(tmp_path: Path) -> 
     second = both_languages(tmp_path, in_languages(4, 30))
     found = {line["id"]: line for line in lines(tmp_path / "assessments.jsonl")}
     assert [found[f"s{i}"]["score"] for i in range(4)] == [1, 0, 1, 0]
-    assert "the second reader alone read it" in found["s0"]["reason"]
+    told_why = "the second reader alone read it: the first does not read its language; how well"
+    assert told_why in found["s0"]["reason"]
     assert found["s0"]["parts"]["second"] == 1
     assert "first" not in found["s0"]["evidence"][0]
     summary = summary_of(tmp_path)
@@ -445,6 +446,13 @@ def test_a_second_reader_that_does_not_read_it_either(tmp_path: Path) -> None:
     assert not any("lámpara" in hypothesis for _, hypothesis in second.asked)
     assert summary_of(tmp_path)["languages"] == {"faithfulness": {"--entailer": {"es": 4}}}
     assert "alone" not in told(tmp_path)
+
+
+def test_a_second_reader_that_was_measured_in_the_language(tmp_path: Path) -> None:
+    both_languages(tmp_path, in_languages(1, 0), codes=("en", "es"))
+    (line,) = lines(tmp_path / "assessments.jsonl")[-1:]
+    assert line["score"] == 1
+    assert line["reason"].endswith("the first does not read its language")
 
 
 def test_a_scorer_has_it_read_alone() -> None:

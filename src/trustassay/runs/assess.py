@@ -15,7 +15,7 @@ from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encoded
 from trustassay.sample import Sample, is_blank
-from trustassay.second_reader import READ, READ_ALONE, ROLE, SecondReader
+from trustassay.second_reader import READ, READ_ALONE, ROLE, UNMEASURED, SecondReader
 from trustassay.texts import OTHER_LANGUAGE, language_of
 from trustassay.tracebacks import keep_failure, words_of
 
@@ -47,7 +47,7 @@ async def assessed(
         result = unread or await metric.assess(context)
         _check(result, sample, metric)
         if alone and not unread:
-            result = _read_alone(result)
+            result = _read_alone(result, measured=bool(models.languages("entail")))
         result = dataclasses.replace(result, **models.counted())
         return result, encoded(result)
     except (AssessmentError, BackendError) as error:
@@ -63,10 +63,12 @@ async def assessed(
     return failed, encoded(failed)
 
 
-def _read_alone(result: Assessment) -> Assessment:
-    """Say of an assessment that the second reader made it alone."""
+def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
+    """Say of an assessment that the second reader made it alone, and whether it is known how well
+    it reads other languages."""
     parts = {**result.parts, READ: result.parts.get("statements", 1.0)}
-    reason = "; ".join(filter(None, (result.reason, READ_ALONE)))
+    told = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
+    reason = "; ".join(filter(None, told))
     return dataclasses.replace(result, parts=parts, reason=reason)
 
 
