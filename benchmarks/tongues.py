@@ -424,7 +424,7 @@ def main() -> None:
         read(made, WAYS, kept)
     plain_readers = {name: Remembered(entailer(name)) for name in ("lexical", "embedded")}
     readers: dict[str, Entailer] = {**plain_readers, MODEL: kept}
-    made["others"] = [one for code in LANGUAGES for one in made[code]]
+    made = {"others": [one for code in LANGUAGES for one in made[code]], **made}
     figures = [
         {"way": way, "language": code, "reader": name, **measured(own, judge)}
         for name, judge in readers.items()
