@@ -5,8 +5,9 @@
 The answers of Mu-SHROOM whose linked page is there (German; French and Italian of the val part).
 ``lacking`` marks the words that ``faithfulness`` names and gives as spans, here of all sentences:
 content words of which the page has neither the stem nor a word that begins with it; ``lacking names
-and numbers`` those of them that have a digit or a capital, and do not begin a sentence. The measures, and the predictors that read
-no page, are those of :mod:`benchmarks.mu_shroom`. Writes ``results/word-spans.json``.
+and numbers`` those of them that have a digit or a capital, and do not begin a sentence. The
+measures, and the predictors that read no page, are those of :mod:`benchmarks.mu_shroom`. Writes
+``results/word-spans.json``.
 """
 
 from __future__ import annotations
