@@ -15,7 +15,7 @@ from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.claims import sentences, stated
-from trustassay.metrics.faithfulness.judging import Statement, with_spans
+from trustassay.metrics.faithfulness.evidence import Statement, with_spans
 from trustassay.runs.counts import remarks
 from trustassay.sample import Sample
 
