@@ -65,7 +65,7 @@ PASSAGES = 30
 WORDS = (40, 90)
 SENTENCE = (7, 35)
 """English words of a passage, and of a statement."""
-FEWEST = 24
+FEWEST = 18
 """Pairs of a language and a way, with fewer of which a reader has no figures."""
 KINDS = ("number", "negation", "other sentence")
 NEGATIONS: dict[str, Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]] = {
