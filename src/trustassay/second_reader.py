@@ -20,6 +20,8 @@ ROLE = "second"
 """The role of the second reader among entailers."""
 READ = "second"
 """The part of an assessment that counts the statements which the second reader read."""
+READ_ALONE = "the second reader alone read it: the first does not read its language"
+UNMEASURED = "how well the second does was not measured"
 WINDOWS = 3
 WORDS = 60
 """Words of a window, unless its one sentence has more."""
@@ -136,7 +138,8 @@ class SecondOptions:
 
     second_share: of the answers, drawn at random, 0 to 1; 20 at least. second_budget: of all
     answers that it reads: ``300``, ``25%``, or ``600s`` for seconds; ``None``: what needs a look or
-    is near the line. second_alone: its verdicts count, and not those of both readers together.
+    is near the line, and what is in a language that it alone reads. second_alone: its verdicts
+    count, and not those of both readers together.
     """
 
     second_share: float = 0.1
@@ -159,12 +162,15 @@ class SecondOptions:
             raise UsageError(f"second_budget: expected {message}, got {self.second_budget!r}")
         return number, result[2]
 
-    def most(self, answers: int) -> int | None:
-        """Return how many of the answers may be read; ``None`` where it is not said."""
+    def most(self, answers: int, beside: int = 0) -> int | None:
+        """Return how many of the answers may be read, with so many others beside them: a number is
+        shared out in proportion. ``None`` where it is not said.
+        """
         number, unit = self._amount
         if unit == "%":
             return round(number / 100 * answers)
-        return round(number) if number and not unit else None
+        of_all = answers / (answers + beside) if beside else 1
+        return round(number * of_all) if number and not unit else None
 
     @property
     def seconds(self) -> float | None:

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,6 +77,13 @@ def told(text: str, *tokens: tuple[str, float, Sequence[tuple[str, float]]]) -> 
 
 
 # ------------------------------------------------------------------------------ what is read
+
+
+def test_it_reads_the_languages_in_which_its_model_was_measured() -> None:
+    model: Any = SimpleNamespace(name="m", judges_in=("en", "de"))
+    other: Any = SimpleNamespace(name="m")
+    assert ChatEntailer(model).languages == ("en", "de")
+    assert ChatEntailer(other).languages == ()
 
 
 def test_probabilities_are_those_of_the_verdicts_first_tokens() -> None:

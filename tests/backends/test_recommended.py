@@ -43,6 +43,13 @@ def test_the_list_is_well_formed(model: Recommended) -> None:
     assert model.licence
 
 
+def test_a_file_is_known_by_its_size() -> None:
+    for model in EVERY:
+        assert recommended.languages_of(model.bytes) == tuple(model.languages)
+        assert not model.languages or "en" in model.languages
+    assert recommended.languages_of(5) == ()
+
+
 def test_smaller_models_come_first() -> None:
     assert [one.bytes for one in EVERY] == sorted(one.bytes for one in EVERY)
 

@@ -371,3 +371,94 @@ def test_a_plan_says_that_the_second_reader_is_not_in_it() -> None:
                  second=reader(truth, "careful"), cache=None)  # fmt: skip
     assert found.to_dict()["second"] == "careful"
     assert {part.backend for part in found.parts} == {"hasty"}
+
+
+SPANISH = "La lámpara {} está en la casa verde, junto a la puerta del jardín."
+
+
+def in_languages(spanish: int, english: int) -> list[dict[str, Any]]:
+    """Answers in Spanish, every second of them supported, and in English ones of MIXED."""
+    return MIXED[:english] + [
+        {
+            "id": f"s{i}",
+            "question": "¿Dónde está la lámpara?",
+            "response": SPANISH.format(("roja", "azul")[i % 2]),
+            "documents": [SPANISH.format("roja")],
+        }
+        for i in range(spanish)
+    ]
+
+
+def reads(one: Recorder, *codes: str) -> Recorder:
+    one.languages = codes  # type: ignore[attr-defined]
+    return one
+
+
+def both_languages(path: Path, samples: Sequence[dict[str, Any]], **how: Any) -> Recorder:
+    """Score with a first reader of English alone."""
+    second = reads(reader(lambda p, h: YES if h in p else truth(p, h), "s"), *how.pop("codes", ()))
+    hasty = reads(reader(first, "h"), "en")
+    options: dict[str, Any] = {"metrics": METRIC, "entailer": hasty, "second": second, "out": path}
+    score(samples, cache=None, report=False, **options, **how)
+    assert not any("lámpara" in hypothesis for _, hypothesis in hasty.asked)
+    return second
+
+
+def test_the_second_reads_alone_what_the_first_does_not_read(tmp_path: Path) -> None:
+    second = both_languages(tmp_path, in_languages(4, 30))
+    found = {line["id"]: line for line in lines(tmp_path / "assessments.jsonl")}
+    assert [found[f"s{i}"]["score"] for i in range(4)] == [1, 0, 1, 0]
+    told_why = "the second reader alone read it: the first does not read its language; how well"
+    assert told_why in found["s0"]["reason"]
+    assert found["s0"]["parts"]["second"] == 1
+    assert "first" not in found["s0"]["evidence"][0]
+    summary = summary_of(tmp_path)
+    assert "languages" not in summary
+    (words,) = second_readings(summary)
+    assert "of 30 answers" in words
+    assert "it alone read 4 answers in languages that the first does not read" in words
+    asked = len(second.asked)
+    again = both_languages(tmp_path, in_languages(4, 30))  # finished: nothing is read again
+    assert asked
+    assert not again.asked
+
+
+@pytest.mark.parametrize(("budget", "alone"), [("50%", 3), ("2", 2), ("60s", 6), (None, 6)])
+def test_a_budget_holds_for_what_it_reads_alone(
+    tmp_path: Path, budget: str | None, alone: int
+) -> None:
+    both_languages(tmp_path, in_languages(6, 0), second_budget=budget)
+    assert told(tmp_path)["alone"] == alone
+    words = f"faithfulness: the second reader (s) alone read {alone} answers in languages that"
+    assert second_readings(summary_of(tmp_path))[0].startswith(words)
+    assert summary_of(tmp_path).get("languages", {}) == (
+        {"faithfulness": {"--entailer": {"es": 6 - alone}}} if alone < 6 else {}
+    )
+
+
+def test_a_number_of_answers_is_shared_out_in_proportion(tmp_path: Path) -> None:
+    both_languages(tmp_path, in_languages(30, 90), second_budget="40", second_share=0.0)
+    assert (told(tmp_path)["read"], told(tmp_path)["alone"]) == (30, 10)
+
+
+def test_a_second_reader_that_does_not_read_it_either(tmp_path: Path) -> None:
+    second = both_languages(tmp_path, in_languages(4, 4), codes=("en", "de"))
+    assert not any("lámpara" in hypothesis for _, hypothesis in second.asked)
+    assert summary_of(tmp_path)["languages"] == {"faithfulness": {"--entailer": {"es": 4}}}
+    assert "alone" not in told(tmp_path)
+
+
+def test_a_second_reader_that_was_measured_in_the_language(tmp_path: Path) -> None:
+    both_languages(tmp_path, in_languages(1, 0), codes=("en", "es"))
+    (line,) = lines(tmp_path / "assessments.jsonl")[-1:]
+    assert line["score"] == 1
+    assert line["reason"].endswith("the first does not read its language")
+
+
+def test_a_scorer_has_it_read_alone() -> None:
+    english = reads(reader(first, "hasty"), "en")
+    how: dict[str, Any] = {"entailer": english, "second": reader(truth, "careful"), "cache": None}
+    with scorer(metrics=METRIC, **how) as open_scorer:
+        found = open_scorer.score(in_languages(2, 0)[1])["faithfulness"]
+    assert (found.score, english.asked.total()) == (0, 0)
+    assert "the second reader alone" in found.reason

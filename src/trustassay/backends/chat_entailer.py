@@ -134,6 +134,7 @@ class ChatEntailer:
         self.judging = judging or Judging()
         name, suffix = f"{scheme}{model.name}", self.judging.suffix
         self.name = name + (("&" if "?" in name else "?") + suffix if suffix else "")
+        self.languages: tuple[str, ...] = getattr(model, "judges_in", ())
         own = "odds" if getattr(model, "tells_first_token", False) else "words"
         self._by = self.judging.by or own
         try:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from trustassay.backends.chat_text import joined, plain, shortened
 from trustassay.backends.openai import held_to, reply_of
+from trustassay.backends.recommended import languages_of
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
 from trustassay.errors import BackendError, CallError, install
 from trustassay.sample import clean
@@ -261,6 +262,8 @@ class GgufChat:
             given += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
             self.name = f"gguf:{path}?{'&'.join(given)}"
             self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
+            self.judges_in = languages_of(result.size)
+            """Languages in which it judges well enough, if that was measured."""
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
             self._server = _server(result.path, self.context, parallel, threads)

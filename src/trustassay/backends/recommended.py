@@ -21,7 +21,8 @@ HUB = "https://huggingface.co"
 class Recommended:
     """One file of a model at a fixed revision of its repository.
 
-    bytes, sha256: of the file. measured: how well it judges, as measured here.
+    bytes, sha256: of the file. measured: how well it judges, as measured here. languages: in which
+    it judges well enough; empty where that was not measured.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Recommended:
     sha256: str
     licence: str
     measured: str
+    languages: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:
@@ -75,6 +77,11 @@ def named_model(name: str) -> Recommended:
     if name not in recommended():
         raise UnknownNameError(did_you_mean("recommended model", name, recommended()))
     return recommended()[name]
+
+
+def languages_of(size: int) -> tuple[str, ...]:
+    """Return the languages in which a file judges, known by its bytes; empty if not measured."""
+    return next((tuple(m.languages) for m in recommended().values() if m.bytes == size), ())
 
 
 def located(uri: str) -> str:

@@ -280,11 +280,12 @@ class SampleModels:
     """The models as one sample's assessment sees them; counts what it asks for.
 
     Every capability is a method by its name; its arguments make the request, as
-    :class:`~trustassay.capabilities.Models` says of those of this package.
+    :class:`~trustassay.capabilities.Models` says of those of this package. ``reader`` is the role
+    of the entailer that is asked where none is named.
     """
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, reader: str = "") -> None:
+        self._client, self._reader = client, reader
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}
 
@@ -306,7 +307,7 @@ class SampleModels:
 
     def uncounted(self) -> "SampleModels":
         """Return the same models for what does not count for this sample."""
-        return SampleModels(self._client)
+        return SampleModels(self._client, self._reader)
 
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role, or of a capability's backends."""
@@ -314,7 +315,8 @@ class SampleModels:
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages that the backend of a capability reads; empty if any."""
-        result = getattr(self._client.backends.find(name), "languages", ())
+        role = self._reader if name == "entail" else ""
+        result = getattr(self._client.backends.find(name, role), "languages", ())
         return tuple(result) if isinstance(result, tuple | list) else ()
 
     def chat(
@@ -337,7 +339,7 @@ class SampleModels:
 
     def entail(self, premise: str, hypothesis: str, *, role: str = "") -> Awaitable[Entailment]:
         """Ask the entailer, or the one of a role, whether a premise entails a hypothesis."""
-        return self.ask("entail", (premise, hypothesis), role)
+        return self.ask("entail", (premise, hypothesis), role or self._reader)
 
     def compare(self, text: str, reference: str, question: str = "") -> Awaitable[float]:
         """Ask for the similarity of a text and a reference, to a question that both answer."""

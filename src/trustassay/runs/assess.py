@@ -15,7 +15,7 @@ from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encoded
 from trustassay.sample import Sample, is_blank
-from trustassay.second_reader import SecondReader
+from trustassay.second_reader import READ, READ_ALONE, ROLE, UNMEASURED, SecondReader
 from trustassay.texts import OTHER_LANGUAGE, language_of
 from trustassay.tracebacks import keep_failure, words_of
 
@@ -33,14 +33,21 @@ async def assessed(
 
     A failure counts no calls, since the number made before it depends on other work. ``folder``,
     the run's, gets the traceback of an error that the metric does not tell of itself. ``second`` is
-    the second reader, if it is to read the answer.
+    the second reader, if it is to read the answer; in a language that the first one does not read,
+    it reads alone.
     """
     models, limits = SampleModels(client), options.limits
     try:
         limits.check(sample)
+        unread = in_other_language(metric, sample, cast(Models, models))
+        if alone := second is not None and unread is not None:
+            models, second = SampleModels(client, ROLE), None
+            unread = in_other_language(metric, sample, cast(Models, models))
         context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)
-        result = in_other_language(metric, sample, context.models) or await metric.assess(context)
+        result = unread or await metric.assess(context)
         _check(result, sample, metric)
+        if alone and not unread:
+            result = _read_alone(result, measured=bool(models.languages("entail")))
         result = dataclasses.replace(result, **models.counted())
         return result, encoded(result)
     except (AssessmentError, BackendError) as error:
@@ -54,6 +61,15 @@ async def assessed(
         words, fault = f"{metric.name} failed: {words_of(error)}", None
     failed = Assessment.failed(sample.id, metric.name, words, fault)
     return failed, encoded(failed)
+
+
+def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
+    """Say of an assessment that the second reader made it alone, and whether it is known how well
+    it reads other languages."""
+    parts = {**result.parts, READ: result.parts.get("statements", 1.0)}
+    told = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
+    reason = "; ".join(filter(None, told))
+    return dataclasses.replace(result, parts=parts, reason=reason)
 
 
 def _check(found: Any, sample: Sample, metric: Metric) -> None:

@@ -393,10 +393,15 @@ def second_readings(summary: Mapping[str, Any]) -> list[str]:
 
 def _second(told: Mapping[str, Any]) -> str:
     """Say what a second reader read, what it changed, and what follows for all answers."""
+    reader, alone = f"the second reader ({told['reader']})", told.get("alone", 0)
+    in_others = f"alone read {alone:,} answers in languages that the first does not read"
+    if not told["answers"] and alone:
+        return f"{reader} {in_others}"
     message = (
-        f"the second reader ({told['reader']}) read {told['read']:,} of {told['answers']:,} "
+        f"{reader} read {told['read']:,} of {told['answers']:,} "
         f"answers: {told['lifted']:,} need no look any more, {told['set']:,} others do"
     )
+    message += f"; it {in_others}" if alone else ""
     if told["failed"]:
         message += f"; {told['failed']:,} could not be read"
     if left := told["unread"] - told["failed"]:

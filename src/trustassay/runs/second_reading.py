@@ -37,9 +37,12 @@ from trustassay.show.first_card import problem_of
 from trustassay.show.text import amount
 from trustassay.statistics.intervals import FEWEST, Interval, binomial_interval, too_few, unit_mean
 from trustassay.statistics.resampling import generator
+from trustassay.texts import OTHER_LANGUAGE
 
 FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
+BESIDE = "beside"
+"""The key of the file under which it counts answers in languages that the first does not read."""
 SLOWLY = 4
 """Answers in progress at once where the seconds are counted."""
 
@@ -77,8 +80,10 @@ def choose(
     options: SecondOptions,
     metric: Metric,
     seed: int,
+    beside: int = 0,
 ) -> Choice:
-    """Return what the second reader reads of a run of ``total`` answers, ``rows`` of them scored.
+    """Return what the second reader reads of a run of ``total`` answers, ``rows`` of them scored,
+    and ``beside`` others in languages that it alone may read.
 
     Whole units are drawn. ``units`` are those of all answers, as
     :func:`~trustassay.runs.counts.read_units` gives them.
@@ -89,7 +94,7 @@ def choose(
     rank = dict(zip(order.tolist(), range(len(order)), strict=True))
     wanted = max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
     worth = sorted(rows, key=lambda row: (not row.flagged, not row.in_doubt, -row.badness))
-    most = options.most(len(rows))
+    most = options.most(len(rows), beside)
     if options.second_budget is None:
         worth = [row for row in worth if row.flagged or row.in_doubt]
     elif most is not None:
@@ -133,7 +138,8 @@ async def assessed_by_both(
     result, line = await assessed(metric, sample, client, options, folder)
     if not readers_of([metric], client.backends) or result.error is not None:
         return result, line
-    if problem_of(metric, result) is None and not metric.in_doubt(result):
+    other = OTHER_LANGUAGE in result.parts
+    if not other and problem_of(metric, result) is None and not metric.in_doubt(result):
         return result, line
     second = SecondReader(options.second.second_alone)
     again, its_line = await assessed(metric, sample, client, options, folder, None, second)
@@ -163,12 +169,17 @@ class SecondReading:
         units = read_units(self._folder, run.get(UNIT))
         pool = StoredPool(self._folder.samples_path)
         content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
+        content[BESIDE] = {}
         todo: list[tuple[Metric, int]] = []
         for metric in self._metrics:
-            rows, read = self._first(metric, stored.get("metrics", {}).get(metric.name, ()), pool)
+            known = stored.get("metrics", {}).get(metric.name, ())
+            rows, read, others = self._first(metric, known, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
-            chosen = choose(rows, len(pool), units, options.second, metric, options.seed)
-            todo += [(metric, place) for place in chosen.every if place not in read]
+            content[BESIDE][metric.name] = n = len(others)
+            chosen = choose(rows, len(pool), units, options.second, metric, options.seed, n)
+            alone = others[: options.second.most(n, len(rows))]
+            places = (*chosen.drawn, *alone, *chosen.by_worth)
+            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read]
         self._folder.write_json(FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
@@ -181,20 +192,22 @@ class SecondReading:
 
     def _first(
         self, metric: Metric, known: Iterable[Sequence[Any]], pool: StoredPool
-    ) -> tuple[list[First], set[int]]:
-        """Return what the first reader found of each answer with a score, and the places of those
-        that the second one read already."""
+    ) -> tuple[list[First], set[int], list[int]]:
+        """Return what the first reader found of each answer with a score, the places of those that
+        the second one read already, and of those in languages that the first does not read."""
         rows = {int(row[0]): First(*row) for row in known}
-        info, read = MetricInfo.of(metric), set[int]()
+        info, read, others = MetricInfo.of(metric), set[int](), set[int]()
         for one in self._folder.assessments(metric.name):
             place = pool.index(one.id)
             assert place is not None
+            if OTHER_LANGUAGE in one.parts or (READ in one.parts and place not in rows):
+                others.add(place)
             if READ in one.parts:
                 read.add(place)
             elif (bad := badness_of(info, one)) is not None:
                 flagged = problem_of(metric, one) is not None
                 rows[place] = First(place, flagged, metric.in_doubt(one), bad)
-        return [rows[place] for place in sorted(rows)], read
+        return [rows[place] for place in sorted(rows)], read, sorted(others)
 
     async def _read_all(
         self,
@@ -257,17 +270,20 @@ def second_results(
                 read.add(place)
                 statements += one.parts[READ]
         now = {row.place: flagged[row.place] for row in rows}
-        chosen = choose(rows, len(flagged), units, SecondOptions(**run[FILE]), metric, seed)
+        alone, beside = len(read - now.keys()), content.get(BESIDE, {}).get(metric.name, 0)
+        options = SecondOptions(**run[FILE])
+        chosen = choose(rows, len(flagged), units, options, metric, seed, beside)
         result[metric.name] = {
             "reader": run["backends"][ROLE],
             "answers": len(rows),
-            "read": len(read),
+            "read": len(read & now.keys()),
             "statements": int(statements),
             "unread": len(set(chosen.every) - read),
             "failed": content.get("failed", {}).get(metric.name, 0),
             "lifted": sum(row.flagged and not now[row.place] for row in rows),
             "set": sum(now[row.place] and not row.flagged for row in rows),
             **share_to_look_at(chosen, now, read, units),
+            **({"alone": alone} if alone else {}),
         }
     return {FILE: result}
 

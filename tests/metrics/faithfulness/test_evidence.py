@@ -13,7 +13,7 @@ from tests.support import Recorder
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.judging import Verdict
+from trustassay.metrics.faithfulness.evidence import Verdict
 from trustassay.metrics.faithfulness.metric import Trace, worst
 from trustassay.sample import Sample
 

@@ -15,6 +15,7 @@ from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.claims import sentences, stated
+from trustassay.metrics.faithfulness.evidence import Statement, with_spans
 from trustassay.runs.counts import remarks
 from trustassay.sample import Sample
 
@@ -364,6 +365,31 @@ def test_words_that_are_missing_stand_as_they_are_written() -> None:
     passage = "Plans may be cancelled within 30 days."
     found = assessed("Yes, within 90 days.", passage, question="May plans be cancelled?")
     assert found.evidence[0]["missing"] == ["90"]
+
+
+def test_what_is_not_supported_has_its_places_in_the_answer() -> None:
+    answer = "The lamp is old.  The lamp is old! [1] The tall lamp stands in the house.\nIn Turin."
+    found = assessed(answer, "The tall lamp stands in the house.")
+    said = [
+        [answer[one["start"] : one["end"]] for one in row.get("spans", ())]
+        for row in found.evidence
+    ]
+    old = ["The lamp is old.", "old"]
+    assert said == [old, ["The lamp is old! [1]", "old"], [], ["In Turin.", "Turin"]]
+    spans = [one for row in found.evidence for one in row.get("spans", ())]
+    assert [one["start"] for one in spans] == [0, 12, 18, 30, 74, 77]
+    assert {one["probability"] for one in spans} == {0.9}
+
+
+def test_a_claim_that_is_not_in_the_answer_has_no_place() -> None:
+    row = Statement("Gone.", "not found", entailment=0.2, missing=["Gone"])
+    assert with_spans([row], "Here.") == [row]
+
+
+def test_the_number_of_a_citation_is_no_detail_that_is_missing() -> None:
+    found = assessed("The tall lamp stands in the house [3].", "The tall lamp stands in the house.")
+    assert found.evidence[0]["text"].endswith("[3].")
+    assert "missing" not in found.evidence[0]
 
 
 @pytest.mark.parametrize("documents", [(), ("",), (" \n", ""), ("The lamp stands there.",)])

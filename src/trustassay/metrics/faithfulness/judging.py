@@ -6,23 +6,22 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import Context, Metric
 from trustassay.metrics.faithfulness.claims import Claim
+from trustassay.metrics.faithfulness.evidence import Statement, Verdict
 from trustassay.metrics.grounding.refusal import Detector, detector
 from trustassay.metrics.grounding.sentences import Splitter, splitter
+from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document
 from trustassay.second_reader import Window, windows
 from trustassay.tables import as_prose, holds_data
 from trustassay.texts import TextWork, content_words
-from trustassay.views import EvidenceRow, Mark
-
-Verdict: TypeAlias = Literal["supported", "not found", "contradicted", "no claim"]
 
 
 def supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
@@ -251,44 +250,6 @@ SHORTEST = 4
 """Letters of a word that may be the beginning of another form of it."""
 
 
-_MARKS = {
-    "supported": Mark("good", "✓", "supported"),
-    "not found": Mark("bad", "✕", "not found in the passages"),
-    "contradicted": Mark("bad", "✕", "contradicted"),
-    "no claim": Mark("none", "○", "claims nothing"),
-}
-_NOT_JUDGED = Mark("none", "○", "not judged")
-
-
-@dataclass(frozen=True, slots=True)
-class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
-    """One sentence or claim.
-
-    passages: the numbers, from 1, of those that decide; quote: their words. hypothesis: what was
-    judged, if not the text. missing: words that no passage holds, or those that decide lack. first:
-    the first reader's probability of entailment, where a second one read the statement, too.
-    """
-
-    text: str
-    verdict: str
-    hypothesis: str | None = None
-    entailment: float | None = None
-    contradiction: float | None = None
-    why: str = ""
-    passages: Sequence[int] | None = None
-    quote: str | None = None
-    missing: Sequence[str] | None = None
-    borderline: bool = False
-    first: float | None = None
-
-    @property
-    def mark(self) -> Mark:
-        """The verdict, for the report."""
-        if self.verdict == "supported" and self.borderline and self.entailment is not None:
-            return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
-        return _MARKS.get(self.verdict, _NOT_JUDGED)
-
-
 class Finding(NamedTuple):
     """A statement with its verdict, as it stands in the evidence.
 
@@ -493,7 +454,7 @@ def _beside(best: float, against: float) -> Entailment:
 
 
 def _said(claim: Claim) -> str:
-    """Return what a statement says itself: without "Yes," before it, and without the question."""
+    """Return what a statement says itself: without citations, the question, and a "Yes,"."""
     if claim.hypothesis and claim.hypothesis.casefold() in claim.text.casefold():
         return claim.hypothesis
-    return _ASSENT.sub("", claim.text)
+    return _ASSENT.sub("", without_citations(claim.text))

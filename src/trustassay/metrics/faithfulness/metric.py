@@ -10,7 +10,7 @@ from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness import judging
 from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.judging import Statement
+from trustassay.metrics.faithfulness.evidence import Statement, Verdict, with_spans
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
 from trustassay.second_reader import READ, ROLE, read_again
@@ -22,9 +22,9 @@ OF_ANSWERS = ("supported", "not found", "contradicted", "no claim", "refused")
 """Verdicts on whole answers."""
 
 
-def worst(verdicts: Sequence[str]) -> judging.Verdict:
+def worst(verdicts: Sequence[str]) -> Verdict:
     """Return the verdict on an answer: contradicted if any statement is, else not found, ..."""
-    order: Sequence[judging.Verdict] = ("contradicted", "not found", "supported")
+    order: Sequence[Verdict] = ("contradicted", "not found", "supported")
     return next((verdict for verdict in order if verdict in verdicts), "no claim")
 
 
@@ -125,7 +125,7 @@ class Faithfulness(judging.FaithfulnessOptions):
         verdicts = [one.row.verdict for one in judged]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
-        rows = [one.row for one in judged]
+        rows = with_spans([one.row for one in judged], sample.response or "")
         if not supports:
             message = "not assessable: no sentence claims anything"
             return self.assessed(sample, None, rows, verdict=verdict, reason=message)

@@ -11,7 +11,8 @@ from trustassay.errors import UsageError
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.claims import Claim, refusal_of
-from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging, Statement
+from trustassay.metrics.faithfulness.evidence import Statement
+from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
 from trustassay.metrics.faithfulness.metric import claims_of
 from trustassay.metrics.rag.maths import CAUSES, figures
 from trustassay.sample import Document, Problem, Sample, missing
