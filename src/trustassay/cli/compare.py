@@ -1,12 +1,12 @@
 """``trustassay compare``, ``rank``, ``gate`` and ``audit``: two runs, models, or a judge."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from trustassay.cli.common import Json, Source, default_metrics, run_folder, source_of
-from trustassay.cli.options import given, with_options
+from trustassay.cli.options import Only, given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.files import write_whole
@@ -176,7 +176,7 @@ def audit(  # noqa: PLR0913 - one argument an option
     source: Source,
     *,
     metric: str | None,
-    backends: BackendChoices,
+    backends: Annotated[BackendChoices, Only("judge", "entailer", "model", "embedder")],
     out: Path | None,
     page: Path | None,
     seed: Seed,
@@ -192,7 +192,10 @@ def audit(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.audit import outputs
     from trustassay.workflows.audit.experiment import Audit
 
-    chosen = metric or ("judge" if "judge" in backends else default_metrics(source, {}, {})[0][0])
+    fields = records.get("fields", {})
+    chosen = metric or (
+        "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
+    )
     folder = run_folder(out, source, records, audit=chosen, seed=seed, **backends)
     options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)
     auditing = Audit(source, metric_from_text(chosen), backends, folder, options, seed)

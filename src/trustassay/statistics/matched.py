@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,12 +15,15 @@ ALLOWED = 0.01
 """The share of flips above which a judge is said to differ from itself when it is asked anew."""
 
 
-class Moved(NamedTuple):
-    """The mean change of scores, the share of other verdicts (0 to 1), and p, of no effect."""
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a change did to ``flips.n`` answers: the mean change of the score, the share of other
+    verdicts (0 to 1), p of no effect, and maybe the ratio of its movement to a control's."""
 
     shift: Estimate
     flips: Estimate
     p: float
+    ratio: Estimate | None = None
 
 
 def moved(
@@ -85,8 +88,7 @@ def movement_ratios(changes: Floats, units: Places, rng: np.random.Generator) ->
         own = np.where(np.isfinite(own), own, np.nan)
         return np.column_stack([own.mean(axis=1), own])
 
-    count = sums.shape[1]
+    count, n = sums.shape[1], int(sizes[-1].sum())
     drawn = np.concatenate([ratios(weights) for weights in drawn_counts(count, rng)])
-    values, n = ratios(np.ones((1, count)))[0].tolist(), int(sizes[-1].sum())
-    pairs = zip(values, drawn.T, strict=True)
+    pairs = zip(ratios(np.ones((1, count)))[0].tolist(), drawn.T, strict=True)
     return [Estimate.of(value, n, interval_of(column, count)) for value, column in pairs]

@@ -2,15 +2,13 @@
 
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from trustassay.metric import Metric
 from trustassay.metrics.grounding.sentences import splitter
 from trustassay.sample import Sample, question_key
 from trustassay.statistics.resampling import generator
@@ -18,54 +16,40 @@ from trustassay.statistics.resampling import generator
 LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     (files(__package__) / "changes.toml").read_text(encoding="utf-8")
 )
+Changes = Mapping[str, Mapping[int, Sample]]
 ERROR = "error"
 """The change that must matter."""
 TRIED = 50
 """Other answers that are looked at for one that can stand in an answer's place."""
-NUMBER, NAME, VERB = (
-    re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)"),
-    re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*"),
-    re.compile(
-        r"\b(?:is|are|was|were|has|have|had|can|could|will|would|should|may|must|do|does|did)\b"
-        r"(?! not\b|n['’]t)"
-    ),
-)
+NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)")
+NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*")
+VERB = re.compile(rf"\b(?:{LISTED[ERROR]['verbs'].replace(' ', '|')})\b(?! not\b|n['’]t)")
 
 
-class Change(NamedTuple):
-    """One thing, changed where it can be: the answers' places among all; of errors, the kinds."""
-
-    name: str
-    places: Sequence[int]
-    samples: Sequence[Sample]
-    kinds: Mapping[str, int]
-
-
-def changes_of(samples: Sequence[Sample], metric: Metric, seed: int) -> Iterator[Change]:
-    """Yield the changes that this metric must not mind, and the error.
+def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
+    """Return by its name each change that a metric must not mind, and the error: the changed
+    samples, by their places. An error's kind stands behind its id.
 
     What is changed, and in which answers, follows from the samples and the seed alone.
     """
     names = sorted({name for one in samples for name in NAME.findall(one.response or "")})
+    result = dict[str, dict[int, Sample]]()
     for name, listed in LISTED.items():
         field = next((one for one in ("response", "question") if one in listed), None)
-        if metric.name in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR)):
+        if metric in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR)):
             continue
-        change, kinds = dict[int, Sample](), Counter[str]()
         for place, sample in enumerate(samples):
-            rng = generator(seed, "audit", name, sample.id)
+            rng, kind = generator(seed, "audit", name, sample.id), name
             if name == ERROR:
-                kind, result = _error(place, samples, names, rng)
-                kinds[kind] += 1
+                kind, changed = _error(place, samples, names, rng)
             elif field:
                 given: dict[str, Any] = {field: _filled(sample, rng.choice(listed[field]))}
-                result = replace(sample, **given)
+                changed = replace(sample, **given)
             else:
-                result = _RULES[name](sample)
-            if result != sample:
-                change[place] = replace(result, id=f"{sample.id}~{name}")
-        if change:
-            yield Change(name, list(change), list(change.values()), kinds)
+                changed = _RULES[name](sample)
+            if changed != sample:
+                result.setdefault(name, {})[place] = replace(changed, id=f"{sample.id}~{kind}")
+    return result
 
 
 def _filled(sample: Sample, text: str) -> str:

@@ -1,12 +1,14 @@
 """The experiments of an audit: run in folders of their own, and measured against each other."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,44 +24,28 @@ from trustassay.runs.intake import InputOptions, RunOptions, Source, samples_of
 from trustassay.runs.needs import settle
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
+from trustassay.statistics import Floats, matched
 from trustassay.statistics.intervals import Estimate
-from trustassay.statistics.matched import moved, movement_ratios
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
-from trustassay.workflows.audit.changes import ERROR, LISTED, Change, changes_of
+from trustassay.workflows.audit.changes import ERROR, Changes, changes_of
 from trustassay.workflows.compare import PairedSamples
 from trustassay.workflows.json_form import JsonForm
 
-ANSWERS, AGAIN, POSITION, FAILED = "answers", "again", "position", "failed"
+ANSWERS, AGAIN, FAILED = "answers", "again", "failed"
 HOT = 1.0
 """The temperature that is tried."""
 CHOSEN = np.array([1.0, 0.0, 0.5, np.nan])
 """What a choice of ``pairwise``, by its place, counts for the answer that is read first."""
-
-
-@dataclass(frozen=True)
-class Experiment(JsonForm):
-    """One thing changed in ``n`` answers. kinds: of errors. shift: of the score; flips: the share
-    of other verdicts, or none any more. p: corrected for the number of things that must not matter
-    (Holm 1979). moves: whether it is below .05. ratio: to how far the error moves the judge.
-    """
-
-    name: str
-    says: str
-    n: int
-    kinds: Mapping[str, int]
-    shift: Estimate
-    flips: Estimate
-    p: float
-    moves: bool
-    ratio: Estimate | None = None
+Run = tuple[Metric, PairedSamples, RunOptions]
 
 
 @dataclass(frozen=True)
 class Audited(JsonForm):
-    """What moves a judge: ``moved_by`` of all experiments. blank: samples without a response;
-    failed: answers, of all runs, that could not be scored. control: the planted error. ratio: of
-    the mean movement by what must not matter to that by the error; ``None`` if the error does not
-    make scores significantly worse.
+    """What moves a judge: those of ``experiments``, by name, whose p is below .05, corrected for
+    their number (Holm 1979). blank: samples without a response. failed: answers, of all runs, that
+    could not be scored. control: what the planted error did, None if none was possible; errors:
+    how many of each kind. ratio: of the mean movement by what must not matter to that by the
+    error; ``None`` if the error does not make scores significantly worse.
     """
 
     run: Path
@@ -71,17 +57,9 @@ class Audited(JsonForm):
     failed: int
     moved_by: Sequence[str]
     ratio: Estimate | None
-    control: Experiment | None
-    experiments: Sequence[Experiment]
-
-
-class _Part(NamedTuple):
-    """One run of an audit, in the folder ``name``."""
-
-    name: str
-    metric: Metric
-    samples: PairedSamples
-    options: RunOptions
+    control: matched.Moved | None
+    errors: Mapping[str, int]
+    experiments: Mapping[str, matched.Moved]
 
 
 @dataclass(frozen=True)
@@ -109,15 +87,12 @@ class Audit:
         """Return the calls that :meth:`run` would make; make none."""
 
         async def rehearse() -> Plan:
-            *_, parts = await self._designed()
-            planned, unsure = list[Planned](), dict[str, int]()
-            backends = await settle([self.metric], self.named)
-            for part in parts:
-                folder = self.out / part.name
-                one = await plan_run(part.samples, [part.metric], backends, part.options, folder)
-                planned += [replace(own, metric=part.name) for own in one.parts]
-                unsure |= dict.fromkeys([part.name] if one.unsure else [], sum(one.unsure.values()))
-            return Plan(sum(len(part.samples) for part in parts), planned, unsure)
+            runs = self._runs(await self._samples())
+            backends, parts = await settle([self.metric], self.named), list[Planned]()
+            for name, (own, samples, how) in runs.items():
+                planned = await plan_run(samples, [own], backends, how, self.out / name)
+                parts += [replace(part, metric=name) for part in planned.parts]
+            return Plan(sum(len(samples) for _, samples, _ in runs.values()), parts)
 
         return run_anywhere(rehearse)
 
@@ -125,121 +100,115 @@ class Audit:
         """Ask what is not asked yet, and measure."""
 
         async def work() -> Audited:
-            samples, blank, changes, parts = await self._designed()
+            every = await self._samples()
             backends = await settle([self.metric], self.named)
-            for part in parts:
-                folder = RunFolder(self.out / part.name)
+            for name, (own, samples, how) in self._runs(every).items():
+                folder = RunFolder(self.out / name)
                 folder.path.mkdir(parents=True, exist_ok=True)
-                await execute(part.samples, [part.metric], backends, folder, part.options)
-            judge = ", ".join(map(str, backends.names().values()))
-            return self._measured(samples, blank, changes, parts, judge)
+                await execute(samples, [own], backends, folder, how)
+            named = backends.names().values()
+            judges = (one.values() if isinstance(one, Mapping) else [one] for one in named)
+            return self._measured(every, ", ".join(chain(*judges)))
 
         return run_anywhere(work)
 
-    async def _designed(self) -> tuple[list[Sample], int, list[Change], list[_Part]]:
-        """Return the answers, the number of blank ones, the changes, and all runs."""
-        source, options, metric = self.source, self.options, self.metric
-        if metric.pool:
-            raise UsageError(f"{metric.name}: compares answers with others; an audit needs a judge")
-        reading, stored = options, dict[str, Path | None]({AGAIN: None, ANSWERS: None})
-        if isinstance(source, str | os.PathLike) and (Path(source) / "run.json").exists():
-            folder, reading = RunFolder(Path(source)), replace(options, fields={})
-            source, stored[ANSWERS] = folder.samples_path, folder.calls_path
-        async with samples_of(source, reading, metric.problems) as (read, _):
-            every = list(read.samples())
-        samples = [one for one in every if one.answered]
-        if not samples:
-            raise UsageError("no sample has a response, and an audit changes responses")
-        changes = list(changes_of(samples, metric, self.seed))
-        changed = [one for change in changes for one in change.samples]
-        runs = [(ANSWERS, metric, [*samples, *changed])]
-        runs += [(name, own, samples) for name, own in _requests(metric)]
-        total, parts = sum(len(some) for *_, some in runs), []
-        for name, own, some in runs:
-            calls = options.calls if name != AGAIN else replace(options.calls, cache=None)
-            if budget := calls.budget:  # each run has its part
-                part = replace(budget, amount=budget.amount * len(some) / total)
-                calls = replace(calls, budget=part)
-            earlier = stored.get(name, RunFolder(self.out / ANSWERS).calls_path)
-            how = RunOptions(seed=self.seed, report=False, calls=calls, calls_from=earlier)
-            how = replace(how, progress=options.progress)
-            parts.append(_Part(name, own, PairedSamples(some, f"audit: {name}"), how))
-        return samples, len(every) - len(samples), changes, parts
+    @property
+    def _run(self) -> RunFolder | None:
+        """The source, if it is a run."""
+        source = self.source if isinstance(self.source, str | os.PathLike) else ""
+        return RunFolder(Path(source)) if (Path(source) / "run.json").exists() else None
 
-    def _measured(
-        self,
-        samples: Sequence[Sample],
-        blank: int,
-        changes: Sequence[Change],
-        parts: Sequence[_Part],
-        judge: str,
-    ) -> Audited:
-        runs = [
-            list(RunFolder(self.out / part.name).assessments(self.metric.name)) for part in parts
-        ]
-        n, seed, bounds = len(samples), self.seed, self.metric.score_range
+    async def _samples(self) -> list[Sample]:
+        if self.metric.pool:
+            raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
+        source, options = self.source, self.options
+        if folder := self._run:
+            source, options = folder.samples_path, replace(options, fields={})
+        async with samples_of(source, options, self.metric.problems) as (read, _):
+            samples = list(read.samples())
+        if not any(one.answered for one in samples):
+            raise UsageError("no sample has a response, and an audit changes responses")
+        return samples
+
+    def _runs(self, every: Sequence[Sample]) -> Mapping[str, Run]:
+        """Return the run of the answers as they are and changed, and those of other requests."""
+        samples = [one for one in every if one.answered]
+        changes = changes_of(samples, self.metric.name, self.seed).values()
+        changed = chain(*(own.values() for own in changes))
+        runs = {ANSWERS: (self.metric, [*samples, *changed])}
+        runs |= {name: (own, samples) for name, own in _requests(self.metric)}
+        total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
+        for name, (metric, own) in runs.items():
+            stored = RunFolder(self.out / ANSWERS)
+            if budget := calls.budget:  # each run has its part
+                budget = replace(budget, amount=budget.amount * len(own) / total)
+            earlier = self._run if name == ANSWERS else None if name == AGAIN else stored
+            how = RunOptions(
+                seed=self.seed,
+                report=False,
+                progress=self.options.progress,
+                calls=replace(calls, budget=budget, cache=None if name == AGAIN else calls.cache),
+                calls_from=earlier.calls_path if earlier else None,
+            )
+            result[name] = metric, PairedSamples(own, f"audit: {name}"), how
+        return result
+
+    def _measured(self, every: Sequence[Sample], judge: str) -> Audited:
+        """Compare each change with the answers as they are, and with the error."""
+        samples, seed = [one for one in every if one.answered], self.seed
+        changes = changes_of(samples, self.metric.name, seed)
+        names = [ANSWERS, *(name for name, _ in _requests(self.metric))]
+        runs = {one: [*RunFolder(self.out / one).assessments(self.metric.name)] for one in names}
+        rows = self._rows(runs, changes, len(samples))
         units = cluster_numbers([question_key(one.question) for one in samples])
-        base, changed = runs[0][:n], iter(runs[0][n:])
-        found = {one.name: dict(zip(one.places, changed)) for one in changes}  # noqa: B905
-        found |= {
-            part.name: dict(enumerate(run)) for part, run in zip(parts[1:], runs[1:], strict=True)
-        }
-        before = list(map(self._read, base))
-        shifts, flips, there = (
-            np.full((len(found) + 1, n), fill) for fill in (np.nan, False, False)
-        )
-        for row, after in enumerate(found.values()):
-            for place, (score, verdict) in zip(after, map(self._read, after.values()), strict=True):
-                there[row, place] = before[place][1] != FAILED
-                shifts[row, place] = score - before[place][0]
-                flips[row, place] = there[row, place] and verdict != before[place][1]
-        names = [*found]
-        if isinstance(self.metric, Pairwise):
-            names.append(POSITION)
-            for place, one in enumerate(base):
-                first, swapped = (CHOSEN[int(one.parts.get(k, 3))] for k in ("first", "swapped"))
-                shifts[-1, place] = first - (1 - swapped)
-            there[-1], flips[-1] = ~np.isnan(shifts[-1]), np.abs(shifts[-1]) > 0
-        calm = flips[names.index(AGAIN)]
-        results = {}
-        for name, change, flipped, own in zip(names, shifts, flips, there, strict=False):
-            if own.any():
-                rng = generator(seed, "audit", name, "sign flips")
-                asked = None if name == AGAIN else calm[own]
-                width = bounds[1] - bounds[0]
-                results[name] = moved(change[own], flipped[own], units[own], width, rng, asked)
-        control = results.get(ERROR)
-        tested = [name for name in results if name != ERROR]
-        ps = dict(zip(tested, holm([results[name].p for name in tested]), strict=True))
-        ratios: dict[str, Estimate] = {}
+        width, found = self.metric.score_range[1] - self.metric.score_range[0], {}
+        for name, (shift, flips) in rows.items():
+            if (kept := ~np.isnan(flips)).any():
+                rng, own = generator(seed, "audit", name, "signs"), flips[kept] > 0
+                calm = None if name == AGAIN else rows[AGAIN][1][kept] > 0
+                found[name] = matched.moved(shift[kept], own, units[kept], width, rng, calm)
+        control, ratio = found.pop(ERROR, None), None
+        ps = holm([one.p for one in found.values()])
+        found = {name: replace(found[name], p=p) for name, p in zip(found, ps, strict=True)}
         fall = (control and control.p < 0.05 and control.shift.value) or 0.0
         if fall * (1 if self.metric.lower_is_better else -1) > 0:
-            kept = [one for one in tested if results[one].shift.value is not None]
-            rows = shifts[[names.index(one) for one in (*kept, ERROR)]]
-            values = movement_ratios(rows, units, generator(seed, "audit", "ratios"))
-            ratios = dict(zip(("", *kept), values, strict=True))
-        kinds = {one.name: one.kinds for one in changes}
-
-        def experiment(name: str) -> Experiment:
-            one, p = results[name], ps.get(name, results[name].p)
-            says, n = str(LISTED[name]["says"]), one.flips.n
-            own = (one.shift, one.flips, p, p < 0.05, ratios.get(name))
-            return Experiment(name, says, n, kinds.get(name, {}), *own)
-
-        experiments = sorted(map(experiment, tested), key=lambda one: (one.p, one.name))
+            scored = [name for name, one in found.items() if one.shift.n]
+            table = np.stack([rows[name][0] for name in (*scored, ERROR)])
+            ratio, *each = matched.movement_ratios(table, units, generator(seed, "audit", "ratios"))
+            found |= {k: replace(found[k], ratio=one) for k, one in zip(scored, each, strict=True)}
         return Audited(
-            self.out,
-            self.metric.name,
-            judge,
-            n,
-            int(units.max()) + 1,
-            blank,
-            sum(one.error is not None for run in runs for one in run),
-            [one.name for one in experiments if one.moves],
-            ratios.get(""),
-            experiment(ERROR) if control else None,
-            experiments,
+            run=self.out,
+            metric=self.metric.name,
+            judge=judge,
+            answers=len(samples),
+            questions=len(set(units.tolist())),
+            blank=len(every) - len(samples),
+            failed=sum(one.error is not None for run in runs.values() for one in run),
+            moved_by=[name for name, one in found.items() if one.p < 0.05],
+            ratio=ratio,
+            control=control,
+            errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
+            experiments=dict(sorted(found.items(), key=lambda one: (one[1].p, one[0]))),
         )
+
+    def _rows(
+        self, runs: Mapping[str, Sequence[Assessment]], changes: Changes, n: int
+    ) -> Mapping[str, tuple[Floats, Floats]]:
+        """Return by change how the score of each answer moved, and whether its verdict did; NaN
+        where it could not be changed, or had no verdict before."""
+        base, changed = [*map(self._read, runs[ANSWERS][:n])], iter(runs[ANSWERS][n:])
+        found = {name: dict(enumerate(run)) for name, run in runs.items() if name != ANSWERS}
+        found |= {name: {place: next(changed) for place in own} for name, own in changes.items()}
+        rows = {name: (np.full(n, np.nan), np.full(n, np.nan)) for name in found}
+        for (shift, flips), own in zip(rows.values(), found.values(), strict=True):
+            for place, (score, verdict) in zip(own, map(self._read, own.values()), strict=True):
+                if base[place][1] != FAILED:
+                    shift[place], flips[place] = score - base[place][0], verdict != base[place][1]
+        if isinstance(self.metric, Pairwise):
+            parts = [[one.parts.get(of, 3) for of in ("first", "swapped")] for one in runs[ANSWERS]]
+            shift = CHOSEN[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
+            rows["position"] = shift, np.where(np.isnan(shift), np.nan, np.abs(shift) > 0)
+        return rows
 
     def _read(self, one: Assessment) -> tuple[float, str]:
         """Return a score, NaN if there is none, and a verdict."""

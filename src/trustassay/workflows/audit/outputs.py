@@ -1,75 +1,78 @@
 """An audit in a sentence, as a table, and as a page."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trustassay.show import document
 from trustassay.show.text import ends_text, number, p_text
-from trustassay.workflows.audit.experiment import Audited, Experiment
+from trustassay.statistics.matched import Moved
+from trustassay.workflows.audit.changes import ERROR, LISTED
+from trustassay.workflows.audit.experiment import Audited
 
 COLUMNS = ("shift of the score", "95 % interval", "flips, %", "95 % interval ", "p", "of error")
 
 
 def headline(found: Audited) -> str:
     """Return a sentence on how far what must not matter moves the judge, against an error."""
-    by = ", ".join(found.moved_by) or "nothing that was tried"
+    by = f"It is significantly moved by {', '.join(found.moved_by) or 'nothing that was tried'}."
     if found.ratio is None or found.ratio.value is None:
-        return (
-            "A planted error does not make this judge's scores significantly worse, so that the "
-            f"other movements have no measure. It is moved by {by}."
-        )
-    most = max(found.experiments, key=lambda one: (one.ratio and one.ratio.value) or 0.0)
-    ends = ends_text(found.ratio.interval, digits=2) or found.ratio.without
-    return (
-        f"What must not matter moves this judge {number(found.ratio.value, 2)} times as far as a "
-        f"planted error does (95 % interval {ends}); most does {most.name}, "
-        f"{number((most.ratio and most.ratio.value) or 0.0, 2)} times. "
-        f"It is significantly moved by {by}."
+        message = "A planted error does not make this judge's scores significantly worse"
+        return f"{message}, so that there is no measure for what else moves it. {by}"
+    ends = ends_text(found.ratio.interval, digits=2)
+    within = f"95 % interval {ends}" if ends else f"no interval: {found.ratio.without}"
+    most, name = max((_ratio(one), name) for name, one in found.experiments.items())
+    message = (
+        f"What must not matter moves this judge {number(found.ratio.value, 2)} times as far as"
     )
+    return f"{message} a planted error ({within}); {name} most, {number(most, 2)} times. {by}"
+
+
+def _ratio(one: Moved) -> float:
+    return (one.ratio and one.ratio.value) or 0.0
 
 
 def notes(found: Audited) -> Iterator[str]:
-    """Yield what was left out, and what the control is made of."""
-    if found.control:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in found.control.kinds.items())
-        yield f"planted errors: {kinds}"
-    for one in found.experiments:
-        if one.n < found.answers:
-            yield f"{one.name}: possible in {one.n:,} of {found.answers:,} answers"
-        if 0 < one.shift.n < one.n:
-            yield f"{one.name}: {one.n - one.shift.n:,} without both scores, in no shift"
+    """Yield what the error is made of, and what was left out."""
+    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.errors.items()))
+    yield f"planted errors: {errors or 'none is possible in these answers'}"
+    lost: dict[int, list[str]] = {}
+    for name, one in found.experiments.items():
+        if one.flips.n < found.answers:
+            yield f"{name}: compared in {one.flips.n:,} of {found.answers:,} answers"
+        lost.setdefault(one.flips.n - one.shift.n, []).append(name)
+    for count, names in sorted(lost.items()):
+        if count:
+            yield f"without both scores, in flips alone: {count:,} answers of {', '.join(names)}"
     if found.blank:
         yield f"left out: {found.blank:,} samples without a response"
 
 
 def table(found: Audited) -> document.Table:
     """Return the table of all experiments, the error first, then by p."""
+    rows = {ERROR: found.control} if found.control else {}
+    cells = [(name, _cells(one)) for name, one in (rows | dict(found.experiments)).items()]
+    texts = [document.Row(name, own, LISTED[name]["says"]) for name, own in cells]
+    return document.Table("Changed", COLUMNS, texts)
 
-    def row(one: Experiment) -> document.Row:
-        shift = "–" if one.shift.value is None else f"{one.shift.value:+.3f}".replace("-", "−")
-        low, high = one.flips.interval or (0.0, 0.0)
-        flips = one.flips.interval and (100 * low, 100 * high)
-        ratio = "" if one.ratio is None or one.ratio.value is None else f"{one.ratio.value:.2f}"
-        cells = [shift, ends_text(one.shift.interval, "+") or "too few"]
-        cells += [number(100 * (one.flips.value or 0.0)), ends_text(flips, digits=1) or "too few"]
-        return document.Row(one.name, [*cells, p_text(one.p), ratio], one.says)
 
-    control = [] if found.control is None else [found.control]
-    rows = [row(one) for one in (*control, *found.experiments)]
-    return document.Table("Changed", COLUMNS, rows)
+def _cells(one: Moved) -> Sequence[str]:
+    shift = "–" if one.shift.value is None else f"{one.shift.value:+.3f}".replace("-", "−")
+    low, high = one.flips.interval or (0.0, 0.0)
+    flips = one.flips.interval and (100 * low, 100 * high)
+    return (
+        *(shift, ends_text(one.shift.interval, "+") or "too few"),
+        *(number(100 * (one.flips.value or 0.0)), ends_text(flips, digits=1) or "too few"),
+        *(p_text(one.p), f"{_ratio(one):.2f}" if one.ratio else ""),
+    )
 
 
 def document_of(found: Audited) -> document.Document:
     """Return the page of an audit."""
-    ratios = [
-        (one.name, one.ratio.value, one.ratio.interval)
-        for one in found.experiments
-        if one.ratio and one.ratio.value is not None
-    ]
+    moves = found.experiments.items()
+    ratios = [(name, _ratio(one), one.ratio.interval) for name, one in moves if one.ratio]
     parts: list[document.Block] = [table(found), *map(document.Text, notes(found))]
     if ratios:
         note = "1: as far as a planted error. Bar: 95 % interval over questions."
-        chart = document.Chart("Movement", note, [document.interval_bars(ratios)])
-        parts.insert(0, chart)
+        parts.insert(0, document.Chart("Movement", note, [document.interval_bars(ratios)]))
     facts = {"judge": found.judge, "metric": found.metric, "run": str(found.run)}
     facts |= {"answers": f"{found.answers:,} to {found.questions:,} questions"}
     section = document.Section("What was changed, and what it did", parts)
