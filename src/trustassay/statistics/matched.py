@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,11 @@ class Moved:
     flips: Estimate
     p: float
     ratio: Estimate | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        parts = {"shift": self.shift, "flips": self.flips, "ratio": self.ratio}
+        return {"p": self.p} | {name: one and one.to_dict() for name, one in parts.items()}
 
 
 def moved(

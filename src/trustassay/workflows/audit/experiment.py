@@ -36,6 +36,7 @@ HOT = 1.0
 """The temperature that is tried."""
 CHOSEN = np.array([1.0, 0.0, 0.5, np.nan])
 """What a choice of ``pairwise``, by its place, counts for the answer that is read first."""
+Judged = Sequence[Assessment]
 Run = tuple[Metric, PairedSamples, RunOptions]
 
 
@@ -87,7 +88,7 @@ class Audit:
         """Return the calls that :meth:`run` would make; make none."""
 
         async def rehearse() -> Plan:
-            runs = self._runs(await self._samples())
+            _, runs = self.runs(await self._samples())
             backends, parts = await settle([self.metric], self.named), list[Planned]()
             for name, (own, samples, how) in runs.items():
                 planned = await plan_run(samples, [own], backends, how, self.out / name)
@@ -102,13 +103,16 @@ class Audit:
         async def work() -> Audited:
             every = await self._samples()
             backends = await settle([self.metric], self.named)
-            for name, (own, samples, how) in self._runs(every).items():
+            changes, runs = self.runs(every)
+            read = dict[str, Judged]()
+            for name, (own, samples, how) in runs.items():
                 folder = RunFolder(self.out / name)
                 folder.path.mkdir(parents=True, exist_ok=True)
                 await execute(samples, [own], backends, folder, how)
+                read[name] = list(folder.assessments(own.name))
             named = backends.names().values()
             judges = (one.values() if isinstance(one, Mapping) else [one] for one in named)
-            return self._measured(every, ", ".join(chain(*judges)))
+            return self.measured(every, changes, read, ", ".join(chain(*judges)))
 
         return run_anywhere(work)
 
@@ -130,11 +134,12 @@ class Audit:
             raise UsageError("no sample has a response, and an audit changes responses")
         return samples
 
-    def _runs(self, every: Sequence[Sample]) -> Mapping[str, Run]:
-        """Return the run of the answers as they are and changed, and those of other requests."""
+    def runs(self, every: Sequence[Sample]) -> tuple[Changes, Mapping[str, Run]]:
+        """Return the changes, and all runs: of the answers, as they are and changed, and of these
+        with other requests."""
         samples = [one for one in every if one.answered]
-        changes = changes_of(samples, self.metric.name, self.seed).values()
-        changed = chain(*(own.values() for own in changes))
+        changes = changes_of(samples, self.metric.name, self.seed)
+        changed = chain(*(own.values() for own in changes.values()))
         runs = {ANSWERS: (self.metric, [*samples, *changed])}
         runs |= {name: (own, samples) for name, own in _requests(self.metric)}
         total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
@@ -151,14 +156,14 @@ class Audit:
                 calls_from=earlier.calls_path if earlier else None,
             )
             result[name] = metric, PairedSamples(own, f"audit: {name}"), how
-        return result
+        return changes, result
 
-    def _measured(self, every: Sequence[Sample], judge: str) -> Audited:
-        """Compare each change with the answers as they are, and with the error."""
+    def measured(
+        self, every: Sequence[Sample], changes: Changes, runs: Mapping[str, Judged], judge: str
+    ) -> Audited:
+        """Compare each change with the answers as they are, and with the error; ``runs`` hold what
+        was said of the samples of :meth:`runs`, by their names."""
         samples, seed = [one for one in every if one.answered], self.seed
-        changes = changes_of(samples, self.metric.name, seed)
-        names = [ANSWERS, *(name for name, _ in _requests(self.metric))]
-        runs = {one: [*RunFolder(self.out / one).assessments(self.metric.name)] for one in names}
         rows = self._rows(runs, changes, len(samples))
         units = cluster_numbers([question_key(one.question) for one in samples])
         width, found = self.metric.score_range[1] - self.metric.score_range[0], {}
@@ -192,7 +197,7 @@ class Audit:
         )
 
     def _rows(
-        self, runs: Mapping[str, Sequence[Assessment]], changes: Changes, n: int
+        self, runs: Mapping[str, Judged], changes: Changes, n: int
     ) -> Mapping[str, tuple[Floats, Floats]]:
         """Return by change how the score of each answer moved, and whether its verdict did; NaN
         where it could not be changed, or had no verdict before."""
