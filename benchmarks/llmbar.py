@@ -89,7 +89,7 @@ def figures_of(some: Sequence[Row]) -> dict[str, Any]:
         label = [np.mean([v == str(row["label"]) for v in row["verdicts"][name]]) for row in some]
         accuracy = mean_interval(*unit_mean(np.array(label)))
         own = {of: table_row(part, name) for of, part in parts.items()}
-        judges[name] = {
+        judges[name.replace("/", " ")] = {
             "accuracy": table_row(some, name)[0],
             "accuracy_interval": [round(100 * end, 1) for end in accuracy],
             "agreement": table_row(some, name)[1],
@@ -105,15 +105,18 @@ def figures_of(some: Sequence[Row]) -> dict[str, Any]:
         count = np.zeros(len(pairs), dtype=bool)
         ps.append(moved(change, count, np.arange(len(pairs)), 1.0, rng, count).p)
     for name, p in zip(names, holm(ps), strict=True):
-        judges[name]["position"]["p"] = float(f"{p:.2g}")
+        judges[name.replace("/", " ")]["position"]["p"] = float(f"{p:.2g}")
     equal = {
-        f"{judge}, {subset}": [list(judges[judge]["by_subset"][subset]), list(own)]
+        f"{judge}, {subset}": [
+            list(judges[judge.replace("/", " ")]["by_subset"][subset]),
+            list(own),
+        ]
         for (judge, subset), own in PUBLISHED.items()
     }
     return {
         "pairs": len(some),
         "judges": judges,
-        "biased_by_position": sum(judges[name]["position"]["p"] < 0.05 for name in names),
+        "biased_by_position": sum(one["position"]["p"] < 0.05 for one in judges.values()),
         "largest": max(changes, key=lambda name: abs(changes[name])),
         "ours_and_published": equal,
         "published_equal": sum(ours == theirs for ours, theirs in equal.values()),

@@ -74,9 +74,9 @@ def test_what_a_metric_judges_by_definition_is_not_asked_of_it() -> None:
 
 @pytest.mark.slow
 def test_exactly_the_biases_of_a_judge_are_found(tmp_path: Path) -> None:
-    rows = auditing.answers(24, 1)
+    rows = auditing.answers(12, 1)
     right = {row["question"]: row["response"] for row in rows}
-    judge = auditing.ScriptedJudge(right, ("authority", "order"), 0.7, 0.0, 1)
+    judge = auditing.ScriptedJudge(right, ("authority", "order"), 1.0, 0.0, 1)
     auditing_ = auditing.audit_of(rows, judge, tmp_path / "audit")
     planned = auditing_.plan()
     assert not (tmp_path / "audit").exists(), "a plan asks nothing"
@@ -86,7 +86,7 @@ def test_exactly_the_biases_of_a_judge_are_found(tmp_path: Path) -> None:
     assert found.control is not None
     assert found.control.shift.value is not None
     assert found.control.shift.value < -1
-    assert sum(found.errors.values()) == found.answers == found.questions == 24
+    assert sum(found.errors.values()) == found.answers == found.questions == 12
     assert found.ratio is not None
     assert found.ratio.value is not None
     assert 0 < found.ratio.value < 0.5

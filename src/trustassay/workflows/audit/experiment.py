@@ -119,8 +119,10 @@ class Audit:
     @property
     def _run(self) -> RunFolder | None:
         """The source, if it is a run."""
-        source = self.source if isinstance(self.source, str | os.PathLike) else ""
-        return RunFolder(Path(source)) if (Path(source) / "run.json").exists() else None
+        if not isinstance(self.source, str | os.PathLike):
+            return None
+        path = Path(self.source)
+        return RunFolder(path) if (path / "run.json").exists() else None
 
     async def _samples(self) -> list[Sample]:
         if self.metric.pool:
@@ -144,10 +146,9 @@ class Audit:
         runs |= {name: (own, samples) for name, own in _requests(self.metric)}
         total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
         for name, (metric, own) in runs.items():
-            stored = RunFolder(self.out / ANSWERS)
             if budget := calls.budget:  # each run has its part
                 budget = replace(budget, amount=budget.amount * len(own) / total)
-            earlier = self._run if name == ANSWERS else None if name == AGAIN else stored
+            earlier = self._run if name == ANSWERS else None
             how = RunOptions(
                 seed=self.seed,
                 report=False,

@@ -48,21 +48,17 @@ def notes(found: Audited) -> Iterator[str]:
 
 def table(found: Audited) -> document.Table:
     """Return the table of all experiments, the error first, then by p."""
-    rows = {ERROR: found.control} if found.control else {}
-    cells = [(name, _cells(one)) for name, one in (rows | dict(found.experiments)).items()]
-    texts = [document.Row(name, own, LISTED[name]["says"]) for name, own in cells]
+    rows = ({ERROR: found.control} if found.control else {}) | dict(found.experiments)
+    texts = [document.Row(name, _cells(one), LISTED[name]["says"]) for name, one in rows.items()]
     return document.Table("Changed", COLUMNS, texts)
 
 
 def _cells(one: Moved) -> Sequence[str]:
     shift = "–" if one.shift.value is None else f"{one.shift.value:+.3f}".replace("-", "−")
-    low, high = one.flips.interval or (0.0, 0.0)
-    flips = one.flips.interval and (100 * low, 100 * high)
-    return (
-        *(shift, ends_text(one.shift.interval, "+") or "too few"),
-        *(number(100 * (one.flips.value or 0.0)), ends_text(flips, digits=1) or "too few"),
-        *(p_text(one.p), f"{_ratio(one):.2f}" if one.ratio else ""),
-    )
+    ends = one.flips.interval and (100 * one.flips.interval[0], 100 * one.flips.interval[1])
+    cells = (shift, ends_text(one.shift.interval, "+") or "too few")
+    flips = (number(100 * (one.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
+    return (*cells, *flips, p_text(one.p), f"{_ratio(one):.2f}" if one.ratio else "")
 
 
 def document_of(found: Audited) -> document.Document:
