@@ -68,7 +68,9 @@ def document_of(found: Audited) -> document.Document:
     parts: list[document.Block] = [table(found), *map(document.Text, notes(found))]
     if ratios:
         note = "1: as far as a planted error. Bar: 95 % interval over questions."
-        parts.insert(0, document.Chart("Movement", note, [document.interval_bars(ratios)]))
+        parts.insert(
+            0, document.Chart("Movement", note, [document.interval_bars(ratios, style="thin")])
+        )
     facts = {"judge": found.judge, "metric": found.metric, "run": str(found.run)}
     facts |= {"answers": f"{found.answers:,} to {found.questions:,} questions"}
     section = document.Section("What was changed, and what it did", parts)
