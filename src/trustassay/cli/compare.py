@@ -212,7 +212,9 @@ def audit(  # noqa: PLR0913 - one argument an option
     if as_json:
         print_json(found.to_dict())
     if found.failed:
-        complain(f"failed: {found.failed:,}; run the same command again to retry only these")
+        complain(
+            f"failed: {found.failed:,}, in flips; run the same command again to retry only these"
+        )
         raise typer.Exit(1)
 
 
