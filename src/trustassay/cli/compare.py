@@ -1,17 +1,17 @@
-"""``trustassay compare``, ``rank`` and ``gate``: two runs, answers by a judge, or models."""
+"""``trustassay compare``, ``rank``, ``gate`` and ``audit``: two runs, models, or a judge."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trustassay.cli.common import Json, run_folder, source_of
-from trustassay.cli.options import given, with_options
+from trustassay.cli.common import Json, Source, default_metrics, run_folder, source_of
+from trustassay.cli.options import Only, given, with_options
 from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.files import write_whole
 from trustassay.options import BackendChoices, GivenLabels, Records, Seed, Spending
-from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
+from trustassay.show.terminal import complain, one_line, print_json, say, show_rows, show_table
 
 if TYPE_CHECKING:
     from trustassay.workflows.compare import Comparison
@@ -168,6 +168,53 @@ def rank(  # noqa: PLR0913 - one argument an option
     if as_json:
         print_json(result.to_dict())
     if failed:
+        raise typer.Exit(1)
+
+
+@with_options
+def audit(  # noqa: PLR0913 - one argument an option
+    source: Source,
+    *,
+    metric: str | None,
+    backends: Annotated[BackendChoices, Only("judge", "entailer", "model", "embedder")],
+    out: Path | None,
+    page: Path | None,
+    seed: Seed,
+    records: Records,
+    spending: Spending,
+    dry_run: bool,
+    as_json: Json,
+) -> None:
+    """Measure what moves a judge that must not: answers are changed in one thing at a time."""
+    from trustassay.calls.client import CallOptions
+    from trustassay.registry import metric_from_text
+    from trustassay.runs.intake import InputOptions
+    from trustassay.workflows.audit import outputs
+    from trustassay.workflows.audit.experiment import Audit
+
+    fields = records.get("fields", {})
+    chosen = metric or (
+        "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
+    )
+    folder = run_folder(out, source, records, audit=chosen, seed=seed, **backends)
+    options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)
+    auditing = Audit(source, metric_from_text(chosen), backends, folder, options, seed)
+    if dry_run:
+        show_plan(auditing.plan(), as_json=as_json)
+        return
+    found = auditing.run()
+    table = outputs.table(found)
+    show_rows("changed", table.columns, table.rows, wide=True)
+    for line in (*outputs.notes(found), outputs.headline(found)):
+        say(one_line(line))
+    outputs.document_of(found).write(page or folder / "audit.html")
+    say(f"page: {page or folder / 'audit.html'}")
+    if as_json:
+        print_json(found.to_dict())
+    if found.failed:
+        complain(
+            f"failed: {found.failed:,}, in flips; run the same command again to retry only these"
+        )
         raise typer.Exit(1)
 
 

@@ -217,6 +217,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "study": (labels.study, "Say how far each score of a run agrees with labels."),
         "calibrate": (labels.calibrate, "Turn scores into probabilities of being right."),
         "agree": (labels.agree, "Say how far raters agree."),
+        "audit": (compare.audit, "Say what moves a judge that must not."),
         "rubric": (annotate.rubric, "Look at the rubrics of the metric judge."),
         "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
     },

@@ -1,0 +1,1 @@
+"""What moves a judge: answers changed in one thing that must not matter, and with an error."""

@@ -1,0 +1,243 @@
+"""The experiments of an audit: run in folders of their own, and measured against each other."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trustassay.errors import UsageError
+from trustassay.event_loop import run_anywhere
+from trustassay.metric import Assessment, Metric
+from trustassay.metrics.judge import Judge
+from trustassay.metrics.pairwise import Pairwise
+from trustassay.runs.estimates import Plan, Planned
+from trustassay.runs.execute import execute
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.intake import InputOptions, RunOptions, Source, samples_of
+from trustassay.runs.needs import settle
+from trustassay.runs.plan import plan as plan_run
+from trustassay.sample import Sample, question_key
+from trustassay.statistics import Floats, matched
+from trustassay.statistics.intervals import Estimate
+from trustassay.statistics.resampling import cluster_numbers, generator, holm
+from trustassay.workflows.audit.changes import ERROR, Changes, changes_of
+from trustassay.workflows.compare import PairedSamples
+from trustassay.workflows.json_form import JsonForm
+
+ANSWERS, AGAIN, FAILED = "answers", "again", "failed"
+HOT = 1.0
+"""The temperature that is tried."""
+CHOSEN = np.array([1.0, 0.0, 0.5, np.nan])
+"""What a choice of ``pairwise``, by its place, counts for the answer that is read first."""
+Judged = Sequence[Assessment]
+Run = tuple[Metric, PairedSamples, RunOptions]
+
+
+@dataclass(frozen=True)
+class Audited(JsonForm):
+    """What moves a judge: those of ``experiments``, by name, whose p is below .05, corrected for
+    their number (Holm 1979). blank: samples without a response. failed: answers, of all runs, that
+    could not be scored. control: what the planted error did, None if none was possible; errors:
+    how many of each kind. ratio: of the mean movement by what must not matter to that by the
+    error; ``None`` if the error does not make scores significantly worse.
+    """
+
+    run: Path
+    metric: str
+    judge: str
+    answers: int
+    questions: int
+    blank: int
+    failed: int
+    moved_by: Sequence[str]
+    ratio: Estimate | None
+    control: matched.Moved | None
+    errors: Mapping[str, int]
+    experiments: Mapping[str, matched.Moved]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What moves a judge, asked by answers, and requests, of which one thing is changed at a time.
+
+    source: answers, or a run, whose stored replies are used. named: backends, as of
+    :func:`trustassay.score`. out: a folder for the runs; the same audit goes on with what was
+    interrupted, and asks nothing twice. seed: of the changes and the tests.
+
+    Raises, when it is planned or run:
+        BadInputError, InputError: the input has faults; nothing was asked.
+        UsageError: the metric compares answers with others, or no sample has a response.
+        BackendError, UnknownNameError: no such judge. RunFolderError: ``out`` holds other runs.
+    """
+
+    source: Source
+    metric: Metric
+    named: Mapping[str, Any]
+    out: Path
+    options: InputOptions = field(default_factory=InputOptions)
+    seed: int = 0
+
+    def plan(self) -> Plan:
+        """Return the calls that :meth:`run` would make; make none."""
+
+        async def rehearse() -> Plan:
+            _, runs = self.runs(await self._samples())
+            backends, parts = await settle([self.metric], self.named), list[Planned]()
+            for name, (own, samples, how) in runs.items():
+                planned = await plan_run(samples, [own], backends, how, self.out / name)
+                parts += [replace(part, metric=name) for part in planned.parts]
+            return Plan(sum(len(samples) for _, samples, _ in runs.values()), parts)
+
+        return run_anywhere(rehearse)
+
+    def run(self) -> Audited:
+        """Ask what is not asked yet, and measure."""
+
+        async def work() -> Audited:
+            every = await self._samples()
+            backends = await settle([self.metric], self.named)
+            changes, runs = self.runs(every)
+            read = dict[str, Judged]()
+            for name, (own, samples, how) in runs.items():
+                folder = RunFolder(self.out / name)
+                folder.path.mkdir(parents=True, exist_ok=True)
+                await execute(samples, [own], backends, folder, how)
+                read[name] = list(folder.assessments(own.name))
+            named = backends.names().values()
+            judges = (one.values() if isinstance(one, Mapping) else [one] for one in named)
+            return self.measured(every, changes, read, ", ".join(chain(*judges)))
+
+        return run_anywhere(work)
+
+    @property
+    def _run(self) -> RunFolder | None:
+        """The source, if it is a run."""
+        if not isinstance(self.source, str | os.PathLike):
+            return None
+        path = Path(self.source)
+        return RunFolder(path) if (path / "run.json").exists() else None
+
+    async def _samples(self) -> list[Sample]:
+        if self.metric.pool:
+            raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
+        source, options = self.source, self.options
+        if folder := self._run:
+            source, options = folder.samples_path, replace(options, fields={})
+        async with samples_of(source, options, self.metric.problems) as (read, _):
+            samples = list(read.samples())
+        if not any(one.answered for one in samples):
+            raise UsageError("no sample has a response, and an audit changes responses")
+        return samples
+
+    def runs(self, every: Sequence[Sample]) -> tuple[Changes, Mapping[str, Run]]:
+        """Return the changes, and all runs: of the answers, as they are and changed, and of these
+        with other requests."""
+        samples = [one for one in every if one.answered]
+        changes = changes_of(samples, self.metric.name, self.seed)
+        changed = chain(*(own.values() for own in changes.values()))
+        runs = {ANSWERS: (self.metric, [*samples, *changed])}
+        runs |= {name: (own, samples) for name, own in _requests(self.metric)}
+        total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
+        for name, (metric, own) in runs.items():
+            if budget := calls.budget:  # each run has its part
+                budget = replace(budget, amount=budget.amount * len(own) / total)
+            earlier = self._run if name == ANSWERS else None
+            how = RunOptions(
+                seed=self.seed,
+                report=False,
+                progress=self.options.progress,
+                calls=replace(calls, budget=budget, cache=None if name == AGAIN else calls.cache),
+                calls_from=earlier.calls_path if earlier else None,
+            )
+            result[name] = metric, PairedSamples(own, f"audit: {name}"), how
+        return changes, result
+
+    def measured(
+        self, every: Sequence[Sample], changes: Changes, runs: Mapping[str, Judged], judge: str
+    ) -> Audited:
+        """Compare each change with the answers as they are, and with the error; ``runs`` hold what
+        was said of the samples of :meth:`runs`, by their names."""
+        samples, seed = [one for one in every if one.answered], self.seed
+        rows = self._rows(runs, changes, len(samples))
+        units = cluster_numbers([question_key(one.question) for one in samples])
+        width, found = self.metric.score_range[1] - self.metric.score_range[0], {}
+        for name, (shift, flips) in rows.items():
+            if (kept := ~np.isnan(flips)).any():
+                rng, own = generator(seed, "audit", name, "signs"), flips[kept] > 0
+                calm = None if name == AGAIN else rows[AGAIN][1][kept] > 0
+                found[name] = matched.moved(shift[kept], own, units[kept], width, rng, calm)
+        control, ratio = found.pop(ERROR, None), None
+        ps = holm([one.p for one in found.values()])
+        found = {name: replace(found[name], p=p) for name, p in zip(found, ps, strict=True)}
+        fall = (control and control.p < 0.05 and control.shift.value) or 0.0
+        if fall * (1 if self.metric.lower_is_better else -1) > 0:
+            scored = [name for name, one in found.items() if one.shift.n]
+            table = np.stack([rows[name][0] for name in (*scored, ERROR)])
+            ratio, *each = matched.movement_ratios(table, units, generator(seed, "audit", "ratios"))
+            found |= {k: replace(found[k], ratio=one) for k, one in zip(scored, each, strict=True)}
+        return Audited(
+            run=self.out,
+            metric=self.metric.name,
+            judge=judge,
+            answers=len(samples),
+            questions=len(set(units.tolist())),
+            blank=len(every) - len(samples),
+            failed=sum(one.error is not None for run in runs.values() for one in run),
+            moved_by=[name for name, one in found.items() if one.p < 0.05],
+            ratio=ratio,
+            control=control,
+            errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
+            experiments=dict(sorted(found.items(), key=lambda one: (one[1].p, one[0]))),
+        )
+
+    def _rows(
+        self, runs: Mapping[str, Judged], changes: Changes, n: int
+    ) -> Mapping[str, tuple[Floats, Floats]]:
+        """Return by change how the score of each answer moved, and whether its verdict did; NaN
+        where it could not be changed, or had no verdict before."""
+        base, changed = [*map(self._read, runs[ANSWERS][:n])], iter(runs[ANSWERS][n:])
+        found = {name: dict(enumerate(run)) for name, run in runs.items() if name != ANSWERS}
+        found |= {name: {place: next(changed) for place in own} for name, own in changes.items()}
+        rows = {name: (np.full(n, np.nan), np.full(n, np.nan)) for name in found}
+        for (shift, flips), own in zip(rows.values(), found.values(), strict=True):
+            for place, (score, verdict) in zip(own, map(self._read, own.values()), strict=True):
+                if base[place][1] != FAILED:
+                    shift[place], flips[place] = score - base[place][0], verdict != base[place][1]
+        if isinstance(self.metric, Pairwise):
+            parts = [[one.parts.get(of, 3) for of in ("first", "swapped")] for one in runs[ANSWERS]]
+            shift = CHOSEN[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
+            rows["position"] = shift, np.where(np.isnan(shift), np.nan, np.abs(shift) > 0)
+        return rows
+
+    def _read(self, one: Assessment) -> tuple[float, str]:
+        """Return a score, NaN if there is none, and a verdict."""
+        if one.error is not None:
+            return np.nan, FAILED
+        verdict = one.verdict or ("bad" if self.metric.problem(one) else "good")
+        tie = 0.5 if verdict in ("unsure", "inconsistent") else np.nan
+        return (tie if one.score is None else one.score), verdict
+
+
+def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
+    """Yield the metric with a request that is changed in one thing, where it has that."""
+    yield AGAIN, metric
+    options: Any = metric
+    if not any(need.capability in ("chat", "choose") for need in metric.needs()):
+        return
+    if getattr(options, "temperature", HOT) != HOT:
+        yield "temperature", replace(options, temperature=HOT)
+    if isinstance(metric, Judge) and metric.order != "both":
+        with suppress(UsageError):  # the rubric shows no gold answer
+            first = metric.order == "gold-first"
+            yield "order", replace(metric, order="answer-first" if first else "gold-first")
+    for name in ("levels", "wording") if getattr(options, "prompt", "") is None else ():
+        path = files(__package__) / "prompts" / f"{metric.name}-{name}.jinja"
+        if path.is_file():
+            yield name, replace(options, prompt=str(path))
