@@ -81,7 +81,7 @@ def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed, or could
     not be read by the second reader."""
-    from trustassay.runs.counts import UNIT, remarks, second_readings
+    from trustassay.runs.counts import UNIT, notes, remarks
     from trustassay.runs.folder import RunFolder
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
@@ -97,7 +97,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     show_calibrated(content)
     _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
-    for line in second_readings(content):
+    for line in notes(content):
         say(line)
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)

@@ -17,6 +17,7 @@ from trustassay.options import (
     BackendChoices,
     CalibratorFile,
     Cluster,
+    Drawn,
     Engine,
     Pool,
     Records,
@@ -108,6 +109,7 @@ def score(  # noqa: PLR0913 - one argument an option
     unit: Unit,
     turns: Turns,
     records: Records,
+    drawn: Drawn,
     pool: Pool,
     answers: AnswerOptions,
     sizes: Annotated[ScoreOptions, Only("samples_at_once", "longest_answer")],
@@ -127,7 +129,7 @@ def score(  # noqa: PLR0913 - one argument an option
         others |= {"engine": engine != "local", "dry_run": dry_run}
         others |= {name: records.get(name) for name in ("limit", "skip_bad")}
         others |= {"turns": turns == "all", "json": as_json, "open": open_report}
-        if flags := given(answers, cluster, second, **others):
+        if flags := given(answers, cluster, second, drawn, **others):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
@@ -151,6 +153,7 @@ def score(  # noqa: PLR0913 - one argument an option
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
     settings |= {"unit": unit} if unit else {}
     settings |= {"turns": turns} if turns == "all" else {}
+    settings |= drawn
     if "model" in backends:
         settings["answering"] = answering.settings()
     options: dict[str, Any] = {
@@ -168,6 +171,7 @@ def score(  # noqa: PLR0913 - one argument an option
         **sizes,
         **backends,
         **records,
+        **drawn,
         **second,
         **spending,
     }
@@ -187,8 +191,11 @@ def plan(  # noqa: PLR0913
     metric: common.Metrics,
     backends: BackendChoices,
     out: Path | None,
+    seed: Seed,
+    unit: Unit,
     turns: Turns,
     records: Records,
+    drawn: Drawn,
     pool: Pool,
     answers: AnswerOptions,
     spending: Annotated[Spending, Only("cache", "prices")],
@@ -204,11 +211,14 @@ def plan(  # noqa: PLR0913
         metrics=metric,
         out=out,
         answering=common.answering(answers),
+        seed=seed,
+        unit=unit,
         turns=turns,
         pool=pool,
         progress=True,
         **backends,
         **records,
+        **drawn,
         **spending,
     )
     show_plan(result, as_json=as_json)

@@ -190,6 +190,8 @@ def domain_of(sample: Mapping[str, Any], name: str) -> Any:
     return None
 
 
+DRAWN = "drawn"
+"""The key in run.json and summary.json of what the samples were drawn from."""
 QUESTION = "question"
 """The default: all answers to a question."""
 ANSWER = "answer"
@@ -380,6 +382,20 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             calls = sum(used["calls"] for used in models.values())
             result.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
     return result
+
+
+def drawn_sentence(drawn: Mapping[str, Any]) -> str:
+    """Say of how many answers those of a run are, and how they were drawn."""
+    by = f" from {drawn['strata']:,} strata by {', '.join(drawn['by'])}" if "by" in drawn else ""
+    units = f", {drawn['units']:,} units whole" if drawn["units"] < drawn["answers"] else ""
+    how = f"drawn at random{by}{units} (seed {drawn['seed']})"
+    return f"{drawn['answers']:,} of {drawn['of']:,} answers, {how}"
+
+
+def notes(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence on what was drawn, and one for each metric with a second reader."""
+    drawn = [f"{drawn_sentence(summary[DRAWN])}."] if summary.get(DRAWN) else []
+    return [*drawn, *second_readings(summary)]
 
 
 def second_readings(summary: Mapping[str, Any]) -> list[str]:

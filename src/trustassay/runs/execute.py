@@ -24,7 +24,7 @@ from trustassay.files import whole
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
-from trustassay.runs.counts import UNIT
+from trustassay.runs.counts import DRAWN, UNIT
 from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
 from trustassay.runs.finished import RunOutcome, first_verdict
 from trustassay.runs.folder import (
@@ -117,6 +117,8 @@ async def _begin(
     try:
         with part.open("rb") as file:
             shard = ShardMark.take(json.loads(file.readline()))
+        if shard and options.sample is not None:
+            raise UsageError("sample: the input is one shard of several, which are scored whole")
         check_second(metrics, backends, options.second, shard=shard is not None)
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, options.stores(folder), missing)
@@ -129,6 +131,7 @@ async def _begin(
                 **run_settings(settled, named, options.seed, **run.stage_settings(), **pool),
                 **({UNIT: options.unit} if options.unit else {}),
                 **({FILE: options.second.settings()} if readers_of(settled, backends) else {}),
+                **({DRAWN: drawn} if (drawn := intake.drawn or options.drawn) else {}),
                 "skipped": intake.faulty,
                 "samples": intake.digested(),
             }

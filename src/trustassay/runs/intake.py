@@ -7,10 +7,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -22,12 +22,13 @@ from trustassay.data.reading import ALL, LAST, Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UsageError
-from trustassay.files import named
+from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
-from trustassay.progress import Progress
+from trustassay.progress import Progress, tell
 from trustassay.runs.calibrator import Calibrator, read_calibrator
-from trustassay.runs.counts import ANSWER, QUESTION, domain_of
+from trustassay.runs.counts import ANSWER, QUESTION, domain_of, drawn_sentence
+from trustassay.runs.drawing import Drawing, read_size
 from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
@@ -58,9 +59,10 @@ class InputOptions:
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(InputOptions):
     """How a run is carried out; see :class:`~trustassay.options.ScoreOptions`. Only ``fields``,
-    ``limit``, ``longest_answer``, ``seed``, ``unit``, ``pool``, ``filling`` and ``second`` can
-    change a result.
+    ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``, ``pool``,
+    ``filling`` and ``second`` can change a result.
 
+    drawn: what the samples of a rescored run were drawn from (:meth:`Drawing.told`).
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
     calibrator: one that will be applied to the run; other settings than its own are refused before
@@ -77,14 +79,28 @@ class RunOptions(InputOptions):
     pool: str | os.PathLike[str] | None = None
     command: str | None = None
     why: str | None = None
+    sample: str | int | None = None
+    sample_by: str | None = None
+    drawn: Mapping[str, Any] | None = None
     calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
     second: SecondOptions = field(default_factory=SecondOptions)
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
+        if self.sample is not None and self.limit is not None:
+            raise UsageError("sample, limit: give one of them; --limit takes the first records")
+        if self.sample is None and self.sample_by:
+            raise UsageError("sample_by: needs sample, how many answers are drawn")
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
+
+    def drawing(self) -> Drawing | None:
+        """Return which part of the samples is drawn, ``None`` for all."""
+        if self.sample is None:
+            return None
+        by = [name.strip() for name in (self.sample_by or "").split(",") if name.strip()]
+        return Drawing(read_size(self.sample), by, self.unit, self.seed)
 
     @property
     def limits(self) -> TextLimits:
@@ -170,12 +186,16 @@ class BadInputError(Portable, UsageError):
 
 @dataclass(slots=True)
 class Intake:
-    """The result of the first pass: the samples' digest, counts of their fields, and faults."""
+    """The result of the first pass: the samples' digest, counts of their fields, and faults.
+
+    drawn: of which part of the input they are, where they were drawn.
+    """
 
     sha256: str = ""
     inventory: Inventory = field(default_factory=Inventory)
     faults: list[Fault] = field(default_factory=list)
     faulty: int = 0
+    drawn: Mapping[str, Any] | None = None
 
     def note(self, fault: Fault) -> None:
         """Count a fault; the first thousand are kept."""
@@ -194,11 +214,12 @@ async def take_in(
     options: InputOptions,
     check: Check = lambda _: [],
     what: str = "the input",
+    drawing: Drawing | None = None,
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
     ``check`` returns the problems of a well-formed sample. The progress is shown as one of
-    checking ``what``.
+    checking ``what``. With a ``drawing`` the samples that it draws are written alone.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -206,21 +227,39 @@ async def take_in(
     """
     intake = Intake()
     digest = hashlib.sha256()
-    read = read_samples(source, fields=options.fields, turns=options.turns)
-    records = islice(read, options.limit)
+
+    def records() -> Iterable[Located | Fault]:
+        read = read_samples(source, fields=options.fields, turns=options.turns)
+        return islice(read, options.limit)
+
     try:
+        if drawing and drawing.by:
+            if isinstance(source, Iterator):
+                raise InputError("sample_by: reads samples twice; expected a list or a file")
+            with Progress("counting strata", shown=options.progress) as progress:
+                async for sample in _sound(records(), check, Intake(), progress.step):
+                    drawing.count(sample)
+            drawing.settle()
         with (
             Progress(f"checking {what}", shown=options.progress) as progress,
             named(target),
             target.open("wb") as file,
         ):
-            async for sample in _sound(records, check, intake, progress.step):
+            async for sample in _sound(records(), check, intake, progress.step):
+                if drawing and not drawing.takes(sample):
+                    continue
                 line = encoded_sample(sample)
-                intake.inventory.add(sample)
-                digest.update(line)
+                if not drawing:
+                    intake.inventory.add(sample)
+                    digest.update(line)
                 file.write(line)
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
+        if drawing:
+            _keep(target, drawing.kept(), intake, digest.update)
+            intake.drawn = drawing.told()
+            if options.progress:
+                tell(drawn_sentence(intake.drawn))
         if not intake.inventory.samples:
             raise InputError("no usable sample in the input")
     except BaseException:
@@ -228,6 +267,17 @@ async def take_in(
         raise
     intake.sha256 = digest.hexdigest()
     return intake
+
+
+def _keep(
+    path: Path, kept: Iterable[bool], intake: Intake, digest: Callable[[bytes], None]
+) -> None:
+    """Leave some lines of a file of samples, and count them."""
+    with path.open("rb") as lines, whole(path) as file:
+        for line in compress(lines, kept):
+            intake.inventory.add(Sample.parse(json.loads(line)))
+            digest(line)
+            file.write(line)
 
 
 async def admit(
@@ -249,7 +299,13 @@ async def admit(
     """
     asked = backends.find("chat", MODEL) is not None
     check = checks_of(metrics, stages, asked=asked, pool=options.pool)
-    intake = await take_in(source, target, options, lambda one: [*also(one), *check(one)])
+    intake = await take_in(
+        source,
+        target,
+        options,
+        lambda one: [*also(one), *check(one)],
+        drawing=options.drawing(),
+    )
     try:
         check_served(metrics, backends, intake.inventory)
         _check_unit(target, options)
@@ -278,9 +334,10 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
     """Return the index of the rows of a pandas frame that were taken in; ``None`` of all else.
 
-    More faulty rows than are kept are not known one by one, and there is no index either.
+    More faulty rows than are kept are not known one by one, and there is no index either, as of
+    rows that were drawn.
     """
-    known = len(intake.faults) == intake.faulty
+    known = len(intake.faults) == intake.faulty and not intake.drawn
     return frame_index(source, intake.faults, limit) if known else None
 
 

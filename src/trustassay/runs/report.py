@@ -114,7 +114,7 @@ def write_report(
             ratings=rated.told if rated else None,
             selection=counted.choice.selection() if total > counts.SHOWN else None,
             remarks=counts.remarks(summary, total),
-            notes=counts.second_readings(summary),
+            notes=counts.notes(summary),
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),
