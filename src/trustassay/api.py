@@ -326,8 +326,8 @@ def _on_cluster(
     chosen, samples, named, settings = _read(samples, metrics, options)
     if "second" in named:
         raise UsageError("second: not with engine='ray'; rescore the finished run with it")
-    if options.get("sample") is not None:
-        raise UsageError("sample: not with engine='ray'; one machine scores a sample")
+    if given := [name for name in ("sample", "append") if options.get(name)]:
+        raise UsageError(f"{given[0]}: not with engine='ray'")
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))

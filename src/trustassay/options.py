@@ -196,8 +196,9 @@ class Records(TypedDict, total=False):
 
 
 class Drawn(TypedDict, total=False):
-    """Which part of the samples is drawn at random."""
+    """Which part of the samples is drawn at random, and what is done with one that grew."""
 
+    append: Annotated[bool, row("append")]
     sample: Annotated[str | int | None, row("sample", str | None)]
     sample_by: Annotated[str | None, row("sample_by")]
 
@@ -268,7 +269,8 @@ class ScoreOptions(RescoreOptions, Drawn, total=False):
     folder, unless said otherwise. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; if not said, in a notebook alone.
     sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields with commas, by which
-    strata are made. drawn: what a rescored run was drawn from. calls_from: a file of calls to start
+    strata are made. append: ``out`` may hold the run of the same input when it had fewer samples.
+    drawn: what a rescored run was drawn from. calls_from: a file of calls to start
     from. answering, pairing, documents, diverse: fields of
     :class:`~trustassay.runs.fill.Filling`. cache: ``None`` for none. prices: prices by model, or
     their file. budget: ``"5usd"``, ``"200k"``.

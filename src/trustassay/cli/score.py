@@ -145,6 +145,8 @@ def score(  # noqa: PLR0913 - one argument an option
         raise UsageError(f"{flags[0]}: has an effect with --follow alone")
     from trustassay import api
 
+    if "append" in drawn and out is None:
+        raise UsageError("--append: needs --out, the folder of the run that grows")
     source, fields = common.source_of(sources), records.get("fields", {})
     answering = common.answering(answers)
     why = None
@@ -191,11 +193,9 @@ def plan(  # noqa: PLR0913
     metric: common.Metrics,
     backends: BackendChoices,
     out: Path | None,
-    seed: Seed,
-    unit: Unit,
     turns: Turns,
     records: Records,
-    drawn: Drawn,
+    drawn: Annotated[Drawn, Only("sample", "sample_by")],
     pool: Pool,
     answers: AnswerOptions,
     spending: Annotated[Spending, Only("cache", "prices")],
@@ -211,8 +211,6 @@ def plan(  # noqa: PLR0913
         metrics=metric,
         out=out,
         answering=common.answering(answers),
-        seed=seed,
-        unit=unit,
         turns=turns,
         pool=pool,
         progress=True,

@@ -190,8 +190,8 @@ def domain_of(sample: Mapping[str, Any], name: str) -> Any:
     return None
 
 
-DRAWN = "drawn"
-"""The key in run.json and summary.json of what the samples were drawn from."""
+DRAWN, GROWN = "drawn", "grown"
+"""The keys in run.json and summary.json of what was drawn, and of summaries of fewer samples."""
 QUESTION = "question"
 """The default: all answers to a question."""
 ANSWER = "answer"
@@ -393,9 +393,12 @@ def drawn_sentence(drawn: Mapping[str, Any]) -> str:
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return a sentence on what was drawn, and one for each metric with a second reader."""
-    drawn = [f"{drawn_sentence(summary[DRAWN])}."] if summary.get(DRAWN) else []
-    return [*drawn, *second_readings(summary)]
+    """Return a sentence on what was drawn, on what is new, and on what second readers read."""
+    result = [f"{drawn_sentence(summary[DRAWN])}."] if DRAWN in summary else []
+    if grown := summary.get(GROWN):
+        now = max(one["n"] for one in summary["metrics"].values())
+        result.append(f"{now - grown['samples']:,} of {now:,} answers are new.")
+    return [*result, *second_readings(summary)]
 
 
 def second_readings(summary: Mapping[str, Any]) -> list[str]:

@@ -5,163 +5,135 @@ and unit: the order of the input changes nothing, and by a share a unit stays dr
 the input grows. Each unit has the same probability, so that figures need no weights.
 """
 
-import heapq
 import json
 from array import array
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from math import floor
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.runs.counts import ANSWER, QUESTION, domain_of
 from trustassay.runs.lines import hash64
-from trustassay.sample import CANONICAL_FIELDS, Sample, question_key
+from trustassay.sample import Sample, question_key
+from trustassay.statistics import Bools
 
 HASHES = 2**64
-LARGEST, LARGEST_SHARE = 100, 0.5
-"""Answers of one unit, and their share of all that are drawn, of which one may be exceeded."""
+LARGEST = 100
+"""Answers of one unit that may be drawn, also if they are more than half of all."""
 
 
 def read_size(given: str | int) -> int | float:
-    """Return a number of answers (2000), 1 or more, or a share (``"1%"``) as 0 to 1, both excluded.
+    """Return a number of answers, 1 or more, or a share in (0, 1) (``"1%"``).
 
     Raises:
         UsageError: it is neither.
     """
     text = str(given).strip().replace(",", "")
-    try:
+    with suppress(ValueError):
         size = float(text[:-1]) / 100 if text.endswith("%") else int(text)
-    except ValueError:
-        size = 0
-    if not size > 0 or (isinstance(size, float) and size >= 1):
-        message = "expected a number of answers (2000), or a share below 100% (1%)"
-        raise UsageError(f"sample: {message}, got {given!r}")
-    return size
+        if size > 0 and (size < 1 or not text.endswith("%")):
+            return size
+    message = "expected a number of answers (2000), or a share below 100% (1%)"
+    raise UsageError(f"sample: {message}, got {given!r}")
 
 
 class Drawing:
     """Which of the samples are drawn that are given to :meth:`takes`, one after the other.
 
-    Of a number of answers the units with the smallest hashes are kept that hold so many together,
-    so a later sample can displace an earlier one; a share is a bound for the hashes. With strata
-    all samples are given to :meth:`count` before.
-
-    Args:
-        size: as :func:`read_size` returns it. by: fields whose values part the samples into strata.
-        unit: as of :func:`~trustassay.runs.counts.read_units`; but of answers to one question with
-            documents only those with the same ones are drawn together.
+    Units are those of :func:`~trustassay.runs.counts.read_units`; but of answers to one question
+    with documents only those with the same ones are drawn together. ``by`` are fields, with commas,
+    whose values part the samples into strata. Of each sample that is taken, 8 bytes are held, 16
+    with strata. told: what ``run.json`` says, once :meth:`kept` is known.
     """
 
     def __init__(
-        self, size: int | float, by: Sequence[str] = (), unit: str | None = None, seed: int = 0
+        self, size: str | int, by: str | None = None, unit: str | None = None, seed: int = 0
     ) -> None:
-        self.by, self._size, self._unit, self._seed = by, size, unit, seed
-        self._of = self._held = 0
-        self._bound = HASHES if by or isinstance(size, int) else int(size * HASHES)
-        self._counted: dict[str, array[int]] = {}
-        self._bounds: dict[str, int] = {}
-        self._keys = array("Q")
-        self._sizes: Counter[int] = Counter()
-        self._heap: list[int] = []
+        self._by = [name.strip() for name in (by or "").split(",") if name.strip()]
+        self._size, self._unit, self._seed = read_size(size), unit, str(seed)
+        self.told: dict[str, Any] = {"sample": size, "seed": seed}
+        self._bound = HASHES if self._by or self._size >= 1 else int(self._size * HASHES)
+        self._of, self._next = 0, 2 * self._size
+        self._keys, self._strata = array("Q"), array("Q")
+        self._names: dict[str, int] = {}
 
     def _key(self, sample: Sample) -> int:
         """Return the hash of the seed and the sample's unit."""
-        if self._unit == ANSWER:
-            unit = sample.id
-        elif self._unit in (None, QUESTION):
+        unit = sample.id
+        if self._unit in (None, QUESTION):
             texts = sorted(one.text or "" for one in sample.documents or ())
-            unit = "\x1f".join([question_key(sample.question), *texts])
-        else:
-            value = _value(sample, str(self._unit))
-            alone = value in (None, "", [])
-            unit = f"alone:{sample.id}" if alone else json.dumps(value, sort_keys=True, default=str)
-        return hash64("drawn", str(self._seed), unit)
-
-    def _stratum(self, sample: Sample) -> str:
-        return json.dumps([_value(sample, name) for name in self.by], sort_keys=True, default=str)
-
-    def count(self, sample: Sample) -> None:
-        """Count a sample for its stratum."""
-        self._counted.setdefault(self._stratum(sample), array("Q")).append(self._key(sample))
-
-    def settle(self) -> None:
-        """Give each stratum the same share of its units, by the samples that were counted.
-
-        The numbers are those of a systematic draw through all strata from a random start (Madow
-        1949): in each the share, up to less than one unit, and the same probability for each unit.
-
-        Raises:
-            InputError: no sample has one of the fields.
-        """
-        names = sorted(self._counted)
-        for place, name in enumerate(self.by):
-            if all(json.loads(one)[place] is None for one in names):
-                raise InputError(f"sample_by: no sample has the field {name!r}")
-        units = [np.unique(np.array(self._counted[name], dtype=np.uint64)) for name in names]
-        answers = sum(map(len, self._counted.values()))
-        share = self._size if isinstance(self._size, float) else min(1, self._size / answers)
-        start = hash64("start", str(self._seed)) / HASHES
-        ends = [floor(share * end + start) for end in accumulate(map(len, units))]
-        for name, keys, low, high in zip(names, units, [0, *ends], ends, strict=False):
-            self._bounds[name] = int(keys[high - low]) if high - low < len(keys) else HASHES
-        self._counted.clear()
+            unit = json.dumps([question_key(sample.question), *texts])
+        elif self._unit != ANSWER:
+            value = domain_of(sample.to_dict(), str(self._unit))
+            unit = json.dumps([sample.id] if value in (None, "", []) else value, sort_keys=True)
+        return hash64("drawn", self._seed, unit)
 
     def takes(self, sample: Sample) -> bool:
-        """Return whether a sample is drawn, as far as is known by now."""
+        """Return whether a sample may be drawn, as far as is known by now."""
         self._of += 1
-        key = self._key(sample)
-        bound = self._bounds[self._stratum(sample)] if self.by else self._bound
-        if key >= bound:
+        if (key := self._key(sample)) >= self._bound:
             return False
-        if not self.by and isinstance(self._size, int):
-            if key not in self._sizes:
-                heapq.heappush(self._heap, -key)
-            self._sizes[key] += 1
-            self._held += 1
-            while self._held - self._sizes[-self._heap[0]] >= self._size:
-                self._bound = -heapq.heappop(self._heap)
-                self._held -= self._sizes.pop(self._bound)
-        if key < self._bound:
-            self._keys.append(key)
-        return key < self._bound
+        self._keys.append(key)
+        if self._by:
+            record = sample.to_dict()
+            values = json.dumps([domain_of(record, name) for name in self._by], sort_keys=True)
+            self._strata.append(self._names.setdefault(values, len(self._names)))
+        elif self._size >= 1 and len(self._keys) >= self._next:
+            self._bound, self._next = self._limit(), len(self._keys) + self._size
+        return True
 
-    def kept(self) -> Iterator[bool]:
+    def _limit(self) -> int:
+        """Return above which hash no unit is drawn: those below hold as many answers as wanted."""
+        units, sizes = np.unique(np.array(self._keys, dtype=np.uint64), return_counts=True)
+        last = int(np.searchsorted(sizes.cumsum(), self._size))
+        return int(units[last + 1]) if last + 1 < len(units) else HASHES
+
+    def kept(self) -> Bools:
         """Return, for each sample that was taken, whether it is drawn, now that all are known.
 
         Raises:
-            InputError: none is drawn, or too many are of one unit.
+            InputError: none is drawn, too many are of one unit, or no sample has a field of strata.
         """
-        sizes = Counter(key for key in self._keys if key < self._bound)
-        if self._of and not sizes:
+        keys = np.array(self._keys, dtype=np.uint64)
+        drawn = np.ones(len(keys), dtype=bool)
+        if self._by:
+            self._draw_strata(keys, drawn)
+        elif self._size >= 1 and (limit := self._limit()) < HASHES:
+            drawn = keys < limit
+        units, sizes = np.unique(keys[drawn], return_counts=True)
+        total, largest = int(drawn.sum()), int(sizes.max(initial=0))
+        if self._of and not total:
             raise InputError(f"sample: none of {self._of:,} answers was drawn; draw more")
-        largest, total = max(sizes.values(), default=0), sizes.total()
-        if largest > max(LARGEST, LARGEST_SHARE * total):
+        if largest > max(LARGEST, total / 2):
             raise InputError(
                 f"sample: {largest:,} of {total:,} drawn answers belong to one "
                 f"{self._unit or QUESTION} and are drawn together; --unit {ANSWER} draws each by "
                 "itself, --unit FIELD those with the same value of a field"
             )
-        self.units, self._drawn = len(sizes), total
-        return (key < self._bound for key in self._keys)
+        self.told |= {"answers": total, "of": self._of, "units": len(units)}
+        return drawn
 
-    def told(self) -> dict[str, Any]:
-        """Return what ``run.json`` and ``summary.json`` say, once :meth:`kept` is known."""
-        size = self._size if isinstance(self._size, int) else f"{100 * self._size:g}%"
-        strata = {"by": list(self.by), "strata": len(self._bounds)} if self.by else {}
-        counts = {"answers": self._drawn, "of": self._of, "units": self.units}
-        return {**counts, "sample": size, **strata, "seed": self._seed}
+    def _draw_strata(self, keys: NDArray[np.uint64], drawn: Bools) -> None:
+        """Draw the same share of the units of each stratum.
 
-
-def _value(sample: Sample, name: str) -> Any:
-    """Return the value of a field; what is kept as metadata is found without the rest."""
-    own = name.partition(".")[0] in CANONICAL_FIELDS
-    return (
-        sample.model
-        if name == "model"
-        else domain_of(sample.to_dict() if own else sample.metadata, name)
-    )
+        The numbers are those of a systematic draw through all strata from a random start (Madow
+        1949): in each the share, up to less than one unit, and the same probability for each unit.
+        """
+        names = sorted(self._names)
+        for place, field in enumerate(self._by):
+            if names and all(json.loads(name)[place] is None for name in names):
+                raise InputError(f"sample_by: no sample has the field {field!r}")
+        strata = np.array(self._strata, dtype=np.int64)
+        units = [np.unique(keys[strata == self._names[name]]) for name in names]
+        share = self._size if self._size < 1 else min(1, self._size / len(keys))
+        start = hash64("start", self._seed) / HASHES
+        stops = [floor(share * end + start) for end in accumulate(map(len, units))]
+        for name, own, low, high in zip(names, units, [0, *stops], stops, strict=False):
+            if high - low < len(own):
+                drawn &= (strata != self._names[name]) | (keys < own[high - low])
+        self.told |= {"by": self._by, "strata": len(names)}

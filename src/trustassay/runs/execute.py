@@ -23,8 +23,9 @@ from trustassay.event_loop import TaskLimiter, run_in_thread
 from trustassay.files import whole
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
+from trustassay.runs.appending import StoredSamples, check_append
 from trustassay.runs.assess import assessed
-from trustassay.runs.counts import DRAWN, UNIT
+from trustassay.runs.counts import DRAWN, GROWN, UNIT
 from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
 from trustassay.runs.finished import RunOutcome, first_verdict
 from trustassay.runs.folder import (
@@ -66,7 +67,7 @@ from trustassay.sample import Sample, clean
 
 SAMPLES = 256
 """Default number of samples in progress at once."""
-UNCHECKED = ("input", "command", WHY, POOL, ABOUT)
+UNCHECKED = ("input", "command", WHY, POOL, ABOUT, GROWN)
 """Fields of a stored run that do not affect its results."""
 
 
@@ -113,12 +114,14 @@ async def _begin(
         folder.check_empty()
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
-    intake = await admit(source, part, metrics, backends, stages, options)
+    stored = None
+    if options.append:
+        check_append(metrics, second=bool(readers_of(metrics, backends)))
+        stored = StoredSamples(folder, stages) if before else None
+    intake = await admit(source, part, metrics, backends, stages, options, *filter(None, [stored]))
     try:
         with part.open("rb") as file:
             shard = ShardMark.take(json.loads(file.readline()))
-        if shard and options.sample is not None:
-            raise UsageError("sample: the input is one shard of several, which are scored whole")
         check_second(metrics, backends, options.second, shard=shard is not None)
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, options.stores(folder), missing)
@@ -149,12 +152,15 @@ async def _begin(
             content = {"input": name, **words, **at, **settings, ABOUT: described(settled)}
             folder.write_json("run", content)
         else:
-            kept = {name: before[name] for name in UNCHECKED if name in before}
-            check_settings(folder.path, before, {**kept, **settings})
+            now = {name: before[name] for name in UNCHECKED if name in before} | settings
+            check = (
+                partial(stored.grow, part=part) if stored else partial(check_settings, folder.path)
+            )
+            check(before, now)
         if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
             copy_calls(options.calls_from, folder.calls_path)
         if folder.samples_path.exists():
-            part.unlink()
+            part.unlink(missing_ok=True)
             folder.check_samples(intake.inventory.samples)
         else:
             part.replace(folder.samples_path)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import compress, islice
@@ -28,7 +28,7 @@ from trustassay.options import check_bounds
 from trustassay.progress import Progress, tell
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import ANSWER, QUESTION, domain_of, drawn_sentence
-from trustassay.runs.drawing import Drawing, read_size
+from trustassay.runs.drawing import Drawing
 from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
@@ -62,7 +62,7 @@ class RunOptions(InputOptions):
     ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``, ``pool``,
     ``filling`` and ``second`` can change a result.
 
-    drawn: what the samples of a rescored run were drawn from (:meth:`Drawing.told`).
+    drawn: what the samples of a rescored run were drawn from (:class:`Drawing`).
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
     calibrator: one that will be applied to the run; other settings than its own are refused before
@@ -82,6 +82,7 @@ class RunOptions(InputOptions):
     sample: str | int | None = None
     sample_by: str | None = None
     drawn: Mapping[str, Any] | None = None
+    append: bool = False
     calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
     second: SecondOptions = field(default_factory=SecondOptions)
@@ -89,18 +90,17 @@ class RunOptions(InputOptions):
     def __post_init__(self) -> None:
         check_bounds(vars(self))
         if self.sample is not None and self.limit is not None:
-            raise UsageError("sample, limit: give one of them; --limit takes the first records")
+            raise UsageError("sample: not with limit, which takes the first records")
         if self.sample is None and self.sample_by:
             raise UsageError("sample_by: needs sample, how many answers are drawn")
+        if (
+            self.append
+            and self.sample is not None
+            and (self.sample_by or "%" not in f"{self.sample}")
+        ):
+            raise UsageError("append: of samples only a share without strata grows (sample 1%)")
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
-
-    def drawing(self) -> Drawing | None:
-        """Return which part of the samples is drawn, ``None`` for all."""
-        if self.sample is None:
-            return None
-        by = [name.strip() for name in (self.sample_by or "").split(",") if name.strip()]
-        return Drawing(read_size(self.sample), by, self.unit, self.seed)
 
     @property
     def limits(self) -> TextLimits:
@@ -186,9 +186,8 @@ class BadInputError(Portable, UsageError):
 
 @dataclass(slots=True)
 class Intake:
-    """The result of the first pass: the samples' digest, counts of their fields, and faults.
-
-    drawn: of which part of the input they are, where they were drawn.
+    """The result of the first pass: the samples' digest, counts of their fields, faults, and of
+    what they were drawn, if they were.
     """
 
     sha256: str = ""
@@ -227,25 +226,15 @@ async def take_in(
     """
     intake = Intake()
     digest = hashlib.sha256()
-
-    def records() -> Iterable[Located | Fault]:
-        read = read_samples(source, fields=options.fields, turns=options.turns)
-        return islice(read, options.limit)
-
+    read = read_samples(source, fields=options.fields, turns=options.turns)
+    records = islice(read, options.limit)
     try:
-        if drawing and drawing.by:
-            if isinstance(source, Iterator):
-                raise InputError("sample_by: reads samples twice; expected a list or a file")
-            with Progress("counting strata", shown=options.progress) as progress:
-                async for sample in _sound(records(), check, Intake(), progress.step):
-                    drawing.count(sample)
-            drawing.settle()
         with (
             Progress(f"checking {what}", shown=options.progress) as progress,
             named(target),
             target.open("wb") as file,
         ):
-            async for sample in _sound(records(), check, intake, progress.step):
+            async for sample in _sound(records, check, intake, progress.step):
                 if drawing and not drawing.takes(sample):
                     continue
                 line = encoded_sample(sample)
@@ -256,8 +245,8 @@ async def take_in(
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
         if drawing:
-            _keep(target, drawing.kept(), intake, digest.update)
-            intake.drawn = drawing.told()
+            _keep(target, drawing.kept(), intake, digest)
+            intake.drawn = drawing.told
             if options.progress:
                 tell(drawn_sentence(intake.drawn))
         if not intake.inventory.samples:
@@ -269,14 +258,12 @@ async def take_in(
     return intake
 
 
-def _keep(
-    path: Path, kept: Iterable[bool], intake: Intake, digest: Callable[[bytes], None]
-) -> None:
+def _keep(path: Path, kept: Iterable[bool], intake: Intake, digest: Any) -> None:
     """Leave some lines of a file of samples, and count them."""
     with path.open("rb") as lines, whole(path) as file:
         for line in compress(lines, kept):
             intake.inventory.add(Sample.parse(json.loads(line)))
-            digest(line)
+            digest.update(line)
             file.write(line)
 
 
@@ -299,13 +286,11 @@ async def admit(
     """
     asked = backends.find("chat", MODEL) is not None
     check = checks_of(metrics, stages, asked=asked, pool=options.pool)
-    intake = await take_in(
-        source,
-        target,
-        options,
-        lambda one: [*also(one), *check(one)],
-        drawing=options.drawing(),
-    )
+    both: Check = lambda one: [*also(one), *check(one)]  # noqa: E731
+    drawing = None
+    if options.sample is not None:
+        drawing = Drawing(options.sample, options.sample_by, options.unit, options.seed)
+    intake = await take_in(source, target, options, both, drawing=drawing)
     try:
         check_served(metrics, backends, intake.inventory)
         _check_unit(target, options)
@@ -334,8 +319,7 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
     """Return the index of the rows of a pandas frame that were taken in; ``None`` of all else.
 
-    More faulty rows than are kept are not known one by one, and there is no index either, as of
-    rows that were drawn.
+    Drawn rows, and more faulty ones than are kept, are not known one by one: no index either.
     """
     known = len(intake.faults) == intake.faulty and not intake.drawn
     return frame_index(source, intake.faults, limit) if known else None
