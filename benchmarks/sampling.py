@@ -4,10 +4,10 @@
     python -m benchmarks.sampling --draws 200
     python -m benchmarks.sampling --write         # into benchmarks/results/
 
-The inputs are made up: 4,000 answers alone, or in conversations of 1 to 10, which are drawn whole.
+The inputs are made up: 3,000 answers alone, or in conversations of 1 to 10, which are drawn whole.
 Each is drawn by ``score --sample`` with one seed after the other; what a run would print as the
-interval of a mean and of a share is looked at. It is that of an input without end: too wide for half of
-an input, the last design.
+interval of a mean and of a share is looked at. It is that of an input without end, which is too
+wide for half of an input, the last design.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from trustassay.sample import Sample
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
-ANSWERS = 4000
+ANSWERS = 3000
 MOST = 10
-HALF = "2000"
+HALF = "half"
 MODELS = (0.5, 0.7, 0.95)
 """Shares of right answers of three models, in strata."""
 
@@ -81,11 +81,11 @@ INPUTS: Mapping[str, Callable[[Rng], Input]] = {
     "0/1, conversations": lambda rng: _chats(rng, related=False),
     "0/1, conversations, shorter where right": lambda rng: _chats(rng, related=True),
 }
-DESIGNS: Mapping[str, tuple[int | float, tuple[str, ...]]] = {
-    "200": (200, ()),
-    "8%": (0.08, ()),
-    "300 by model": (300, ("model",)),
-    HALF: (2000, ()),
+DESIGNS: Mapping[str, tuple[int | str, str]] = {
+    "200": (200, ""),
+    "10%": ("10%", ""),
+    "300 by model": (300, "model"),
+    HALF: (ANSWERS // 2, ""),
 }
 
 
@@ -94,10 +94,6 @@ def drawn(given: Input, design: str, seed: int) -> NDArray[np.int64]:
     size, by = DESIGNS[design]
     unit = "chat" if given.samples[0].metadata else "answer"
     drawing = Drawing(size, by, unit, seed)
-    if by:
-        for one in given.samples:
-            drawing.count(one)
-        drawing.settle()
     taken = [place for place, one in enumerate(given.samples) if drawing.takes(one)]
     kept = zip(taken, drawing.kept(), strict=True)
     return np.array([place for place, stays in kept if stays], dtype=np.int64)
@@ -167,7 +163,7 @@ def main() -> None:
     print({key: value for key, value in figures.items() if key != "rows"})
     if args.write:
         command = f"python -m benchmarks.sampling --draws {args.draws}"
-        print(write_result("coverage-sample", command, "simulated inputs of 4,000", figures))
+        print(write_result("coverage-sample", command, "simulated inputs of 3,000", figures))
 
 
 if __name__ == "__main__":

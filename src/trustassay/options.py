@@ -268,12 +268,11 @@ class ScoreOptions(RescoreOptions, Drawn, total=False):
     :class:`~trustassay.texts.TextLimits`. report: whether ``report.html`` is written; if there is a
     folder, unless said otherwise. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; if not said, in a notebook alone.
-    sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields with commas, by which
-    strata are made. append: ``out`` may hold the run of the same input when it had fewer samples.
-    drawn: what a rescored run was drawn from. calls_from: a file of calls to start
-    from. answering, pairing, documents, diverse: fields of
-    :class:`~trustassay.runs.fill.Filling`. cache: ``None`` for none. prices: prices by model, or
-    their file. budget: ``"5usd"``, ``"200k"``.
+    sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields of strata, with commas.
+    append: ``out`` may hold the run of the input when it had fewer samples. drawn: of what a
+    rescored run was. calls_from: a file of calls to start from. answering, pairing, documents,
+    diverse: fields of :class:`~trustassay.runs.fill.Filling`. cache: ``None`` for none. prices:
+    prices by model, or their file. budget: ``"5usd"``, ``"200k"``.
     """
 
     fields: Fields

@@ -136,18 +136,16 @@ def show_summary(
     unit: str | None,
     before: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the headline figures of a metric as a table, and which of them do not apply; beside
-    them those of the summary ``before`` samples were added.
-    """
+    """Print the headline figures, beside those ``before``, and which of them do not apply."""
     from trustassay.show.notebook import headline_rows
 
     say(title)
     shown = {key: cells for key, *cells in headline_rows(summary, figures)}
     headings = ["figure", "value", "95 % interval", "n", "meaning"]
     if before:
-        headings[1:1] = ["before", "interval", "n before"]
+        headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
         old = {key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)}
-        shown = {key: old.get(key, [""] * 3) + cells for key, cells in shown.items()}
+        shown = {key: old.get(key, [""] * 3) + cells[:3] for key, cells in shown.items()}
     show_table(headings, [(key, *cells) for key, cells in shown.items()], {"meaning"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""

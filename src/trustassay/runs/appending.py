@@ -21,10 +21,9 @@ ANOTHER = "choose another --out to score all"
 
 def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
     """Raise :class:`UsageError` if new samples would change what is found of earlier ones."""
-    if pooled := next((metric.name for metric in metrics if metric.pool), ""):
-        raise UsageError(f"append: {pooled} compares answers: the scores of earlier ones change")
-    if second:
-        raise UsageError("append: not with a second reader, whose part is drawn from all answers")
+    whys = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
+    if whys := whys + ["a second reader's part is drawn from all answers"] * second:
+        raise UsageError(f"append: earlier scores would change, as {whys[0]}")
 
 
 class StoredSamples:
@@ -71,19 +70,16 @@ class StoredSamples:
                     gone[place] = not file.write(self._line(place))
             if gone.any():
                 first = sample_id(self._line(int(np.flatnonzero(gone)[0])))
-                raise RunFolderError(
-                    f"{self._folder.path}: {gone.sum():,} of {len(gone):,} scored samples, as "
-                    f"{first!r}, were changed or are not in the input any more; {ANOTHER}"
-                )
+                count = f"{gone.sum():,} of {len(gone):,} scored samples, as {first!r},"
+                why = f"{count} were changed or are not in the input any more; {ANOTHER}"
+                raise RunFolderError(f"{self._folder.path}: {why}")
         return new
 
     def grow(self, before: Mapping[str, Any], now: dict[str, Any], part: Path) -> None:
-        """Add the samples of today to the run, and keep its figures for comparison.
-
-        ``before`` is ``run.json``, ``now`` what it is to be, ``part`` the file of today's samples.
+        """Add today's samples, the file ``part``, to the run, and keep its figures beside today's.
 
         Raises:
-            RunFolderError: a sample is gone, or a setting is not that of the run.
+            RunFolderError: one is gone, or a setting ``now`` is not that of ``before`` (run.json).
         """
         new, of_input = self._join(part), {name: now[name] for name in ("skipped", "samples")}
         if DRAWN in before and DRAWN in now:

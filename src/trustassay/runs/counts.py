@@ -387,9 +387,9 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
 def drawn_sentence(drawn: Mapping[str, Any]) -> str:
     """Say of how many answers those of a run are, and how they were drawn."""
     by = f" from {drawn['strata']:,} strata by {', '.join(drawn['by'])}" if "by" in drawn else ""
-    units = f", {drawn['units']:,} units whole" if drawn["units"] < drawn["answers"] else ""
-    how = f"drawn at random{by}{units} (seed {drawn['seed']})"
-    return f"{drawn['answers']:,} of {drawn['of']:,} answers, {how}"
+    units = f" in {drawn['units']:,} units" if drawn["units"] < drawn["answers"] else ""
+    of = f"{drawn['answers']:,} of {drawn['of']:,} answers{units}"
+    return f"{of}, drawn at random{by} (seed {drawn['seed']})"
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:

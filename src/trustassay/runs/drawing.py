@@ -8,6 +8,7 @@ the input grows. Each unit has the same probability, so that figures need no wei
 import json
 from array import array
 from contextlib import suppress
+from functools import partial
 from itertools import accumulate
 from math import floor
 from typing import Any
@@ -23,16 +24,13 @@ from trustassay.sample import Sample, question_key
 from trustassay.statistics import Bools
 
 HASHES = 2**64
+_text = partial(json.dumps, sort_keys=True, default=str)
 LARGEST = 100
 """Answers of one unit that may be drawn, also if they are more than half of all."""
 
 
 def read_size(given: str | int) -> int | float:
-    """Return a number of answers, 1 or more, or a share in (0, 1) (``"1%"``).
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """Return a number of answers, 1 or more, or a share, in (0, 1); UsageError: it is neither."""
     text = str(given).strip().replace(",", "")
     with suppress(ValueError):
         size = float(text[:-1]) / 100 if text.endswith("%") else int(text)
@@ -45,32 +43,28 @@ def read_size(given: str | int) -> int | float:
 class Drawing:
     """Which of the samples are drawn that are given to :meth:`takes`, one after the other.
 
-    Units are those of :func:`~trustassay.runs.counts.read_units`; but of answers to one question
-    with documents only those with the same ones are drawn together. ``by`` are fields, with commas,
-    whose values part the samples into strata. Of each sample that is taken, 8 bytes are held, 16
-    with strata. told: what ``run.json`` says, once :meth:`kept` is known.
+    Units are those of :func:`~trustassay.runs.counts.read_units`; but answers to one question with
+    documents are together if these are the same. ``by`` are fields of strata, with commas. Of what
+    is taken, 8 bytes are held, 16 with strata. told: of :meth:`kept`, for ``run.json``.
     """
 
-    def __init__(
-        self, size: str | int, by: str | None = None, unit: str | None = None, seed: int = 0
-    ) -> None:
-        self._by = [name.strip() for name in (by or "").split(",") if name.strip()]
+    def __init__(self, size: str | int, by: str = "", unit: str | None = None, seed: int = 0):
+        self._by = [name.strip() for name in by.split(",") if name.strip()]
         self._size, self._unit, self._seed = read_size(size), unit, str(seed)
-        self.told: dict[str, Any] = {"sample": size, "seed": seed}
+        self.told: dict[str, Any] = {"sample": str(size), "seed": seed}
         self._bound = HASHES if self._by or self._size >= 1 else int(self._size * HASHES)
         self._of, self._next = 0, 2 * self._size
         self._keys, self._strata = array("Q"), array("Q")
         self._names: dict[str, int] = {}
 
     def _key(self, sample: Sample) -> int:
-        """Return the hash of the seed and the sample's unit."""
         unit = sample.id
         if self._unit in (None, QUESTION):
             texts = sorted(one.text or "" for one in sample.documents or ())
-            unit = json.dumps([question_key(sample.question), *texts])
+            unit = _text([question_key(sample.question), *texts])
         elif self._unit != ANSWER:
             value = domain_of(sample.to_dict(), str(self._unit))
-            unit = json.dumps([sample.id] if value in (None, "", []) else value, sort_keys=True)
+            unit = _text([sample.id] if value in (None, "", []) else value)
         return hash64("drawn", self._seed, unit)
 
     def takes(self, sample: Sample) -> bool:
@@ -81,7 +75,7 @@ class Drawing:
         self._keys.append(key)
         if self._by:
             record = sample.to_dict()
-            values = json.dumps([domain_of(record, name) for name in self._by], sort_keys=True)
+            values = _text([domain_of(record, name) for name in self._by])
             self._strata.append(self._names.setdefault(values, len(self._names)))
         elif self._size >= 1 and len(self._keys) >= self._next:
             self._bound, self._next = self._limit(), len(self._keys) + self._size
@@ -100,11 +94,9 @@ class Drawing:
             InputError: none is drawn, too many are of one unit, or no sample has a field of strata.
         """
         keys = np.array(self._keys, dtype=np.uint64)
-        drawn = np.ones(len(keys), dtype=bool)
+        drawn = keys < (HASHES if self._by or self._size < 1 else self._limit())
         if self._by:
             self._draw_strata(keys, drawn)
-        elif self._size >= 1 and (limit := self._limit()) < HASHES:
-            drawn = keys < limit
         units, sizes = np.unique(keys[drawn], return_counts=True)
         total, largest = int(drawn.sum()), int(sizes.max(initial=0))
         if self._of and not total:

@@ -153,10 +153,10 @@ async def _begin(
             folder.write_json("run", content)
         else:
             now = {name: before[name] for name in UNCHECKED if name in before} | settings
-            check = (
-                partial(stored.grow, part=part) if stored else partial(check_settings, folder.path)
-            )
-            check(before, now)
+            if stored:
+                stored.grow(before, now, part)
+            else:
+                check_settings(folder.path, before, now)
         if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
             copy_calls(options.calls_from, folder.calls_path)
         if folder.samples_path.exists():

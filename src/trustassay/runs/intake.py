@@ -62,7 +62,6 @@ class RunOptions(InputOptions):
     ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``, ``pool``,
     ``filling`` and ``second`` can change a result.
 
-    drawn: what the samples of a rescored run were drawn from (:class:`Drawing`).
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
     calibrator: one that will be applied to the run; other settings than its own are refused before
@@ -93,11 +92,7 @@ class RunOptions(InputOptions):
             raise UsageError("sample: not with limit, which takes the first records")
         if self.sample is None and self.sample_by:
             raise UsageError("sample_by: needs sample, how many answers are drawn")
-        if (
-            self.append
-            and self.sample is not None
-            and (self.sample_by or "%" not in f"{self.sample}")
-        ):
+        if self.append and (self.sample_by or "%" not in str(self.sample or "%")):
             raise UsageError("append: of samples only a share without strata grows (sample 1%)")
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
@@ -186,9 +181,7 @@ class BadInputError(Portable, UsageError):
 
 @dataclass(slots=True)
 class Intake:
-    """The result of the first pass: the samples' digest, counts of their fields, faults, and of
-    what they were drawn, if they were.
-    """
+    """The result of the first pass: the samples' digest, counts of fields, faults, the draw."""
 
     sha256: str = ""
     inventory: Inventory = field(default_factory=Inventory)
@@ -289,7 +282,7 @@ async def admit(
     both: Check = lambda one: [*also(one), *check(one)]  # noqa: E731
     drawing = None
     if options.sample is not None:
-        drawing = Drawing(options.sample, options.sample_by, options.unit, options.seed)
+        drawing = Drawing(options.sample, options.sample_by or "", options.unit, options.seed)
     intake = await take_in(source, target, options, both, drawing=drawing)
     try:
         check_served(metrics, backends, intake.inventory)
