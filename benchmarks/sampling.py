@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.coverage.counting import ROUNDING
+from benchmarks.coverage.counting import ROUNDING, Places
 from benchmarks.results import write_result
 from trustassay.assessment import Mean, Share, Statistic, interval_of
-from trustassay.runs.drawing import Drawing
-from trustassay.sample import Sample
+from trustassay.runs.drawing import HASHES, Drawing
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -35,9 +34,10 @@ MODELS = (0.5, 0.7, 0.95)
 
 
 class Input(NamedTuple):
-    """Samples, what each contributes to a mean, and the statistics that are looked at."""
+    """Of each answer its unit, its model and what it contributes to a mean; and statistics."""
 
-    samples: list[Sample]
+    units: Places
+    models: Places
     values: Floats
     statistics: Mapping[str, Statistic]
 
@@ -46,8 +46,8 @@ BOTH: Mapping[str, Statistic] = {"mean": Mean(), "share": Share("yes")}
 
 
 def _alone(values: Floats, statistics: Mapping[str, Statistic] = BOTH) -> Input:
-    samples = [Sample(f"{n}", f"q{n}", model=f"m{n % len(MODELS)}") for n in range(len(values))]
-    return Input(samples, values, statistics)
+    units = np.arange(len(values))
+    return Input(units, units % len(MODELS), values, statistics)
 
 
 def _yes(rng: Rng, share: Any) -> Floats:
@@ -66,11 +66,7 @@ def _chats(rng: Rng, *, related: bool) -> Input:
     sizes = 1 + np.floor(rng.random(ANSWERS) * most).astype(int)
     chats = np.repeat(np.arange(ANSWERS), sizes)[:ANSWERS]
     values = (rng.random(ANSWERS) < own[chats]).astype(np.float64)
-    samples = [
-        Sample(f"{n}", f"q{n}", model=f"m{chat % 3}", metadata={"chat": int(chat)})
-        for n, chat in enumerate(chats)
-    ]
-    return Input(samples, values, BOTH)
+    return Input(chats, chats % len(MODELS), values, BOTH)
 
 
 INPUTS: Mapping[str, Callable[[Rng], Input]] = {
@@ -89,14 +85,18 @@ DESIGNS: Mapping[str, tuple[int | str, str]] = {
 }
 
 
-def drawn(given: Input, design: str, seed: int) -> NDArray[np.int64]:
-    """Return the places of the answers that ``score --sample`` draws."""
-    size, by = DESIGNS[design]
-    unit = "chat" if given.samples[0].metadata else "answer"
-    drawing = Drawing(size, by, unit, seed)
-    taken = [place for place, one in enumerate(given.samples) if drawing.takes(one)]
-    kept = zip(taken, drawing.kept(), strict=True)
-    return np.array([place for place, stays in kept if stays], dtype=np.int64)
+class Drawn(Drawing):
+    """A drawing whose samples come all at once; a unit's hash is a random number of 64 bits."""
+
+    def places(self, units: Places, models: Places, rng: Rng) -> Places:
+        """Return the places of what is drawn, of units and strata by number."""
+        keys = rng.integers(0, HASHES, ANSWERS, dtype=np.uint64)[units]
+        taken = np.flatnonzero(keys < self._bound)
+        self._of, self._names = len(keys), {f'["m{n}"]': n for n in range(len(MODELS))}
+        self._keys.frombytes(keys[taken].tobytes())
+        self._strata.frombytes(models[taken].astype(np.uint64).tobytes())
+        drawn: Places = taken[self.kept()]
+        return drawn
 
 
 def counts(name: str, design: str, draws: int) -> list[dict[str, Any]]:
@@ -104,16 +104,15 @@ def counts(name: str, design: str, draws: int) -> list[dict[str, Any]]:
     of the figure over all draws beside the truth.
     """
     given = INPUTS[name](np.random.default_rng(1))
-    chats = np.array([one.metadata.get("chat", -1) for one in given.samples])
+    size, by = DESIGNS[design]
     truth = float(given.values.mean())
     hits, there = dict.fromkeys(given.statistics, 0), dict.fromkeys(given.statistics, 0)
     means, sizes = [], []
     for seed in range(draws):
-        places = drawn(given, design, seed)
-        units = chats[places]
-        if units[0] >= 0:
-            _, units, often = np.unique(units, return_inverse=True, return_counts=True)
-            units = np.where(often[units] > 1, units, -1)
+        rng = np.random.default_rng(seed)
+        places = Drawn(size, by, seed=seed).places(given.units, given.models, rng)
+        _, units, often = np.unique(given.units[places], return_inverse=True, return_counts=True)
+        units = np.where(often[units] > 1, units, -1)
         values = given.values[places]
         means.append(float(values.mean()))
         sizes.append(len(places))
