@@ -102,19 +102,15 @@ class Drawing:
         if self._of and not total:
             raise InputError(f"sample: none of {self._of:,} answers was drawn; draw more")
         if largest > max(LARGEST, total / 2):
-            raise InputError(
-                f"sample: {largest:,} of {total:,} drawn answers belong to one "
-                f"{self._unit or QUESTION} and are drawn together; --unit {ANSWER} draws each by "
-                "itself, --unit FIELD those with the same value of a field"
-            )
+            unit = f"{largest:,} of {total:,} drawn answers belong to one {self._unit or QUESTION}"
+            repair = f"--unit {ANSWER} draws each by itself, --unit FIELD those of equal fields"
+            raise InputError(f"sample: {unit} and are drawn together; {repair}")
         self.told |= {"answers": total, "of": self._of, "units": len(units)}
         return drawn
 
     def _draw_strata(self, keys: NDArray[np.uint64], drawn: Bools) -> None:
-        """Draw the same share of the units of each stratum.
-
-        The numbers are those of a systematic draw through all strata from a random start (Madow
-        1949): in each the share, up to less than one unit, and the same probability for each unit.
+        """Draw the same share of the units of each stratum, up to less than one unit: numbers are
+        those of a systematic draw through all strata from a random start (Madow 1949).
         """
         names = sorted(self._names)
         for place, field in enumerate(self._by):
