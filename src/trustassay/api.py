@@ -326,6 +326,8 @@ def _on_cluster(
     chosen, samples, named, settings = _read(samples, metrics, options)
     if "second" in named:
         raise UsageError("second: not with engine='ray'; rescore the finished run with it")
+    if given := [name for name in ("sample", "append") if options.get(name)]:
+        raise UsageError(f"{given[0]}: not with engine='ray'")
     folder = Path(out)
     if (folder / "run.json").exists() and not (folder / HOME).exists():
         return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
@@ -352,7 +354,7 @@ def rescore(
         RunFolderError: ``run`` holds no run.
         As :func:`score`.
     """
-    from trustassay.runs.counts import UNIT
+    from trustassay.runs.counts import DRAWN, UNIT
     from trustassay.runs.needs import backend_words, recorded_backends
     from trustassay.runs.prepare import POOL
 
@@ -378,6 +380,8 @@ def rescore(
     if given.get(UNIT) is None:
         given[UNIT] = settings.get(UNIT)
     given |= given.pop("backends", {})
+    if "limit" not in given:
+        given[DRAWN] = settings.get(DRAWN)
     recorded = recorded_backends(settings["backends"], chosen, old.calls_path, given)
     return score(
         old.samples_path, metrics=chosen, out=out, calls_from=old.calls_path, **(recorded | given)

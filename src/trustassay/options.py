@@ -195,6 +195,14 @@ class Records(TypedDict, total=False):
     skip_bad: SkipBad
 
 
+class Drawn(TypedDict, total=False):
+    """Which part of the samples is drawn at random, and what is done with one that grew."""
+
+    append: Annotated[bool, row("append")]
+    sample: Annotated[str | int | None, row("sample", str | None)]
+    sample_by: Annotated[str | None, row("sample_by")]
+
+
 class Spending(TypedDict, total=False):
     """Where replies are shared, what they may cost, and how many are asked for at once.
 
@@ -251,7 +259,7 @@ class RescoreOptions(BackendChoices, Spending, SecondReading, total=False):
     diverse: Annotated[int | None, Flag(least=1)]
 
 
-class ScoreOptions(RescoreOptions, total=False):
+class ScoreOptions(RescoreOptions, Drawn, total=False):
     """How samples are read, filled, scored and paid for; see ``trustassay score --help``.
 
     fields: names of the input's fields by ours (``{"response": "answer"}``). unit: ``"question"``
@@ -260,13 +268,16 @@ class ScoreOptions(RescoreOptions, total=False):
     :class:`~trustassay.texts.TextLimits`. report: whether ``report.html`` is written; if there is a
     folder, unless said otherwise. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; if not said, in a notebook alone.
-    calls_from: a file of calls to start from. answering, pairing, documents, diverse: fields of
-    :class:`~trustassay.runs.fill.Filling`. cache: ``None`` for none. prices: prices by model, or
-    their file. budget: ``"5usd"``, ``"200k"``.
+    sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields of strata, with commas.
+    append: ``out`` may hold the run of the input when it had fewer samples. drawn: of what a
+    rescored run was. calls_from: a file of calls to start from. answering, pairing, documents,
+    diverse: fields of :class:`~trustassay.runs.fill.Filling`. cache: ``None`` for none. prices:
+    prices by model, or their file. budget: ``"5usd"``, ``"200k"``.
     """
 
     fields: Fields
     turns: Turns
+    drawn: Mapping[str, Any] | None
     calls_from: Path | None
 
 

@@ -81,15 +81,17 @@ def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its worst answers first, and return how many samples failed, or could
     not be read by the second reader."""
-    from trustassay.runs.counts import UNIT, remarks, second_readings
+    from trustassay.runs.counts import GROWN, UNIT, notes, remarks
     from trustassay.runs.folder import RunFolder
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
     if worst:
         show_worst(run)
     failed = sum(summary.failed for summary in run.summaries.values())
+    grown = content.get(GROWN, {}).get("metrics", {})
     for metric in run.metrics:
-        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit)
+        before = grown.get(metric.name)
+        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, before)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
         if reason := _why_no_score(run, metric.name):
@@ -97,7 +99,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     show_calibrated(content)
     _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
-    for line in second_readings(content):
+    for line in notes(content):
         say(line)
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
@@ -128,14 +130,23 @@ def show_worst(run: Run) -> None:
 
 
 def show_summary(
-    title: str, summary: Summary, figures: Mapping[str, Figure], unit: str | None
+    title: str,
+    summary: Summary,
+    figures: Mapping[str, Figure],
+    unit: str | None,
+    before: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the headline figures of a metric as a table, and which of them do not apply."""
+    """Print the headline figures, beside those ``before``, and which of them do not apply."""
     from trustassay.show.notebook import headline_rows
 
     say(title)
-    headings = ("figure", "value", "95 % interval", "n", "meaning")
-    show_table(headings, headline_rows(summary, figures), {"meaning"})
+    shown = {key: cells for key, *cells in headline_rows(summary, figures)}
+    headings = ["figure", "value", "95 % interval", "n", "meaning"]
+    if before:
+        headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
+        old = {key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)}
+        shown = {key: old.get(key, [""] * 3) + cells[:3] for key, cells in shown.items()}
+    show_table(headings, [(key, *cells) for key, cells in shown.items()], {"meaning"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     scored = max(summary.support.values(), default=summary.n - summary.failed)

@@ -17,6 +17,7 @@ from trustassay.options import (
     BackendChoices,
     CalibratorFile,
     Cluster,
+    Drawn,
     Engine,
     Pool,
     Records,
@@ -108,6 +109,7 @@ def score(  # noqa: PLR0913 - one argument an option
     unit: Unit,
     turns: Turns,
     records: Records,
+    drawn: Drawn,
     pool: Pool,
     answers: AnswerOptions,
     sizes: Annotated[ScoreOptions, Only("samples_at_once", "longest_answer")],
@@ -127,7 +129,7 @@ def score(  # noqa: PLR0913 - one argument an option
         others |= {"engine": engine != "local", "dry_run": dry_run}
         others |= {name: records.get(name) for name in ("limit", "skip_bad")}
         others |= {"turns": turns == "all", "json": as_json, "open": open_report}
-        if flags := given(answers, cluster, second, **others):
+        if flags := given(answers, cluster, second, drawn, **others):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
@@ -143,6 +145,8 @@ def score(  # noqa: PLR0913 - one argument an option
         raise UsageError(f"{flags[0]}: has an effect with --follow alone")
     from trustassay import api
 
+    if "append" in drawn and out is None:
+        raise UsageError("--append: needs --out, the folder of the run that grows")
     source, fields = common.source_of(sources), records.get("fields", {})
     answering = common.answering(answers)
     why = None
@@ -151,6 +155,7 @@ def score(  # noqa: PLR0913 - one argument an option
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
     settings |= {"unit": unit} if unit else {}
     settings |= {"turns": turns} if turns == "all" else {}
+    settings |= drawn
     if "model" in backends:
         settings["answering"] = answering.settings()
     options: dict[str, Any] = {
@@ -168,6 +173,7 @@ def score(  # noqa: PLR0913 - one argument an option
         **sizes,
         **backends,
         **records,
+        **drawn,
         **second,
         **spending,
     }
@@ -189,6 +195,7 @@ def plan(  # noqa: PLR0913
     out: Path | None,
     turns: Turns,
     records: Records,
+    drawn: Annotated[Drawn, Only("sample", "sample_by")],
     pool: Pool,
     answers: AnswerOptions,
     spending: Annotated[Spending, Only("cache", "prices")],
@@ -209,6 +216,7 @@ def plan(  # noqa: PLR0913
         progress=True,
         **backends,
         **records,
+        **drawn,
         **spending,
     )
     show_plan(result, as_json=as_json)

@@ -190,6 +190,8 @@ def domain_of(sample: Mapping[str, Any], name: str) -> Any:
     return None
 
 
+DRAWN, GROWN = "drawn", "grown"
+"""The keys in run.json and summary.json of what was drawn, and of summaries of fewer samples."""
 QUESTION = "question"
 """The default: all answers to a question."""
 ANSWER = "answer"
@@ -384,6 +386,23 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             calls = sum(used["calls"] for used in models.values())
             result.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
     return result
+
+
+def drawn_sentence(drawn: Mapping[str, Any]) -> str:
+    """Say of how many answers those of a run are, and how they were drawn."""
+    by = f" from {drawn['strata']:,} strata by {', '.join(drawn['by'])}" if "by" in drawn else ""
+    units = f" in {drawn['units']:,} units" if drawn["units"] < drawn["answers"] else ""
+    of = f"{drawn['answers']:,} of {drawn['of']:,} answers{units}"
+    return f"{of}, drawn at random{by} (seed {drawn['seed']})"
+
+
+def notes(summary: Mapping[str, Any]) -> list[str]:
+    """Return a sentence on what was drawn, on what is new, and on what second readers read."""
+    result = [f"{drawn_sentence(summary[DRAWN])}."] if DRAWN in summary else []
+    if grown := summary.get(GROWN):
+        now = max(one["n"] for one in summary["metrics"].values())
+        result.append(f"{now - grown['samples']:,} of {now:,} answers are new.")
+    return [*result, *second_readings(summary)]
 
 
 def second_readings(summary: Mapping[str, Any]) -> list[str]:

@@ -23,8 +23,9 @@ from trustassay.event_loop import TaskLimiter, run_in_thread
 from trustassay.files import whole
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
+from trustassay.runs.appending import StoredSamples, check_append
 from trustassay.runs.assess import assessed
-from trustassay.runs.counts import UNIT
+from trustassay.runs.counts import DRAWN, GROWN, UNIT
 from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
 from trustassay.runs.finished import RunOutcome, first_verdict
 from trustassay.runs.folder import (
@@ -66,7 +67,7 @@ from trustassay.sample import Sample, clean
 
 SAMPLES = 256
 """Default number of samples in progress at once."""
-UNCHECKED = ("input", "command", WHY, POOL, ABOUT)
+UNCHECKED = ("input", "command", WHY, POOL, ABOUT, GROWN)
 """Fields of a stored run that do not affect its results."""
 
 
@@ -113,7 +114,11 @@ async def _begin(
         folder.check_empty()
     stages = stages_of(metrics, backends, options.filling)
     part = folder.path / ".samples.jsonl.part"
-    intake = await admit(source, part, metrics, backends, stages, options)
+    stored = None
+    if options.append:
+        check_append(metrics, second=bool(readers_of(metrics, backends)))
+        stored = StoredSamples(folder, stages) if before else None
+    intake = await admit(source, part, metrics, backends, stages, options, *filter(None, [stored]))
     try:
         with part.open("rb") as file:
             shard = ShardMark.take(json.loads(file.readline()))
@@ -129,6 +134,7 @@ async def _begin(
                 **run_settings(settled, named, options.seed, **run.stage_settings(), **pool),
                 **({UNIT: options.unit} if options.unit else {}),
                 **({FILE: options.second.settings()} if readers_of(settled, backends) else {}),
+                **({DRAWN: drawn} if (drawn := intake.drawn or options.drawn) else {}),
                 "skipped": intake.faulty,
                 "samples": intake.digested(),
             }
@@ -146,12 +152,15 @@ async def _begin(
             content = {"input": name, **words, **at, **settings, ABOUT: described(settled)}
             folder.write_json("run", content)
         else:
-            kept = {name: before[name] for name in UNCHECKED if name in before}
-            check_settings(folder.path, before, {**kept, **settings})
+            now = {name: before[name] for name in UNCHECKED if name in before} | settings
+            if stored:
+                stored.grow(before, now, part)
+            else:
+                check_settings(folder.path, before, now)
         if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
             copy_calls(options.calls_from, folder.calls_path)
         if folder.samples_path.exists():
-            part.unlink()
+            part.unlink(missing_ok=True)
             folder.check_samples(intake.inventory.samples)
         else:
             part.replace(folder.samples_path)

@@ -344,8 +344,10 @@ def check_settings(
         RunFolderError: they differ; the message names each setting, its old and its new value.
     """
     if changes := list(setting_changes(before, now)):
+        grown = all(one.startswith(("samples.", "skipped", "drawn.")) for one in changes)
+        more = " (--append scores records that were added)" if grown else ""
         raise RunFolderError(
-            f"{folder}: holds {what}; choose another folder, or use the same settings. "
+            f"{folder}: holds {what}; choose another folder, or use the same settings{more}. "
             "Different: " + "; ".join(changes)
         )
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -22,12 +22,13 @@ from trustassay.data.reading import ALL, LAST, Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UsageError
-from trustassay.files import named
+from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
-from trustassay.progress import Progress
+from trustassay.progress import Progress, tell
 from trustassay.runs.calibrator import Calibrator, read_calibrator
-from trustassay.runs.counts import ANSWER, QUESTION, domain_of
+from trustassay.runs.counts import ANSWER, QUESTION, domain_of, drawn_sentence
+from trustassay.runs.drawing import Drawing
 from trustassay.runs.fill import Filling, Stage
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
@@ -58,8 +59,8 @@ class InputOptions:
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(InputOptions):
     """How a run is carried out; see :class:`~trustassay.options.ScoreOptions`. Only ``fields``,
-    ``limit``, ``longest_answer``, ``seed``, ``unit``, ``pool``, ``filling`` and ``second`` can
-    change a result.
+    ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``, ``pool``,
+    ``filling`` and ``second`` can change a result.
 
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
@@ -77,12 +78,22 @@ class RunOptions(InputOptions):
     pool: str | os.PathLike[str] | None = None
     command: str | None = None
     why: str | None = None
+    sample: str | int | None = None
+    sample_by: str | None = None
+    drawn: Mapping[str, Any] | None = None
+    append: bool = False
     calibrator: Calibrator | None = None
     filling: Filling = field(default_factory=Filling)
     second: SecondOptions = field(default_factory=SecondOptions)
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
+        if self.sample is not None and self.limit is not None:
+            raise UsageError("sample: not with limit, which takes the first records")
+        if self.sample is None and self.sample_by:
+            raise UsageError("sample_by: needs sample, how many answers are drawn")
+        if self.append and (self.sample_by or "%" not in str(self.sample or "%")):
+            raise UsageError("append: of samples only a share without strata grows (sample 1%)")
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
 
@@ -170,12 +181,13 @@ class BadInputError(Portable, UsageError):
 
 @dataclass(slots=True)
 class Intake:
-    """The result of the first pass: the samples' digest, counts of their fields, and faults."""
+    """The result of the first pass: the samples' digest, counts of fields, faults, the draw."""
 
     sha256: str = ""
     inventory: Inventory = field(default_factory=Inventory)
     faults: list[Fault] = field(default_factory=list)
     faulty: int = 0
+    drawn: Mapping[str, Any] | None = None
 
     def note(self, fault: Fault) -> None:
         """Count a fault; the first thousand are kept."""
@@ -194,11 +206,12 @@ async def take_in(
     options: InputOptions,
     check: Check = lambda _: [],
     what: str = "the input",
+    drawing: Drawing | None = None,
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
     ``check`` returns the problems of a well-formed sample. The progress is shown as one of
-    checking ``what``.
+    checking ``what``. With a ``drawing`` the samples that it draws are written alone.
 
     Raises:
         BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
@@ -215,12 +228,20 @@ async def take_in(
             target.open("wb") as file,
         ):
             async for sample in _sound(records, check, intake, progress.step):
+                if drawing and not drawing.takes(sample):
+                    continue
                 line = encoded_sample(sample)
-                intake.inventory.add(sample)
-                digest.update(line)
+                if not drawing:
+                    intake.inventory.add(sample)
+                    digest.update(line)
                 file.write(line)
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
+        if drawing:
+            _keep(target, drawing.kept(), intake, digest)
+            intake.drawn = drawing.told
+            if options.progress:
+                tell(drawn_sentence(intake.drawn))
         if not intake.inventory.samples:
             raise InputError("no usable sample in the input")
     except BaseException:
@@ -228,6 +249,15 @@ async def take_in(
         raise
     intake.sha256 = digest.hexdigest()
     return intake
+
+
+def _keep(path: Path, kept: Iterable[bool], intake: Intake, digest: Any) -> None:
+    """Leave some lines of a file of samples, and count them."""
+    with path.open("rb") as lines, whole(path) as file:
+        for line in compress(lines, kept):
+            intake.inventory.add(Sample.parse(json.loads(line)))
+            digest.update(line)
+            file.write(line)
 
 
 async def admit(
@@ -249,7 +279,11 @@ async def admit(
     """
     asked = backends.find("chat", MODEL) is not None
     check = checks_of(metrics, stages, asked=asked, pool=options.pool)
-    intake = await take_in(source, target, options, lambda one: [*also(one), *check(one)])
+    both: Check = lambda one: [*also(one), *check(one)]  # noqa: E731
+    drawing = None
+    if options.sample is not None:
+        drawing = Drawing(options.sample, options.sample_by or "", options.unit, options.seed)
+    intake = await take_in(source, target, options, both, drawing=drawing)
     try:
         check_served(metrics, backends, intake.inventory)
         _check_unit(target, options)
@@ -278,9 +312,9 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
     """Return the index of the rows of a pandas frame that were taken in; ``None`` of all else.
 
-    More faulty rows than are kept are not known one by one, and there is no index either.
+    Drawn rows, and more faulty ones than are kept, are not known one by one: no index either.
     """
-    known = len(intake.faults) == intake.faulty
+    known = len(intake.faults) == intake.faulty and not intake.drawn
     return frame_index(source, intake.faults, limit) if known else None
 
 

@@ -116,7 +116,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
             ratings=rated.told if rated else None,
             selection=counted.choice.selection() if total > counts.SHOWN else None,
             remarks=counts.remarks(summary, total),
-            notes=[*notes, *counts.second_readings(summary)],
+            notes=[*notes, *counts.notes(summary)],
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),

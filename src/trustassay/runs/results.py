@@ -76,6 +76,7 @@ def write_outputs(
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
+        **{name: run[name] for name in (counts.DRAWN, counts.GROWN) if name in run},
         "skipped": run["skipped"],
         **second_results(folder, metrics, run, options.seed),
         **silent,
