@@ -108,7 +108,7 @@ def chosen(rule: Rule, held: Sequence[float], odds: Floats) -> list[int]:
     order = sorted(range(len(held)), key=lambda place: -held[place])
     read: list[int] = []
     for place in order[: rule.most]:
-        if held[place] < rule.share * held[order[0]]:
+        if rule.share and held[place] < rule.share * held[order[0]]:
             break
         read.append(place)
         if odds[place] >= rule.sure:
