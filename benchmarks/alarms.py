@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results import write_result
-from trustassay.statistics import eprocess
+from trustassay_serve import eprocess
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

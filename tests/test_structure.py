@@ -90,7 +90,7 @@ ALLOWED: dict[str, set[str]] = {
     "workflows": VALUES
     | METRIC
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
-    | {"options", "prose", "runs", "texts", "event_loop"},
+    | {"prose", "runs", "texts", "event_loop"},
     "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "texts"},
     "api": VALUES
     | METRIC
@@ -112,8 +112,18 @@ ALLOWED: dict[str, set[str]] = {
     "trustassay_cluster": VALUES
     | {"calls", "cli", "metric", "options", "registry", "runs", "show"},
     # another, whose commands the command line finds
-    "trustassay_serve": {"api", "backends", "cli", "data", "errors", "event_loop", "metric"}
-    | {"options", "registry", "show", "runs", "sample", "texts", "tracebacks", "workflows"},
+    "trustassay_serve": {
+        "api",
+        "backends",
+        "cli",
+        "data",
+        "errors",
+        "event_loop",
+        "files",
+        "metric",
+    }
+    | {"options", "registry", "show", "runs", "sample", "statistics", "texts", "tracebacks"}
+    | {"workflows"},
 }
 """Each room and the rooms that it may import; a new one is put in here, or it fails."""
 

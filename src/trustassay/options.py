@@ -13,7 +13,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from numbers import Integral, Real
 from pathlib import Path
@@ -436,16 +436,3 @@ def shows_keywords(known: type) -> Callable[[F], F]:
         return function
 
     return listing
-
-
-@dataclass(frozen=True)
-class Monitoring:
-    """What is watched and promised: options of the command, which belong to the state."""
-
-    figure: list[str] = field(default_factory=list)
-    at_most: list[str] = field(default_factory=list)
-    by: list[str] = field(default_factory=list)
-    baseline: int = 28
-    promise: float = 0.01
-    unit: Literal["day", "answer"] = "day"
-    fixed: bool = False

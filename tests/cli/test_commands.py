@@ -53,6 +53,7 @@ def test_options_of_a_growing_file_and_of_a_whole_one_do_not_mix(
         *(("cite x", "papers"), ("probe attack x", "papers")),
         *(("shard x --into 2", "cluster"), ("merge --help", "cluster")),
         *(("serve --port 0", "serve"), ("serve --help", "serve"), ("mcp", "serve[mcp]")),
+        ("monitor x --state y", "serve"),
     ],
 )
 def test_without_the_package_one_line_says_how_to_install_it(

@@ -78,6 +78,17 @@ def test_what_nothing_can_decide_never_passes(
     )
 
 
+def test_a_gate_that_is_looked_at_while_a_run_grows(cli: Cli, tmp_path: Path) -> None:
+    run = town_run(tmp_path / "run", towns(30, junk=True), "faithfulness")
+    bound = ("--max", "faithfulness.not_found=70")
+    once = cli("gate", run, *bound, "--json")
+    often = cli("gate", run, *bound, "--sequential", "--json")
+    ends = [json.loads(one.out)["checks"][0]["interval"] for one in (once, often)]
+    assert ends[1][0] < ends[0][0] < 100 / 3 < ends[0][1] < ends[1][1]
+    assert cli("gate", run, "--max", "faithfulness.failed=0", "--sequential").status == 0
+    assert cli("gate", run, "--no-worse-than", run, "--sequential").status == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

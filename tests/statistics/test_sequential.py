@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections import defaultdict
 from itertools import product
 
@@ -11,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.statistics import Bools
-from trustassay.statistics.sequential import decisions, fewest_more
+from trustassay.statistics.sequential import decisions, fewest_more, mean_interval_at_any_n
+
+FULL = bool(os.environ.get("FULL_TESTS"))
 
 
 def test_the_capital_of_both_bets_by_hand() -> None:
@@ -92,3 +96,20 @@ def test_so_many_can_be_asked_at_once_and_none_is_too_many(line: float) -> None:
         begun = np.all(every[:, :t] == known, axis=1) & ~told[:, :t].any(axis=1)
         first = np.where(told.any(axis=1), told.argmax(axis=1) + 1, n)[begun].min()
         assert fewest_more(known, line, n, 0.9) == first - t
+
+
+def test_an_interval_for_all_sizes_holds_at_all_of_them() -> None:
+    low, high = mean_interval_at_any_n(0, 100)
+    assert low == 0
+    # by hand: B(1/2, 100.5) / pi (1 - p)^-100 = 20
+    held = math.exp(math.lgamma(0.5) + math.lgamma(100.5) - math.lgamma(101)) / math.pi
+    assert (1 - high) ** -100 * held == pytest.approx(20, rel=0.02)
+    assert mean_interval_at_any_n(100, 100) == pytest.approx((1 - high, 1.0))
+    rng = np.random.default_rng(3)
+    missed, runs = 0, 2000 if FULL else 30
+    for _ in range(runs):
+        sums = rng.binomial(1, 0.1, 300).cumsum()
+        looks = range(20, 300, 20)
+        held_all = [mean_interval_at_any_n(float(sums[n - 1]), n) for n in looks]
+        missed += any(not a <= 0.1 <= b for a, b in held_all)
+    assert missed / runs <= 0.05

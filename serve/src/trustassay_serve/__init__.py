@@ -1,4 +1,7 @@
-"""The HTTP service: single answers scored over the network by a scorer that stays open."""
+"""The HTTP service: single answers scored over the network by a scorer that stays open.
+
+Beside it :mod:`~.monitor`: alarms from one run a day.
+"""
 
 from trustassay_serve.app import Part, create_app
 from trustassay_serve.service import BusyError, ClosingError, Service, ServiceSettings

@@ -1,4 +1,4 @@
-"""``trustassay serve`` and ``trustassay mcp``: commands that trustassay finds by entry points."""
+"""``trustassay serve``, ``mcp`` and ``monitor``: commands that trustassay finds by entry points."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trustassay.cli.common import Json
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import Only, quietable, with_options
 from trustassay.errors import UsageError
-from trustassay.options import BackendChoices, Fields, Flag, ScorerOptions, Spending, pairs
-from trustassay.show.terminal import say
+from trustassay.files import write_whole
+from trustassay.options import (
+    Argument,
+    BackendChoices,
+    Fields,
+    Flag,
+    ScorerOptions,
+    Spending,
+    pairs,
+)
+from trustassay.show.terminal import complain, one_line, print_json, say, show_table
+from trustassay_serve.options import Monitoring
 
 if TYPE_CHECKING:
     from trustassay_serve import Part, Service
@@ -223,11 +234,102 @@ def mcp(*, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending
     serve_stdio(api.scorer(metrics=metric, **options))
 
 
-def _app(command: Callable[..., None], line: str) -> typer.Typer:
+@with_options
+def monitor(
+    *,
+    runs: Annotated[
+        list[Path],
+        Argument(
+            "Folders of finished runs, one a day. Those that were counted before may be given "
+            "again; their day is the date in the name (2026-11-28), else that of summary.json.",
+            "RUN...",
+        ),
+    ],
+    state: Annotated[
+        Path, Flag("The file that keeps the days. The next call goes on with it.", metavar="FILE")
+    ],
+    watched: Monitoring,
+    restart: Annotated[
+        str,
+        Flag(
+            "Begin another baseline with this day, after an alarm that was dealt with.",
+            metavar="DAY",
+            default="",
+        ),
+    ],
+    webhook: Annotated[
+        str,
+        Flag(
+            "Post each alarm there as JSON, again at the next call if it fails. A key in "
+            "TRUSTASSAY_WEBHOOK_KEY is sent as a bearer token.",
+            metavar="URL",
+            default="",
+        ),
+    ],
+    prometheus: Annotated[
+        Path | None,
+        Flag("Write values and alarms for Prometheus's text file collector.", metavar="FILE"),
+    ],
+    as_json: Json,
+) -> None:
+    """Say whether answers got worse since a baseline, from one run a day; may be asked daily.
+
+    Evidence is the gain of bets that something got worse. Without a change it reaches "alarm at" in
+    one year of a hundred at most (--promise), however often one looks. An alarm says since when,
+    lists answers, and stays until --restart.
+
+    Exit status: 0 no alarm; 2 bad input or arguments, nothing was counted; 3 alarm.
+
+    \b
+    trustassay monitor runs/2026-* --state monitor.json
+    trustassay monitor runs/today --state monitor.json --max faithfulness.look=10%
+    trustassay monitor probes/* --fixed --state judge.json
+    trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
+        --webhook https://example.org/hook --prometheus trustassay.prom
+    """
+    import json
+
+    from trustassay.show.text import amount, rounded
+    from trustassay_serve import monitor as monitoring
+
+    if webhook and not webhook.startswith(("http://", "https://")):
+        raise UsageError("--webhook: expected an address that begins with http:// or https://")
+    known, streams, notes = monitoring.monitor(runs, state, watched, restart)
+    notes += monitoring.send(webhook, state) if webhook else []
+    headings = ("figure", "group", "before", "now", "evidence", "alarm at")
+    rows, exposed = [], ["# TYPE trustassay_evidence gauge"]
+    for one in streams:
+        values = [rounded(value, one.unit) for value in (one.before, one.now)]
+        rows.append([*one[:2], *values, f"{one.evidence:,.3g}", f"{one.needed:,.0f}"])
+        told = ",".join(f"{k}={json.dumps(getattr(one, k))}" for k in ("figure", "group", "kind"))
+        exposed.append(f"trustassay_evidence{{{told}}} {one.evidence / one.needed:.6g}")
+    show_table(headings, rows, {"group"})
+    alarms = [one for one in streams if one.alarm]
+    for one in alarms:
+        complain(one_line(f"ALARM {one.in_words()}"))
+        for line in monitoring.differences(one, known, watched.by):
+            complain(f"  {one_line(line)}")
+    for note in notes:
+        complain(one_line(note))
+    days = sum(day >= known["from"] for day in known["days"])
+    told = f"{amount(days, 'day')}, {amount(len(alarms), 'alarm')}"
+    say(f"{told}; changes are looked for after day {1 if watched.fixed else watched.baseline}")
+    if prometheus:
+        write_whole(prometheus, "\n".join([*exposed, ""]).encode())
+    if as_json:
+        print_json({"days": days, "streams": [one._asdict() for one in streams], "notes": notes})
+    if alarms:
+        raise typer.Exit(3)
+
+
+def _app(command: Callable[..., None], line: str, group: str = "For other programs") -> typer.Typer:
     app = typer.Typer(rich_markup_mode=None)
-    app.command(short_help=line, rich_help_panel="For other programs")(command)
+    app.command(short_help=line, rich_help_panel=group)(command)
     return app
 
 
 serve_app = _app(serve, "Score answers over HTTP.")
 mcp_app = _app(mcp, "Serve a tool to MCP clients that checks answers.")
+monitor_app = _app(
+    quietable(monitor), "Say whether answers got worse, from one run a day.", "Scores"
+)

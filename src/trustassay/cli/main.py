@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli import annotate, compare, demo, labels, models, monitor, results, score
+from trustassay.cli import annotate, compare, demo, labels, models, results, score
 from trustassay.cli.common import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable, with_options
@@ -27,6 +27,7 @@ MOVED = {"cite": "papers cite", "probe": "papers"}
 OTHERS = "More"
 """The group of commands that name none."""
 ELSEWHERE = {
+    "monitor": ("Scores", "serve", "Say whether answers got worse, from one run a day"),
     "shard": ("Several machines", "cluster", "Divide an input into shards"),
     "merge": ("Several machines", "cluster", "Put the runs of all shards together"),
     "serve": ("For other programs", "serve", "Score answers over HTTP"),
@@ -200,7 +201,6 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "score": (score.score, "Score files of answers; with --follow, as they arrive."),
         "report": (results.report, "Write the report of a run again, or one page of several runs."),
         "gate": (compare.gate, "Pass or fail a run, for continuous integration."),
-        "monitor": (monitor.monitor, "Say whether answers got worse, from one run a day."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
         "rank": (compare.rank, "Rank models by their mean score over the same questions."),
         "rescore": (score.rescore, "Score the samples of a run with other settings."),

@@ -1,7 +1,8 @@
-"""Whether the mean of values that come one after another reaches a line, known before the last one.
+"""Means of values that come one after another: whether they reach a line, known before the last
+one, and an interval that holds however often one looks.
 
-Notation: x_1, ..., x_N from 0 to 1, of which any order is as likely as any other, as of replies to
-one question; b is the line. If the mean of all N is b, the next value is on average
+Notation of the line: x_1, ..., x_N from 0 to 1, of which any order is as likely as any other, as of
+replies to one question; b is the line. If the mean of all N is b, the next value is on average
 
     C_i = (N b - x_1 - ... - x_{i-1}) / (N - i + 1)
 
@@ -10,6 +11,8 @@ ever reaches 1 / alpha with a probability of alpha at most, however often one lo
 inequality; Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting",
 on sampling without replacement). With another mean on the far side of b the same bets lose.
 """
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,3 +72,18 @@ def fewest_more(values: ArrayLike, line: float, total: int, confidence: float) -
     same = [np.append(known, np.full(left, value)) for value in (0.0, 1.0)]
     told = np.any(decisions(same, line, total, confidence)[:, len(known) :], axis=0)
     return int(told.argmax()) + 1 if told.any() else left
+
+
+def mean_interval_at_any_n(s: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Return an interval of the mean of n > 0 independent values from 0 to 1, of the sum s, that
+    holds at all n together with this probability: all p against which the mean over q, by Jeffreys'
+    prior, of (q/p)^s ((1-q)/(1-p))^(n-s) is below 1 / (1 - level) (Robbins 1970), to 1e-4.
+    """
+    p = np.linspace(0, 1, 10_001)[1:-1]
+    made = math.lgamma(s + 0.5) + math.lgamma(n - s + 0.5) - math.lgamma(n + 1) - math.log(math.pi)
+    inside = np.flatnonzero(made - s * np.log(p) - (n - s) * np.log1p(-p) < -math.log(1 - level))
+    ends = [
+        p[inside[0] - 1] if inside[0] else 0.0,
+        p[inside[-1] + 1] if inside[-1] + 1 < len(p) else 1.0,
+    ]
+    return float(ends[0]), float(ends[1])

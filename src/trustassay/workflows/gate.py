@@ -11,7 +11,7 @@ from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import Mean, MetricInfo, Share
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
 from trustassay.show.text import amount
-from trustassay.statistics.eprocess import mean_interval_at_any_n
+from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.workflows import changes, rules, two_runs
 from trustassay.workflows.changes import FigureChange
 from trustassay.workflows.corrected import RIGHT, Corrected, CorrectedRate, LabelFiles, correct

@@ -147,18 +147,3 @@ def paired_evidence(differences: ArrayLike) -> float:
     """
     rows = 1 + STAKES[:, None] * np.asarray(differences, dtype=np.float64)
     return float(_mean(np.log(rows).sum(axis=-1), 0))
-
-
-def mean_interval_at_any_n(s: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Return an interval of the mean of n > 0 independent values from 0 to 1, of the sum s, that
-    holds at all n together with this probability: all p against which the mean over q, by Jeffreys'
-    prior, of (q/p)^s ((1-q)/(1-p))^(n-s) is below 1 / (1 - level) (Robbins 1970), to 1e-4.
-    """
-    p = np.linspace(0, 1, 10_001)[1:-1]
-    made = math.lgamma(s + 0.5) + math.lgamma(n - s + 0.5) - math.lgamma(n + 1) - math.log(math.pi)
-    inside = np.flatnonzero(made - s * np.log(p) - (n - s) * np.log1p(-p) < -math.log(1 - level))
-    ends = [
-        p[inside[0] - 1] if inside[0] else 0.0,
-        p[inside[-1] + 1] if inside[-1] + 1 < len(p) else 1.0,
-    ]
-    return float(ends[0]), float(ends[1])

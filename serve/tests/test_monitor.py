@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-
+from serve.tests.days import day_run, day_runs
 from tests.cli.conftest import Cli
-from tests.workflows.days import day_run, day_runs
+
 from trustassay.files import alone
-from trustassay.workflows import monitor as monitoring
+from trustassay_serve import monitor as monitoring
 
 CALM = [6, 8, 5, 7, 6, 9, 5, 7]
 WORSE = [25, 28, 24]
@@ -192,14 +192,3 @@ def test_an_alarm_is_posted_until_it_was_taken_and_then_not_again(
     assert got[0][0] == "Bearer secret-key"
     assert str(got[0][1]["text"]).startswith("trustassay: faithfulness.mean (all): 0.8")
     assert "secret" not in Path("s.json").read_text()
-
-
-def test_a_gate_that_is_looked_at_while_a_run_grows(cli: Cli, runs: list[Path]) -> None:
-    bound = ("--max", "faithfulness.contradicted=22%")
-    once = cli("gate", runs[0], *bound, "--json")
-    often = cli("gate", runs[0], *bound, "--sequential", "--json")
-    ends = [json.loads(one.out)["checks"][0]["interval"] for one in (once, often)]
-    assert ends[1][0] < ends[0][0] < 10 < ends[0][1] < ends[1][1]
-    counted = cli("gate", runs[0], "--max", "faithfulness.failed=0", "--sequential")
-    assert counted.status == 0
-    assert cli("gate", runs[0], "--no-worse-than", runs[1], "--sequential").status == 2

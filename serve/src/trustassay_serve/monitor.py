@@ -18,15 +18,16 @@ import numpy as np
 from trustassay.errors import UsageError, did_you_mean
 from trustassay.files import alone, write_whole
 from trustassay.metric import badness_of
-from trustassay.options import Monitoring
 from trustassay.runs.counts import ANSWER, QUESTION, UNIT, domain_of, rows
 from trustassay.runs.folder import RunFolder, check_settings, metric_infos, metrics_of
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
 from trustassay.show.first_card import problem_of
 from trustassay.show.text import rounded
-from trustassay.statistics import Floats, eprocess
+from trustassay.statistics import Floats
 from trustassay.workflows import changes, rules, two_runs
+from trustassay_serve import eprocess
+from trustassay_serve.options import Monitoring
 
 FEWEST, WEEKS, LISTED, ALL, KEY = 100, 14, 5, "all", "TRUSTASSAY_WEBHOOK_KEY"
 """Answers of a baseline from which a group is watched by itself, and its days from which weekdays

@@ -2,23 +2,19 @@
 
 import itertools
 import math
-import os
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.statistics import eprocess
-from trustassay.statistics.eprocess import (
+from trustassay_serve import eprocess
+from trustassay_serve.eprocess import (
     answers_evidence,
     change_day,
-    mean_interval_at_any_n,
     paired_evidence,
     starts_evidence,
 )
-
-FULL = bool(os.environ.get("FULL_TESTS"))
 
 
 def test_a_bet_against_a_line_by_hand() -> None:
@@ -124,20 +120,3 @@ def test_probes_by_hand_and_by_all_signs() -> None:
     signs = itertools.product([-1, 1], repeat=4)
     means = [math.exp(paired_evidence(moved * one)) for one in signs]
     assert np.mean(means) == pytest.approx(1)
-
-
-def test_an_interval_for_all_sizes_holds_at_all_of_them() -> None:
-    low, high = mean_interval_at_any_n(0, 100)
-    assert low == 0
-    # by hand: B(1/2, 100.5) / pi (1 - p)^-100 = 20
-    held = math.exp(math.lgamma(0.5) + math.lgamma(100.5) - math.lgamma(101)) / math.pi
-    assert (1 - high) ** -100 * held == pytest.approx(20, rel=0.02)
-    assert mean_interval_at_any_n(100, 100) == pytest.approx((1 - high, 1.0))
-    rng = np.random.default_rng(3)
-    missed, runs = 0, 2000 if FULL else 30
-    for _ in range(runs):
-        sums = rng.binomial(1, 0.1, 300).cumsum()
-        looks = range(20, 300, 20)
-        held_all = [mean_interval_at_any_n(float(sums[n - 1]), n) for n in looks]
-        missed += any(not a <= 0.1 <= b for a, b in held_all)
-    assert missed / runs <= 0.05

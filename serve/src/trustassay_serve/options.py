@@ -1,0 +1,72 @@
+"""Options of ``trustassay monitor`` that its state keeps."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from trustassay.options import Flag
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """What is watched and promised: options of the command, which belong to the state."""
+
+    figure: Annotated[
+        list[str],
+        Flag(
+            "What to watch: METRIC.look (share of answers that need a look), METRIC.mean, "
+            "METRIC.unscored. May be given again. Default: the first of these, and unscored.",
+            metavar="METRIC.FIGURE",
+        ),
+    ]
+    at_most: Annotated[
+        list[str],
+        Flag(
+            "A line for a share, watched from the first day on: faithfulness.look=10%. May be "
+            "given again.",
+            "--max",
+            "FIGURE=SHARE%",
+        ),
+    ]
+    by: Annotated[
+        list[str],
+        Flag(
+            "Watch each value of a field by itself, too. May be given again. Default: model, "
+            "domain.",
+            metavar="FIELD",
+        ),
+    ]
+    baseline: Annotated[
+        int,
+        Flag(
+            "Days, the first ones, that later ones are compared with. From 14 on weekdays may "
+            "differ.",
+            metavar="DAYS",
+            default=28,
+            least=1,
+        ),
+    ]
+    promise: Annotated[
+        float,
+        Flag(
+            "The probability of any false alarm in a year of daily looks, all figures together.",
+            default=0.01,
+            least=1e-6,
+            most=0.5,
+        ),
+    ]
+    unit: Annotated[
+        Literal["day", "answer"],
+        Flag(
+            "day: days differ by themselves, too. answer: only answers do; changes of a busy "
+            "service are told earlier.",
+            metavar="day|answer",
+            default="day",
+        ),
+    ]
+    fixed: Annotated[
+        bool,
+        Flag(
+            "The runs are of the same probes with the same answers: a change is the judge's. Each "
+            "probe is compared with its first day."
+        ),
+    ]
