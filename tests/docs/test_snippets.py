@@ -43,6 +43,7 @@ PARSED_ONLY = {
     r"^trustassay calibrate\b|--calibrator": "reads labelled runs, as tests/cli/test_calibrate.py",
     r"^trustassay study\b": "reads labelled runs; tests/cli/test_study.py has them",
     r"^trustassay label\b": "reads ratings of a run; tests/cli/test_label.py has them",
+    r"^trustassay compare .*--labels": "reads labelled runs; tests/cli/test_corrected.py has them",
 }
 """By pattern, why commands of the pages are read by the parser and not run."""
 
