@@ -38,7 +38,7 @@ from trustassay.statistics.resampling import generator
 from trustassay.tables import as_prose, read
 
 Row = Mapping[str, Any]
-PASSAGES = 20
+PASSAGES = 10
 """Passages of each table in each form."""
 ANSWERS = 800
 """Statements that go through ``faithfulness``."""
