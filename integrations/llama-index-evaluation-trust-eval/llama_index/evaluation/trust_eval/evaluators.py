@@ -42,6 +42,7 @@ __all__ = [
     "HarmonicityEvaluator",
     "PreferenceEvaluator",
     "ReferenceEvaluator",
+    "RetrieverOrGeneratorEvaluator",
     "RubricEvaluator",
     "SemanticHarmonicityEvaluator",
     "TrustMetricEvaluator",
@@ -320,6 +321,12 @@ class FactCheckEvaluator(_Named):
     """Do passages that a retriever finds support the answer? (``factcheck``)"""
 
     _metric = "factcheck"
+
+
+class RetrieverOrGeneratorEvaluator(_Named):
+    """Which half lost a fact of the gold answer, the retriever or the generator? (``rag``)"""
+
+    _metric = "rag"
 
 
 class ReferenceEvaluator(_Named):
