@@ -1,10 +1,12 @@
 """Drawings of scores as SVG."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trustassay.show.distributions import BINS, SHOWN_BINS, Group, Groups, Histogram, Series
@@ -13,38 +15,30 @@ from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text
 LEAST_HEIGHT = 1.5  # one answer among a million stays visible
 
 
+@cache
+def _drawings() -> Any:
+    environment = Environment(
+        loader=PackageLoader("trustassay.show"),
+        autoescape=True,
+        finalize=finalized,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    for function in (score_text, with_error, amount):
+        environment.globals[function.__name__] = function
+    return environment.get_template("drawings.html.jinja").module
+
+
+def drawn(macro: str, **context: Any) -> Markup:
+    """Return what a macro of ``drawings.html.jinja`` draws."""
+    result: Markup = getattr(_drawings(), macro)(**context)
+    return result
+
+
 def histogram_svg(histogram: Histogram) -> Markup:
     """Draw the distribution as stacked bars, one colour a verdict."""
-    return _stretched("histogram", histogram_text(histogram), _bars(histogram), 10 * BINS)
-
-
-def _bars(histogram: Histogram) -> Iterator[Markup]:
-    series = Series.all_of(histogram)
-    tallest = max(histogram.counts, default=0)
-    for index, total in enumerate(histogram.counts):
-        if not total:
-            continue
-        low, high = histogram.edges(index)
-        parts = ", ".join(
-            f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index]
-        )
-        text = f"{score_text(low)} to {score_text(high)}: {total:,} ({parts})"
-        title = Markup("<title>{}</title>").format(finalized(text))
-        yield Markup("<g>{}{}</g>").format(
-            title, Markup("").join(_stack(series, index, total, tallest))
-        )
-
-
-def _stack(series: Sequence[Series], index: int, total: int, tallest: int) -> Iterator[Markup]:
-    top = HEIGHT
-    scale = max(HEIGHT * total / tallest, LEAST_HEIGHT) / total
-    for place, one in enumerate(series):
-        height = one.counts[index] * scale
-        if height:
-            top -= height
-            yield Markup('<rect class="v{}" x="{}" y="{:.2f}" width="9" height="{:.2f}"/>').format(
-                place, 10 * index + 0.5, top, height
-            )
+    series, label = Series.all_of(histogram), histogram_text(histogram)
+    return drawn("histogram", label=label, histogram=histogram, series=series, least=LEAST_HEIGHT)
 
 
 def histogram_text(histogram: Histogram) -> str:
@@ -66,26 +60,16 @@ def histogram_text(histogram: Histogram) -> str:
 def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
     """Draw a value and its interval on the scale from 0 to 100."""
     label = f"{number(float(value))} on a scale from 0 to 100"
-    band = Markup("")
+    band = None
     if interval is not None:
-        low, high = (min(100.0, max(0.0, bound)) for bound in interval)
-        band = Markup('<rect class="band" x="{:.2f}" y="3" width="{:.2f}" height="6"/>').format(
-            low, max(high - low, 0.5)
-        )
+        band = [min(100.0, max(0.0, bound)) for bound in interval]
         label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
-    track = Markup('<rect class="track" y="5.5" width="100" height="1"/>')
-    tick = Markup('<rect class="tick" x="{:.2f}" width="1" height="12"/>')
-    middle = tick.format(min(99.0, max(0.0, value - 0.5)))
-    return _stretched("interval", label, [track, band, middle], 100, 12)
+    return drawn("percent", label=label, value=value, band=band)
 
 
 def meter_svg(score: float, low: float, high: float) -> Markup:
     """Draw one score as a short bar; the number is next to it."""
-    share = min(1.0, max(0.0, (score - low) / (high - low)))
-    return Markup(
-        '<svg class="meter" viewBox="0 0 40 6" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect width="{:.1f}" height="6"/></svg>'
-    ).format(40 * share)
+    return drawn("meter", share=min(1.0, max(0.0, (score - low) / (high - low))))
 
 
 def interval_text(interval: tuple[float, float], digits: int = 1) -> str:
@@ -115,13 +99,10 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-def _stretched(
-    kind: str, label: str, content: Iterable[Markup], width: float = WIDTH, height: float = HEIGHT
-) -> Markup:
-    return Markup(
-        '<svg class="{}" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}">{}</svg>'
-    ).format(kind, width, height, finalized(label), Markup("").join(content))
+def _stretched(kind: str, label: str, content: Iterable[Markup]) -> Markup:
+    return drawn(
+        "stretched", kind=kind, label=label, content=[*content], width=WIDTH, height=HEIGHT
+    )
 
 
 def _line(mark: Mark) -> Markup:
@@ -258,15 +239,10 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 def stacked_svg(parts: Sequence[tuple[str, float]], names: Sequence[str], label: str) -> Markup:
     """Draw shares, in %, as pieces of one bar; a part's colour is its place in ``names``."""
-    at, content = 0.0, []
+    at, pieces = 0.0, []
     for name, share in parts:
         width = WIDTH * share / 100
-        content.append(
-            Markup(
-                '<rect class="v{}" x="{:.2f}" y="0" width="{:.2f}" height="{:g}">'
-                "<title>{}</title></rect>"
-            ).format(names.index(name), at, width, HEIGHT, f"{name}: {number(share, 1)} %")
-        )
+        pieces.append((names.index(name), at, width, f"{name}: {number(share, 1)} %"))
         at += width
     said = ", ".join(f"{name} {number(share, 1)} %" for name, share in parts)
-    return _stretched("stack", f"{label}: {said}", content)
+    return drawn("stacked", label=f"{label}: {said}", pieces=pieces, width=WIDTH, height=HEIGHT)
