@@ -1,7 +1,7 @@
 """Drawings of scores as SVG."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -99,23 +99,19 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-def _stretched(kind: str, label: str, content: Iterable[Markup]) -> Markup:
-    return drawn(
-        "stretched", kind=kind, label=label, content=[*content], width=WIDTH, height=HEIGHT
-    )
+Box = tuple[float, float, float, float, str]
+"""Left, right, top and height of a box that is seen however narrow it is, and its title."""
 
 
-def _line(mark: Mark) -> Markup:
-    x = WIDTH * min(1.0, max(0.0, mark.at))
-    return Markup('<path class="{}" d="M{:.2f} 0V{:g}"/>').format(mark.kind, x, HEIGHT)
-
-
-def _rect(left: float, right: float, top: float, height: float, title: str = "") -> Markup:
-    """Draw a box that is seen however narrow it is."""
-    inner = Markup("<title>{}</title>").format(title) if title else ""
-    return Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}">{}</rect>').format(
-        left, top, max(right - left, 0.5), height, inner
-    )
+def _drawing(
+    kind: str,
+    label: str,
+    boxes: Sequence[Box] = (),
+    marks: Sequence[Mark] = (),
+    curves: Sequence[Curve] = (),
+) -> Markup:
+    size = {"width": WIDTH, "height": HEIGHT}
+    return drawn("drawing", kind=kind, label=label, **size, boxes=boxes, marks=marks, curves=curves)
 
 
 def bars_svg(
@@ -128,24 +124,21 @@ def bars_svg(
 ) -> Markup:
     """Draw bars whose heights are shares of ``peak``, and marks across them."""
     width = WIDTH / len(shares)
-    content = []
+    boxes = []
     for place, share in enumerate(shares):
-        if share <= 0:
-            continue
-        height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
-        left, right = width * (place + 0.06), width * (place + 0.94)
-        title = titles[place] if titles else ""
-        content.append(_rect(left, right, HEIGHT - height, height, title))
-    return _stretched(kind, label, [*content, *map(_line, marks)])
+        if share > 0:
+            height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
+            title = titles[place] if titles else ""
+            ends = width * (place + 0.06), width * (place + 0.94)
+            boxes.append((*ends, HEIGHT - height, height, title))
+    return _drawing(kind, label, boxes, marks)
 
 
 def interval_svg(interval: tuple[float, float] | None, at: float, label: str) -> Markup:
     """Draw an interval as a bar and its middle as a line; all are shares of the width."""
-    if interval is None:
-        return _stretched("ridge", label, [_line(Mark("mean", at))])
-    low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval)
-    bar = _rect(low, high, HEIGHT / 4, HEIGHT / 2)
-    return _stretched("ridge", label, [bar, _line(Mark("mean", at))])
+    low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval or (0.0, 0.0))
+    boxes = [(low, high, HEIGHT / 4, HEIGHT / 2, "")] if interval is not None else []
+    return _drawing("ridge", label, boxes, [Mark("mean", at)])
 
 
 def box_svg(five: Sequence[float], label: str) -> Markup:
@@ -154,18 +147,14 @@ def box_svg(five: Sequence[float], label: str) -> Markup:
     All five are shares of the width, in rising order.
     """
     least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, one)) for one in five)
-    whiskers = _rect(least, largest, HEIGHT / 2 - 2, 4)
-    box = _rect(low, high, HEIGHT / 5, 3 * HEIGHT / 5)
-    return _stretched("ridge", label, [whiskers, box, _line(Mark("mean", middle / WIDTH))])
+    whiskers = (least, largest, HEIGHT / 2 - 2, 4.0, "")
+    box = (low, high, HEIGHT / 5, 3 * HEIGHT / 5, "")
+    return _drawing("ridge", label, [whiskers, box], [Mark("mean", middle / WIDTH)])
 
 
 def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:
     """Draw curves over each other; their classes tell them apart by colour and by dashes."""
-    content = list(map(_line, marks))
-    for curve in curves:
-        path = "L".join(f"{WIDTH * x:.2f} {HEIGHT * (1 - y):.2f}" for x, y in curve.points)
-        content.append(Markup('<path class="{}" d="M{}"/>').format(curve.kind, path))
-    return _stretched("curves", label, content)
+    return _drawing("curves", label, marks=marks, curves=curves)
 
 
 class Ridges(NamedTuple):
