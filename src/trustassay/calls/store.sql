@@ -5,7 +5,7 @@ CREATE TABLE calls (
     capability TEXT NOT NULL,  -- entailment, embedding, similarity, chat
     backend TEXT NOT NULL,     -- the backend's name, with model and address
     request TEXT NOT NULL,     -- JSON: the texts, or a chat request's fields
-    reply TEXT NOT NULL,       -- JSON, of log-probabilities see packed_tokens.py
+    reply TEXT NOT NULL,       -- JSON, of log-probabilities see chat_text.py
     seconds REAL NOT NULL,     -- this call's share of its batch's time
     prompt_tokens INTEGER,     -- NULL where the backend does not count them
     reply_tokens INTEGER,

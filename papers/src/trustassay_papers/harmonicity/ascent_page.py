@@ -12,9 +12,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trustassay.show.answers import OF_METRICS
-from trustassay.show.charts import drawn, ticks
+from trustassay.show.charts import LEFT, RIGHT, Scale, drawn, ticks
 from trustassay.show.page import write_template
-from trustassay.show.plots import LEFT, RIGHT, Scale
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
 from trustassay.views import Piece, word_differences
 from trustassay_papers.harmonicity.ascent import Point
