@@ -98,8 +98,6 @@ ALLOWED: dict[str, set[str]] = {
     | {"runs", "trustassay_cluster", "workflows"},
     "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
     | {"workflows"},
-    # doors for other tools: they score by ``trustassay.scorer`` and say what it found
-    "integrations": {"errors", "metric", "registry", "show", "runs", "sample", "workflows"},
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}

@@ -19,8 +19,8 @@ from langsmith import Client
 from langsmith.schemas import Example
 from tutorials import run_section
 
-from trustassay.integrations import resident
-from trustassay.integrations.langsmith import async_trust_evaluator, trust_evaluator
+from trustassay_serve.integrations import resident
+from trustassay_serve.integrations.langsmith import async_trust_evaluator, trust_evaluator
 
 
 def examples(*questions: str) -> list[Example]:

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support import Recorder
+
 from trustassay.errors import BackendError, UnknownNameError
-from trustassay.integrations import resident
-from trustassay.integrations.resident import ResidentScorer, close_all, needs
 from trustassay.sample import Sample
+from trustassay_serve.integrations import resident
+from trustassay_serve.integrations.resident import ResidentScorer, close_all, needs
 
 
 @pytest.fixture(autouse=True)
@@ -202,7 +202,7 @@ def test_a_folder_that_cannot_be_written_leaves_no_scorer_open(tmp_path: Path) -
 
 
 AT_THE_END = """
-from trustassay.integrations.resident import ResidentScorer
+from trustassay_serve.integrations.resident import ResidentScorer
 
 scorer = ResidentScorer("faithfulness", entailer="lexical", out={out!r})
 scorer.score({record!r})
