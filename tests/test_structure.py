@@ -96,7 +96,20 @@ ALLOWED: dict[str, set[str]] = {
     | METRIC
     | {"backends", "calls", "data", "options", "show"}
     | {"runs", "trustassay_cluster", "workflows"},
-    "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
+    "columns": {"api", "data", "errors", "metric", "options", "registry", "runs", "sample"}
+    | {"workflows"},
+    "": {
+        "answering",
+        "api",
+        "columns",
+        "backends",
+        "calls",
+        "data",
+        "errors",
+        "metric",
+        "runs",
+        "sample",
+    }
     | {"workflows"},
     "cli": VALUES
     | METRIC

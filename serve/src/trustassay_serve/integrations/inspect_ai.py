@@ -2,7 +2,7 @@
 
     Task(dataset=..., solver=generate(), scorer=trust_scorer("faithfulness", entailer="embedded"))
 
-``inspect score LOG --scorer trustassay/trust_scorer -S metrics=faithfulness`` scores a log.
+``inspect score LOG --scorer trustassay_serve/trust_scorer -S metrics=faithfulness`` scores a log.
 """
 
 import asyncio
