@@ -318,13 +318,13 @@ class Session:
         """
         scale, value = self.offered(choice)
         rating = self._ratings(rater, step)[scale]
-        return await self._store(rater, rating, State(value, _tidy(note)))
+        return await self._store(rater, rating, State(value, tidy(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
         """Leave a step without the ratings that it lacks, without all if it has all."""
         result, ratings = self.raters[rater], self._ratings(rater, step)
         for rating in [one for one in ratings if one not in result.done] or ratings:
-            await self._store(rater, rating, State(None, _tidy(note)))
+            await self._store(rater, rating, State(None, tidy(note)))
 
     async def undo(self, rater: str, rating: int) -> None:
         """Take back what the rater did last, if that was ``rating``: one rating, or the skip of a
@@ -374,23 +374,35 @@ class Session:
         """Return the line that says what a rater did."""
         asked, scale = self._asked(rater, rating)
         item = self.project.items[asked.item]
-        line: dict[str, Any] = {
-            "item": item.id,
-            "rater": rater,
-            "rating": None if state.choice is None else scale.stored(asked, state.choice),
-            "repeat": asked.repeat,
-        }
-        if len(self.scales) > 1:
-            line[RUBRIC] = scale.name
+        more: dict[str, object] = {RUBRIC: scale.name} if len(self.scales) > 1 else {}
         if item.model:
-            line["model"] = item.model
+            more["model"] = item.model
         if self.project.pairs:
-            line["first"] = "b" if asked.swapped else "a"
-        line |= {"note": state.note, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        if state.choice is None:
-            line[ACTION] = action or SKIP
-        return line
+            more["first"] = "b" if asked.swapped else "a"
+        value = None if state.choice is None else scale.stored(asked, state.choice)
+        return rating_line(
+            item.id, rater, value, state.note, action=action, repeat=asked.repeat, **more
+        )
 
 
-def _tidy(note: str) -> str:
+def rating_line(
+    item: str,
+    rater: str,
+    rating: str | int | None,
+    note: str = "",
+    *,
+    action: str | None = None,
+    repeat: int = 0,
+    **more: object,
+) -> dict[str, Any]:
+    """Return a line of a file of ratings; without a rating it is a skip, or another ``action``."""
+    line = {"item": item, "rater": rater, "rating": rating, "repeat": repeat, **more}
+    line |= {"note": note, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    if rating is None:
+        line[ACTION] = action or SKIP
+    return line
+
+
+def tidy(note: str) -> str:
+    """Return a note as it is stored."""
     return clean(note).replace("\r\n", "\n").strip()[:LONGEST_NOTE]
