@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse
 
 from trustassay.show.page import environment as report_environment
 from trustassay.show.text import figure as with_unit
+from trustassay.workflows.view.listing import Listings
 
 STYLES = (("trustassay.show", "report.css"), (__package__, "view.css"))
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
@@ -37,10 +38,10 @@ def environment() -> Environment:
     return result
 
 
-def address(base: str, page: str, **query: object) -> str:
+def address(base: str, to: str, /, **query: object) -> str:
     """Return the address of a page with what it is asked for; empty values are left out."""
     given = {name: value for name, value in query.items() if value not in ("", None, False)}
-    return f"{base}/{page}" + (f"?{urlencode(given)}" if given else "")
+    return f"{base}/{to}" + (f"?{urlencode(given)}" if given else "")
 
 
 class Site:
@@ -51,6 +52,7 @@ class Site:
 
     def __init__(self, root: Path, base: str, rater: str = "") -> None:
         self.root, self.base, self.rater = root, base, rater
+        self.listings = Listings()
 
     def html(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
         """Return a page."""
