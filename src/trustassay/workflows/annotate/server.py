@@ -6,7 +6,6 @@ Pages are blind to models, scores and ids. All text may be hostile.
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,9 +21,20 @@ from trustassay.show.markdown import markdown_html
 from trustassay.show.text import amount, cut, finalized, visible
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.session import LONGEST_NOTE, NotOfferedError, RaterState, Session
-from trustassay.workflows.view.serving import NUMBER, Fields, Links, Tell, read_fields, starlette
+from trustassay.workflows.view.serving import (
+    NUMBER,
+    Fields,
+    Links,
+    Tell,
+    asset_routes,
+    read_fields,
+    starlette,
+)
 
-STYLES = (("trustassay.show", "report.css"), (__package__, "annotate.css"))
+ASSETS = {
+    "annotate.css": (("trustassay.show", "report.css"), (__package__, "annotate.css")),
+    "annotate.js": ((__package__, "annotate.js"),),
+}
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -67,16 +77,6 @@ def _given(project: Project, rater: RaterState, step: int) -> str:
         return words[0]
     named = zip(project.scales, words, strict=True)
     return ", ".join(f"{scale.name} {word}" for scale, word in named)
-
-
-@cache
-def asset(name: str) -> str:
-    """Return the style sheet (that of the report comes first) or the script of the page."""
-    sources = STYLES if name == "annotate.css" else ((__package__, name),)
-    return "\n".join(
-        files(package).joinpath("templates", file).read_text(encoding="utf-8")
-        for package, file in sources
-    )
 
 
 def _task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
@@ -172,7 +172,6 @@ class Tabs:
 
 LONGEST_TAB = 64
 ELSEWHERE = "this rater is already rating in another tab."
-ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
 
 ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
     "rate": lambda session, rater, fields: session.rate(
@@ -254,12 +253,8 @@ def application(
         scale = session.offered(fields["choice"])[0] + 1
         return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
 
-    async def file(request: Request) -> Response:
-        name = request.url.path.removeprefix("/")
-        return Response(asset(name), media_type=ASSETS[name])
-
-    routes = [Route(f"/{name}", file) for name in ASSETS]
-    routes += [Route("/{token}", shown), Route("/{token}/ratings", listed)]
+    routes = [*asset_routes(ASSETS), Route("/{token}", shown)]
+    routes.append(Route("/{token}/ratings", listed))
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))
     routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTS]
     return starlette(routes, tell, hosts)

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,21 +27,32 @@ class RatingsFile:
     many raters.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open and claim a file, or a new one; InputError: another process holds it."""
+    def __init__(self, path: Path, wait_s: float = 0.0) -> None:
+        """Open and claim a file, or a new one; InputError: another process holds it, after
+        ``wait_s`` seconds still.
+        """
         self.path = path
         with named(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        end = time.monotonic() + wait_s
+        while not self._claimed():
+            if time.monotonic() < end:
+                time.sleep(0.01)
+                continue
             os.close(self._file)
             raise InputError(
                 f"{path}: another process writes to this file; end it, or choose another --out"
-            ) from None
+            )
         self._size = os.fstat(self._file).st_size
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
+
+    def _claimed(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
     def begin(self, start: Mapping[str, Any]) -> Journal:
         """Return what the file holds; a line that a killed process left unfinished is cut off. A
