@@ -129,7 +129,10 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     row, listing = found
     promise = promise_of(site, listing.folder.path)
     promise.wait()
-    plan = plan_of(listing.folder)
+    try:
+        plan = plan_of(listing.folder)
+    except (UsageError, OSError) as error:
+        return site.problem(row.title, str(error), 409)
     keys = [key for draw in plan.draws for key in draw.answers] if plan else []
     own = {key[0]: Rated(site, listing.folder, key).own for key in keys}
     waiting = [name for name, one in own.items() if one is None]
