@@ -1,9 +1,14 @@
 """Templates of the pages, and what all pages have: the frame, the script, and its style sheets."""
 
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
@@ -12,7 +17,10 @@ from starlette.responses import HTMLResponse
 from trustassay.show.page import environment as report_environment
 from trustassay.show.text import figure as with_unit
 
-STYLES = (("trustassay.show", "report.css"), (__package__, "view.css"))
+STYLES = (("trustassay.show", "report.css"), (__package__, "view.css"), (__package__, "two.css"))
+T = TypeVar("T")
+PATIENCE_S = 1.0
+"""Seconds that a page waits for what is computed."""
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
 
 
@@ -33,7 +41,7 @@ def environment() -> Environment:
     shared = report_environment().loader
     assert shared is not None
     result.loader = ChoiceLoader([PackageLoader(__package__, "templates"), shared])
-    result.globals = {**result.globals, "address": address, "with_unit": with_unit}
+    result.globals = {**result.globals, "address": address, "with_unit": with_unit, "when": when}
     return result
 
 
@@ -41,6 +49,51 @@ def address(base: str, page: str, **query: object) -> str:
     """Return the address of a page with what it is asked for; empty values are left out."""
     given = {name: value for name, value in query.items() if value not in ("", None, False)}
     return f"{base}/{page}" + (f"?{urlencode(given)}" if given else "")
+
+
+def when(seconds: float) -> str:
+    """Return a time as people of this machine's time zone write it."""
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+
+
+class Kept:
+    """What pages have computed, one thing at a time; the last few things stay."""
+
+    def __init__(self, most: int = 6) -> None:
+        self._most, self._lock, self._working = most, threading.Lock(), threading.Lock()
+        self._made = OrderedDict[Hashable, Future[Any]]()
+
+    def get(self, of: Hashable, make: Callable[[], T], patience_s: float = PATIENCE_S) -> T | None:
+        """Return what ``make`` makes of ``of``; ``None`` if it takes longer: it goes on, and is
+        there for who asks again. What it raises is raised here, and tried again the next time.
+        """
+        with self._lock:
+            future = self._made.pop(of, None) or self._begin(make)
+            self._made[of] = future
+            while len(self._made) > self._most:
+                self._made.popitem(last=False)
+        try:
+            result: T = future.result(patience_s)
+            return result
+        except Exception:
+            if not future.done():
+                return None
+            with self._lock:
+                self._made.pop(of, None)
+            raise
+
+    def _begin(self, make: Callable[[], Any]) -> Future[Any]:
+        future = Future[Any]()
+
+        def work() -> None:
+            with self._working:
+                try:
+                    future.set_result(make())
+                except Exception as error:  # raised to who asks
+                    future.set_exception(error)
+
+        threading.Thread(target=work, name="view-computing", daemon=True).start()
+        return future
 
 
 class Site:
@@ -51,6 +104,7 @@ class Site:
 
     def __init__(self, root: Path, base: str, rater: str = "") -> None:
         self.root, self.base, self.rater = root, base, rater
+        self.kept = Kept()
 
     def html(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
         """Return a page."""
@@ -60,3 +114,9 @@ class Site:
     def problem(self, title: str, said: str, status: int = 404) -> HTMLResponse:
         """Return a page that says what is wrong and how to go on."""
         return self.html("problem.html.jinja", status, title=title, said=said)
+
+    def waiting(self, title: str) -> HTMLResponse:
+        """Return a page that asks again each second, for what is not computed yet."""
+        result = self.html("waiting.html.jinja", title=title)
+        result.headers["refresh"] = "1"
+        return result

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trustassay.workflows.view import runs
+from trustassay.workflows.view import documents, runs, trend, two
 from trustassay.workflows.view.index import Index
 from trustassay.workflows.view.pages import ASSETS, Site, asset
 from trustassay.workflows.view.serving import Links, Tell, starlette
@@ -94,5 +94,9 @@ def _check(links: Links, request: Request) -> None:
 
 PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "": runs.shown,
+    "trend": trend.shown,
+    "compare": two.shown,
+    "compare.md": two.exported,
+    **dict.fromkeys(documents.MADE, documents.shown),
 }
 """By address: what makes the page."""
