@@ -2,8 +2,8 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -16,6 +16,8 @@ from starlette.responses import HTMLResponse
 
 from trustassay.show.page import environment as report_environment
 from trustassay.show.text import figure as with_unit
+from trustassay.workflows.view.listing import Listings
+from trustassay.workflows.view.serving import NUMBER
 
 STYLES = (("trustassay.show", "report.css"), (__package__, "view.css"), (__package__, "two.css"))
 T = TypeVar("T")
@@ -45,15 +47,21 @@ def environment() -> Environment:
     return result
 
 
-def address(base: str, page: str, **query: object) -> str:
+def address(base: str, to: str, /, **query: object) -> str:
     """Return the address of a page with what it is asked for; empty values are left out."""
     given = {name: value for name, value in query.items() if value not in ("", None, False)}
-    return f"{base}/{page}" + (f"?{urlencode(given)}" if given else "")
+    return f"{base}/{to}" + (f"?{urlencode(given)}" if given else "")
 
 
 def when(seconds: float) -> str:
     """Return a time as people of this machine's time zone write it."""
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+
+
+def page_of(query: Mapping[str, str]) -> int:
+    """Return the number of the page that an address asks for, from 1."""
+    given = query.get("page", "")
+    return max(1, int(given)) if NUMBER.fullmatch(given) else 1
 
 
 class Kept:
@@ -72,12 +80,13 @@ class Kept:
             self._made[of] = future
             while len(self._made) > self._most:
                 self._made.popitem(last=False)
+        wait([future], patience_s)
+        if not future.done():
+            return None
         try:
-            result: T = future.result(patience_s)
+            result: T = future.result()
             return result
         except Exception:
-            if not future.done():
-                return None
             with self._lock:
                 self._made.pop(of, None)
             raise
@@ -105,6 +114,7 @@ class Site:
     def __init__(self, root: Path, base: str, rater: str = "") -> None:
         self.root, self.base, self.rater = root, base, rater
         self.kept = Kept()
+        self.listings = Listings()
 
     def html(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
         """Return a page."""

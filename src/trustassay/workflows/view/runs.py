@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from trustassay.workflows.view import trend
 from trustassay.workflows.view.index import ALL, FigureRow, Index, RunRow, chosen
-from trustassay.workflows.view.pages import Site, when
-from trustassay.workflows.view.serving import NUMBER
+from trustassay.workflows.view.pages import Site, when, page_of
 
 A_PAGE = 50
 """Runs on a page."""
@@ -38,8 +37,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     order = asked.get("order", "newest")
     order = order if order in ORDERS else "newest"
     ((count,),) = index.ask(f"SELECT count(*) FROM runs WHERE {condition}", values)
-    given = asked.get("page", "1")
-    page = max(1, int(given)) if NUMBER.fullmatch(given) else 1
+    page = page_of(asked)
     rows = index.ask(
         f"SELECT * FROM runs WHERE {condition} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?",
         [*values, A_PAGE, A_PAGE * (page - 1)],

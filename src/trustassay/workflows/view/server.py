@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trustassay.workflows.view import documents, runs, trend, two
+from trustassay.errors import RunFolderError, UnknownNameError
+from trustassay.workflows.view import answers, documents, runs, trend, two
 from trustassay.workflows.view.index import Index
 from trustassay.workflows.view.pages import ASSETS, Site, asset
 from trustassay.workflows.view.serving import Links, Tell, starlette
@@ -72,9 +73,10 @@ def application(
         return shown
 
     async def state(request: Request) -> Response:
-        """Say what has changed since a page was made."""
+        """Say whether anything has changed since a page was made: of a run, or of any."""
         _check(links, request)
-        return JSONResponse({"version": version(), "waiting": index.waiting})
+        known = await asyncio.to_thread(_state_of, site, index, request.query_params.get("run", ""))
+        return JSONResponse({"version": [*known, version(), index.waiting]})
 
     async def file(request: Request) -> Response:
         name = request.url.path.removeprefix("/")
@@ -85,6 +87,18 @@ def application(
     for path, endpoint in PAGES.items():
         routes.append(Route(f"/{{token}}/{path}", page(endpoint)))
     return starlette(routes, tell, hosts)
+
+
+def _state_of(site: Site, index: Index, key: str) -> list[object]:
+    """Return what changes with a run: how much of it was read, or what is wrong with it."""
+    row, folder = index.run(key), index.folder(key)
+    if row is None or folder is None:
+        return []
+    try:
+        listing = site.listings.of(folder)
+    except (RunFolderError, UnknownNameError, OSError) as error:
+        return [str(error)]
+    return [row.stamp, len(listing), listing.read]
 
 
 def _check(links: Links, request: Request) -> None:
@@ -98,5 +112,9 @@ PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "compare": two.shown,
     "compare.md": two.exported,
     **dict.fromkeys(documents.MADE, documents.shown),
+    "run": answers.listed,
+    "answer": answers.one,
+    "elsewhere": answers.elsewhere,
+    "calls": answers.calls,
 }
 """By address: what makes the page."""

@@ -15,8 +15,7 @@ from trustassay.show.charts import ticks
 from trustassay.statistics.levels import Estimate, Step, steps
 from trustassay.workflows import changes
 from trustassay.workflows.view.index import ALL, FigureRow, Index, chosen
-from trustassay.workflows.view.pages import Site
-from trustassay.workflows.view.serving import NUMBER
+from trustassay.workflows.view.pages import Site, page_of
 
 DRAWN, SMALL = 300, 60
 """Runs of a line on its page, where more points could not be told apart, and above the list."""
@@ -110,8 +109,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     metrics = choose("metric", "metric", "count(*) DESC, metric")
     groups = choose("group", "grp", "grp", metric=metrics[1])
     figures = choose("figure", "figure", "min(place), figure", metric=metrics[1], grp=groups[1])
-    given = asked.get("page", "1")
-    page = max(1, int(given)) if NUMBER.fullmatch(given) else 1
+    page = page_of(asked)
     line = line_of(index, (metrics[1], figures[1], groups[1]), asked, DRAWN, DRAWN * (page - 1))
     return site.html(
         "trend.html.jinja",

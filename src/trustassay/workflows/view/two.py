@@ -26,8 +26,7 @@ from trustassay.workflows.gate import gate
 from trustassay.workflows.two_runs import Scored
 from trustassay.workflows.view import documents
 from trustassay.workflows.view.index import Index, RunRow
-from trustassay.workflows.view.pages import PATIENCE_S, Site
-from trustassay.workflows.view.serving import NUMBER
+from trustassay.workflows.view.pages import PATIENCE_S, Site, page_of
 
 A_PAGE = 50
 KINDS = ("worse", "better", "refused", "failed", "other", "same", "gone", "new")
@@ -208,8 +207,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     if found is None:
         return site.waiting(f"Comparing {asked.runs[0].title} and {asked.runs[1].title} …")
     kind, group = query.get("show", "worse"), query.get("group", "")
-    given = query.get("page", "1")
-    page = max(1, int(given)) if NUMBER.fullmatch(given) else 1
+    page = page_of(query)
     rows, count = found.rows(kind, group, page)
     kept = {"first": asked.runs[0].key, "second": asked.runs[1].key, "metric": asked.metric}
     kept |= {"margin": f"{asked.margin:g}", "other": "1" if asked.other else ""}
