@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from trustassay.workflows.view import trend
 from trustassay.workflows.view.index import ALL, FigureRow, Index, RunRow, chosen
-from trustassay.workflows.view.pages import Site, when, page_of
+from trustassay.workflows.view.pages import Site, page_of, when
 
 A_PAGE = 50
 """Runs on a page."""
