@@ -21,6 +21,7 @@ from trustassay.workflows.view.serving import NUMBER
 
 STYLES = (("trustassay.show", "report.css"), (__package__, "view.css"), (__package__, "two.css"))
 T = TypeVar("T")
+MOST_KEPT = 6
 PATIENCE_S = 1.0
 """Seconds that a page waits for what is computed."""
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
@@ -67,42 +68,34 @@ def page_of(query: Mapping[str, str]) -> int:
 class Kept:
     """What pages have computed, one thing at a time; the last few things stay."""
 
-    def __init__(self, most: int = 6) -> None:
-        self._most, self._lock, self._working = most, threading.Lock(), threading.Lock()
+    def __init__(self) -> None:
+        self._lock, self._working = threading.Lock(), threading.Lock()
         self._made = OrderedDict[Hashable, Future[Any]]()
 
     def get(self, of: Hashable, make: Callable[[], T], patience_s: float = PATIENCE_S) -> T | None:
         """Return what ``make`` makes of ``of``; ``None`` if it takes longer: it goes on, and is
         there for who asks again. What it raises is raised here, and tried again the next time.
         """
-        with self._lock:
-            future = self._made.pop(of, None) or self._begin(make)
-            self._made[of] = future
-            while len(self._made) > self._most:
-                self._made.popitem(last=False)
-        wait([future], patience_s)
-        if not future.done():
-            return None
-        try:
-            result: T = future.result()
-            return result
-        except Exception:
-            with self._lock:
-                self._made.pop(of, None)
-            raise
 
-    def _begin(self, make: Callable[[], Any]) -> Future[Any]:
-        future = Future[Any]()
-
-        def work() -> None:
+        def work(future: Future[T]) -> None:
             with self._working:
                 try:
                     future.set_result(make())
                 except Exception as error:  # raised to who asks
                     future.set_exception(error)
 
-        threading.Thread(target=work, name="view-computing", daemon=True).start()
-        return future
+        with self._lock:
+            if (future := self._made.pop(of, None)) is None:
+                future = Future()
+                threading.Thread(target=work, args=(future,), daemon=True).start()
+            self._made[of] = future
+            while len(self._made) > MOST_KEPT:
+                self._made.popitem(last=False)
+        wait([future], patience_s)
+        if future.done() and future.exception():
+            with self._lock:
+                self._made.pop(of, None)
+        return future.result() if future.done() else None
 
 
 class Site:

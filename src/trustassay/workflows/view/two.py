@@ -1,129 +1,82 @@
 """Two runs: which answers got worse or better, are refused, failed or gone, each pair beside the
 other, and what ``compare`` and ``gate`` say of both."""
 
-from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs.counts import DOMAIN, domain_of
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import decoded, located_lines
 from trustassay.show.document import ChangedAnswer, ChangedAnswers, Document, Section
 from trustassay.workflows import changes, compare_outputs, rules
 from trustassay.workflows.compare import compare
 from trustassay.workflows.gate import gate
-from trustassay.workflows.two_runs import Scored
 from trustassay.workflows.view import documents
 from trustassay.workflows.view.index import Index, RunRow
+from trustassay.workflows.view.listing import Listing
 from trustassay.workflows.view.pages import PATIENCE_S, Site, page_of
 
 A_PAGE = 50
-KINDS = ("worse", "better", "refused", "failed", "other", "same", "gone", "new")
-"""What became of an answer, as :func:`~trustassay.workflows.changes.kinds_of` says; gone: it has no
-partner in the second run; new: in the first."""
+KINDS = {"worse": "worse", "better": "better", "refused": "refused", "failed_now": "failed"}
+KINDS |= {"other": "other"}
+"""What became of a pair, by its name in :func:`~trustassay.workflows.changes.kinds_of`."""
+SAME, GONE, NEW, NO_GROUP = "same", "gone", "new", "no group"
 LONGEST_S = 600.0
 """Seconds that an export waits for the comparison."""
+NO_RUN = ("Two runs are needed", "Mark one as first and another as second in the list of runs.")
+REFUSALS = (RunFolderError, UnknownNameError, ValueError)
 
 
-class Row(NamedTuple):
-    """An answer of both runs or of one: its kind, what changed, and its places in the runs."""
+class Answer(NamedTuple):
+    """An answer of two runs: what became of it, its group, and its places, -1 where it is not."""
 
     kind: str
-    change: changes.AnswerChange
-    shown: ChangedAnswer
+    group: str
     places: tuple[int, int]
-
-
-class Texts:
-    """The answers of a run: where each is on disk, and its group, as the index names it."""
-
-    def __init__(self, scored: Scored, asked: object) -> None:
-        """Read where they are; ``asked`` is the model of those that name none."""
-        self._folder, self._offsets, self.groups = RunFolder(scored.path), array("q"), list[str]()
-        self._assessments = self._folder.assessments(scored.info.name, evidence_later=True)
-        for at, line in located_lines(self._folder.samples_path):
-            sample = decoded(line)
-            parts = (sample.get("model") or asked, domain_of(sample, DOMAIN))
-            self._offsets.append(at)
-            self.groups.append(" / ".join(str(part) for part in parts if part))
-
-    def told(self, place: int) -> tuple[str, str, str, float | None, str, str]:
-        """Return question, id, response, score, verdict and reason; all empty for place -1."""
-        if place < 0:
-            return "", "", "", None, "", ""
-        sample = self._folder.sample_at(self._offsets[place])
-        one = self._assessments[place]
-        reason = one.reason if one.error is None else one.error
-        return (
-            sample.question,
-            sample.id,
-            sample.response or "",
-            one.score,
-            one.verdict or "",
-            reason,
-        )
 
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """Two runs, compared. document: the page of ``compare``, without the answers. gate: ``None``
-    where ``fault`` says why there is none.
+    """Two runs, compared. answers: those that changed most first, those of one run alone last.
 
-    Of each answer, the largest change first: places, in both runs, shape (n, 2), -1 where a run has
-    none; kinds, the number of its kind in :data:`KINDS`; groups.
+    document: of ``compare``. gate: ``None`` where ``fault`` says why there is no decision.
     """
 
+    metric: str
     document: Document
+    answers: Sequence[Answer]
     gate: rules.Gate | None
     fault: str
-    texts: tuple[Texts, Texts]
-    places: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-    groups: NDArray[np.str_]
 
     @classmethod
-    def read(
-        cls, paths: tuple[Path, Path], metric: str, margin: float, *, other: bool
-    ) -> "TwoRuns":
-        """Compare two runs; ``other`` accepts another judge. Errors as of
-        :func:`~trustassay.workflows.compare.compare`.
-        """
-        found = compare(*paths, metric=metric)
+    def read(cls, paths: tuple[Path, Path], asked: "Asked") -> "TwoRuns":
+        """Compare two runs; errors as of :func:`~trustassay.workflows.compare.compare`."""
+        found = compare(*paths, metric=asked.metric)
         first, second = found.scored
-        asked = [(RunFolder(path).read_run() or {})["backends"].get("model") for path in paths]
-        texts = Texts(first, asked[0]), Texts(second, asked[1])
-        pairing = found.pairing
-        ways, order = changes.kinds_of(first, second, pairing)
-        names = ("worse", "better", "refused", "failed_now", "other")
-        kinds = np.select([ways[name] for name in names], range(len(names)), KINDS.index("same"))
-        gone = np.setdiff1d(np.arange(len(first.scores)), pairing.first)
-        new = np.setdiff1d(np.arange(len(second.scores)), pairing.second)
-        places = np.full((len(order) + len(gone) + len(new), 2), -1)
-        places[: len(order)] = np.stack([pairing.first, pairing.second], axis=1)[order]
-        places[len(order) : len(order) + len(gone), 0] = gone
-        places[len(places) - len(new) :, 1] = new
-        alone = [KINDS.index("gone")] * len(gone) + [KINDS.index("new")] * len(new)
-        groups = [texts[1].groups[b] if b >= 0 else texts[0].groups[a] for a, b in places.tolist()]
+        groups = [_groups(path) for path in paths]
+        ways, order = changes.kinds_of(first, second, found.pairing)
+        kinds = np.select([ways[name] for name in KINDS], list(KINDS.values()), SAME)
+        pairs = [one[order].tolist() for one in (kinds, found.pairing.first, found.pairing.second)]
+        answers = [Answer(kind, groups[1][b], (a, b)) for kind, a, b in zip(*pairs, strict=True)]
+        gone = np.setdiff1d(np.arange(len(first.scores)), found.pairing.first)
+        new = np.setdiff1d(np.arange(len(second.scores)), found.pairing.second)
+        answers += [Answer(GONE, groups[0][place], (place, -1)) for place in gone.tolist()]
+        answers += [Answer(NEW, groups[1][place], (-1, place)) for place in new.tolist()]
         decision, fault = None, ""
+        earlier = rules.Earlier(paths[0], margin=asked.margin, other_judge=asked.other)
         try:
-            earlier = rules.Earlier(paths[0], margin=margin, other_judge=other)
             decision = gate(paths[1], (), earlier)
-        except (RunFolderError, ValueError) as error:
+        except REFUSALS as error:
             fault = str(error)
-        document = compare_outputs.document_of(found)
-        whole = np.concatenate([kinds[order], np.array(alone, dtype=np.int64)])
-        return cls(document, decision, fault, texts, places, whole, np.array(groups, np.str_))
+        return cls(asked.metric, compare_outputs.document_of(found), answers, decision, fault)
 
     @property
     def sections(self) -> list[Section]:
@@ -134,39 +87,43 @@ class TwoRuns:
         ]
 
     def counts(self) -> dict[str, Counter[str]]:
-        """Return how many answers there are of each kind, by group; in all under the empty name."""
-        result: dict[str, Counter[str]] = {"": Counter()}
-        pairs = zip(self.groups.tolist(), self.kinds.tolist(), strict=True)
-        for (group, kind), n in Counter(pairs).items():
-            result[""][KINDS[kind]] += n
-            result.setdefault(group or "no group", Counter())[KINDS[kind]] += n
+        """Return how many answers there are of each kind, by group; of all under the empty name."""
+        result: dict[str, Counter[str]] = {"": Counter(one.kind for one in self.answers)}
+        for (group, kind), n in sorted(Counter(one[:2] for one in self.answers).items()):
+            result.setdefault(group, Counter())[kind] = n
         return result
 
-    def rows(self, kind: str, group: str, page: int) -> tuple[list[Row], int]:
-        """Return a page of the answers of a kind and a group, where they are given, and how many
-        there are on all pages.
-        """
-        keep = np.ones(len(self.kinds), dtype=np.bool_)
-        if kind in KINDS:
-            keep &= self.kinds == KINDS.index(kind)
-        if group:
-            keep &= self.groups == ("" if group == "no group" else group)
-        found = np.flatnonzero(keep)
-        return [self._row(at) for at in found[A_PAGE * (page - 1) :][:A_PAGE].tolist()], len(found)
-
-    def _row(self, at: int) -> Row:
-        places = (int(self.places[at, 0]), int(self.places[at, 1]))
-        sides = [texts.told(place) for texts, place in zip(self.texts, places, strict=True)]
+    def shown(self, answer: Answer, listings: Sequence[Listing]) -> tuple[ChangedAnswer, list[str]]:
+        """Return an answer with its texts, and its ids in both runs."""
+        sides = list[tuple[str, str, str, float | None, str, str]]()
+        for place, listing in zip(answer.places, listings, strict=True):
+            if place < 0:
+                sides.append(("", "", "", None, "", ""))
+                continue
+            sample = listing.sample(place)
+            (one,) = (each for each in listing.assessments(place) if each.metric == self.metric)
+            judged = (one.score, one.verdict or "", one.error or one.reason)
+            sides.append((sample.question, sample.id, sample.response or "", *judged))
         questions, *told = zip(*sides, strict=True)
         change = changes.AnswerChange(questions[1] or questions[0], *told)
-        shown = ChangedAnswer(
-            change.question, change.ids[1], change.in_words(), change.reasons, change.responses
-        )
-        return Row(KINDS[self.kinds[at]], change, shown, places)
+        both = change.reasons, change.responses
+        return ChangedAnswer(change.question, change.ids[1], change.in_words(), *both), [
+            *change.ids
+        ]
+
+
+def _groups(path: Path) -> list[str]:
+    """Return the group of each sample of a run: its model and domain, as the index names it."""
+    folder = RunFolder(path)
+    asked = (folder.read_run() or {"backends": {}})["backends"].get("model")
+    named = [(one.get("model") or asked, domain_of(one, DOMAIN)) for one in folder.sample_records()]
+    return [" / ".join(str(part) for part in parts if part) or NO_GROUP for parts in named]
 
 
 class Asked(NamedTuple):
-    """What an address asks for: two runs, a metric of both, and how far worse is tolerated."""
+    """What an address asks for: two runs, a metric of both, how far worse is tolerated, in % of the
+    range, and whether another judge is accepted.
+    """
 
     runs: tuple[RunRow, RunRow]
     metrics: tuple[str, ...]
@@ -175,11 +132,11 @@ class Asked(NamedTuple):
     other: bool
 
     @classmethod
-    def read(cls, index: Index, query: Mapping[str, str]) -> "Asked":
-        """Read an address; HTTPException: it names a run that is not there."""
+    def of(cls, index: Index, query: Mapping[str, str]) -> "Asked | None":
+        """Read an address; ``None`` if it names a run that is not there."""
         first, second = (index.run(query.get(name, "")) for name in ("first", "second"))
         if first is None or second is None:
-            raise HTTPException(404)
+            return None
         common = tuple(one for one in first.metric_names if one in second.metric_names)
         metric, margin = query.get("metric", ""), 0.0
         with suppress(ValueError):
@@ -187,30 +144,37 @@ class Asked(NamedTuple):
         chosen = metric if metric in common else next(iter(common), metric)
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
-    def compared(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | None:
-        """Return the comparison; ``None`` if it takes longer."""
+    def compared(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | Response | None:
+        """Return the comparison, the page that says why there is none, or ``None`` if it takes
+        longer.
+        """
         first, second = (site.root / run.key for run in self.runs)
-        return site.kept.get(
-            self,
-            lambda: TwoRuns.read((first, second), self.metric, self.margin, other=self.other),
-            patience_s,
-        )
+        try:
+            return site.kept.get(self, lambda: TwoRuns.read((first, second), self), patience_s)
+        except REFUSALS as error:
+            return site.problem("These runs cannot be compared", str(error), 409)
 
 
 def shown(site: Site, index: Index, request: Request) -> Response:
     """Return the page of two runs; what is asked for stays in the address."""
-    asked, query = Asked.read(index, request.query_params), request.query_params
-    try:
-        found = asked.compared(site)
-    except (RunFolderError, UnknownNameError, ValueError) as error:
-        return site.problem("These runs cannot be compared", str(error), 409)
+    query = request.query_params
+    asked = Asked.of(index, query)
+    if asked is None:
+        return site.problem(*NO_RUN)
+    found = asked.compared(site)
     if found is None:
         return site.waiting(f"Comparing {asked.runs[0].title} and {asked.runs[1].title} …")
-    kind, group = query.get("show", "worse"), query.get("group", "")
-    page = page_of(query)
-    rows, count = found.rows(kind, group, page)
+    if isinstance(found, Response):
+        return found
+    kind, group, page = query.get("show", "worse"), query.get("group", ""), page_of(query)
     kept = {"first": asked.runs[0].key, "second": asked.runs[1].key, "metric": asked.metric}
     kept |= {"margin": f"{asked.margin:g}", "other": "1" if asked.other else ""}
+    answers = [
+        one
+        for one in found.answers
+        if kind in (one.kind, "all") and (not group or one.group == group)
+    ]
+    listings = [site.listings.of(RunFolder(site.root / run.key), LONGEST_S) for run in asked.runs]
     return site.html(
         "compare.html.jinja",
         found=found,
@@ -220,22 +184,23 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         group=group,
         counts=found.counts(),
         checks=found.gate and documents.checks(found.gate, site.root),
-        rows=rows,
-        count=count,
+        rows=[
+            (one, *found.shown(one, listings)) for one in answers[A_PAGE * (page - 1) :][:A_PAGE]
+        ],
+        count=len(answers),
         page=page,
-        pages=-(-count // A_PAGE),
+        pages=-(-len(answers) // A_PAGE),
     )
 
 
 def exported(site: Site, index: Index, request: Request) -> Response:
     """Return the decision of ``gate`` as the Markdown that a pull request takes."""
-    asked = Asked.read(index, request.query_params)
-    try:
-        found = asked.compared(site, LONGEST_S)
-    except (RunFolderError, UnknownNameError, ValueError) as error:
-        return site.problem("These runs cannot be compared", str(error), 409)
+    asked = Asked.of(index, request.query_params)
+    found = asked.compared(site, LONGEST_S) if asked else site.problem(*NO_RUN)
+    if isinstance(found, Response):
+        return found
     if found is None or found.gate is None:
-        return site.problem("There is no decision", found.fault if found else "not done", 409)
+        return site.problem("There is no decision", found.fault if found else "", 409)
     text = rules.markdown(found.gate).replace(f"{site.root}/", "")
     headers = {"content-disposition": 'attachment; filename="gate.md"'}
     return PlainTextResponse(text, media_type="text/markdown", headers=headers)
