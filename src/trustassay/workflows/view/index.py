@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.metric import MetricInfo
+from trustassay.metric import Figure, MetricInfo
 from trustassay.runs.counts import LOOKED
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.workflows.two_runs import better_of
@@ -302,7 +302,10 @@ def _judge(run: Mapping[str, Any]) -> str:
 
 def _figures(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator[FigureRow]:
     told = summary["metrics"][info.name]
-    ordered = sorted(info.figures.items(), key=lambda each: not each[1].headline)
+    defined = dict(info.figures) | {
+        name: Figure(name, "", unit="") for name in told["values"] if name not in info.figures
+    }
+    ordered = sorted(defined.items(), key=lambda each: not each[1].headline)
     for place, (name, figure) in enumerate(ordered):
         value = told["values"].get(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
