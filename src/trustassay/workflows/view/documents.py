@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
+from trustassay.runs.folder import RunFolder
 from trustassay.show.document import Document, Row, Section, Table
 from trustassay.workflows import gate as gating
 from trustassay.workflows import rules
@@ -62,6 +63,9 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     files = {one.name: one for each in RATINGS for one in sorted(path.glob(each))}
     ratings = files.get(query.get("ratings", ""))
     try:
+        counted = (RunFolder(path).read_run() or {}).get("samples", {})
+        if given.get("label") == [] and ratings is None and counted.get("labels"):
+            given["label"] = ["label"]
         of = (command, run, str(given), ratings and (ratings, ratings.stat().st_mtime_ns))
         page = site.kept.get(of, lambda: make(path, ratings, given))
         if page is None:

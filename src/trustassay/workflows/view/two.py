@@ -59,7 +59,7 @@ class TwoRuns:
     @classmethod
     def read(cls, paths: tuple[Path, Path], asked: "Asked") -> "TwoRuns":
         """Compare two runs; errors as of :func:`~trustassay.workflows.compare.compare`."""
-        found = compare(*paths, metric=asked.metric)
+        found = compare(*paths, metric=asked.metric or None)
         first, second = found.scored
         groups = [_groups(path) for path in paths]
         ways, order = changes.kinds_of(first, second, found.pairing)
@@ -89,7 +89,7 @@ class TwoRuns:
     def counts(self) -> dict[str, Counter[str]]:
         """Return how many answers there are of each kind, by group; of all under the empty name."""
         result: dict[str, Counter[str]] = {"": Counter(one.kind for one in self.answers)}
-        for (group, kind), n in sorted(Counter(one[:2] for one in self.answers).items()):
+        for (group, kind), n in sorted(Counter((a.group, a.kind) for a in self.answers).items()):
             result.setdefault(group, Counter())[kind] = n
         return result
 
@@ -141,7 +141,7 @@ class Asked(NamedTuple):
         metric, margin = query.get("metric", ""), 0.0
         with suppress(ValueError):
             margin = min(100.0, max(0.0, float(query.get("margin", "0"))))
-        chosen = metric if metric in common else next(iter(common), metric)
+        chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
     def compared(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | Response | None:
