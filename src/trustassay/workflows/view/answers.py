@@ -20,9 +20,8 @@ from trustassay.show.answers import Answer, answer_of
 from trustassay.views import Piece, word_differences
 from trustassay.workflows.view.index import FINISHED, Index, RunRow
 from trustassay.workflows.view.listing import Asked, Listing
-from trustassay.workflows.view.pages import Site
+from trustassay.workflows.view.pages import Site, when
 from trustassay.workflows.view.rating import Rated, key_of, verdicts_of
-from trustassay.workflows.view.runs import when
 from trustassay.workflows.view.serving import NUMBER
 
 A_PAGE = 50

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.workflows.view import answers, runs
+from trustassay.workflows.view import answers, documents, runs, trend, two
 from trustassay.workflows.view.index import Index
 from trustassay.workflows.view.next import promised, shown
 from trustassay.workflows.view.next import routes as rating_routes
@@ -106,6 +106,10 @@ def _check(links: Links, request: Request) -> None:
 
 PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "": runs.shown,
+    "trend": trend.shown,
+    "compare": two.shown,
+    "compare.md": two.exported,
+    **dict.fromkeys(documents.MADE, documents.shown),
     "run": answers.listed,
     "answer": answers.one,
     "elsewhere": answers.elsewhere,
