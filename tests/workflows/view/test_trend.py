@@ -15,8 +15,8 @@ import pytest
 from tests.show.conftest import HOSTILE
 from tests.workflows.view.conftest import Visited
 from tests.workflows.view.test_answers import tags
-from trustassay.workflows.view import trend
-from trustassay.workflows.view.index import ALL
+from trustassay_serve.view import trend
+from trustassay_serve.view.index import ALL
 
 Visit = Callable[[Path], Visited]
 DAY = 86_400.0
@@ -148,6 +148,7 @@ def test_what_is_asked_for_stays_in_the_form(days: Path, visit: Visit) -> None:
     assert 'value="day-000"' in page
     assert page.count("<circle") == 10
     assert "mean score" in page
+    strange: dict[str, Any]
     for strange in ({"metric": "no"}, {"figure": HOSTILE[0]}, {"group": HOSTILE[1]}, {"page": "x"}):
         assert visited.page("trend", **strange).count("<circle") == 20
 
