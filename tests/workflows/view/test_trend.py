@@ -148,8 +148,13 @@ def test_what_is_asked_for_stays_in_the_form(days: Path, visit: Visit) -> None:
     assert 'value="day-000"' in page
     assert page.count("<circle") == 10
     assert "mean score" in page
-    strange: dict[str, Any]
-    for strange in ({"metric": "no"}, {"figure": HOSTILE[0]}, {"group": HOSTILE[1]}, {"page": "x"}):
+    oddities: list[dict[str, Any]] = [
+        {"metric": "no"},
+        {"figure": HOSTILE[0]},
+        {"group": HOSTILE[1]},
+        {"page": "x"},
+    ]
+    for strange in oddities:
         assert visited.page("trend", **strange).count("<circle") == 20
 
 
