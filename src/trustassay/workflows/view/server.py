@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.workflows.view import answers, runs
 from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.next import promised, shown
 from trustassay.workflows.view.next import routes as rating_routes
+from trustassay.workflows.view.next import shown
 from trustassay.workflows.view.pages import ASSETS, Site
 from trustassay.workflows.view.serving import Links, Tell, asset_routes, starlette
 
@@ -111,6 +111,5 @@ PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "elsewhere": answers.elsewhere,
     "calls": answers.calls,
     "next": shown,
-    "promise": promised,
 }
 """By address: what makes the page."""
