@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from trustassay.views import Piece, word_differences
 from trustassay.workflows.view.index import FINISHED, Index, RunRow
 from trustassay.workflows.view.listing import Asked, Listing
 from trustassay.workflows.view.pages import Site, when
+from trustassay.workflows.view.rating import Rated, key_of, verdicts_of
 from trustassay.workflows.view.serving import NUMBER
 
 A_PAGE = 50
@@ -64,6 +66,7 @@ def listed(site: Site, index: Index, request: Request) -> Response:
     places = listing.places(asked)
     page = _number(request, "page", 1)
     shown = places[A_PAGE * (page - 1) : A_PAGE * page].tolist()
+    listed = [answer_at(listing, place) for place in shown]
     return site.html(
         "answers.html.jinja",
         run=row,
@@ -71,7 +74,10 @@ def listed(site: Site, index: Index, request: Request) -> Response:
         listing=listing,
         asked=asked,
         query={"run": row.key, **asked.query()},
-        answers=[_answer(listing, place) for place in shown],
+        answers=listed,
+        hidden={
+            one.place for one in listed if Rated(site, listing.folder, key_of(one.sample)).hidden
+        },
         count=len(places),
         page=page,
         pages=-(-len(places) // A_PAGE),
@@ -93,13 +99,19 @@ def one(site: Site, index: Index, request: Request) -> Response:
         )
     order = listing.places(asked).tolist()
     at = order.index(place) if place in order else -1
+    answer = answer_at(listing, place)
+    folder, sample = listing.folder, answer.sample
+    given = Rated(site, folder, key_of(sample))
+    may_mark = site.rater and not given.hidden and row.state == FINISHED
     return site.html(
-        "one.html.jinja",
+        "blind.html.jinja" if given.hidden else "one.html.jinja",
         run=row,
         listing=listing,
         asked=asked,
         query={"run": row.key, **asked.query()},
-        answer=_answer(listing, place),
+        answer=replace(answer, ratings=given.shown),
+        given=given,
+        marked=verdicts_of(site, folder, sample, answer.results) if may_mark else [],
         place=place,
         number=at + 1,
         count=len(order),
@@ -121,7 +133,8 @@ def _place(listing: Listing, request: Request) -> int | None:
     return listing.place_of(request.query_params.get("id", ""))
 
 
-def _answer(listing: Listing, place: int) -> Answer:
+def answer_at(listing: Listing, place: int) -> Answer:
+    """Return the answer at a place with what the metrics say of it."""
     sample, assessments = listing.sample(place), listing.assessments(place)
     return answer_of(place + 1, place, sample, assessments, listing.columns)
 

@@ -235,10 +235,11 @@ def _stamps(root: Path) -> Iterator[tuple[str, str]]:
             watched = ["run.json", "summary.json"]
             if "summary.json" not in names:
                 watched.append("assessments.jsonl")
-            yield path.relative_to(root).as_posix(), " ".join(_stamp(path / one) for one in watched)
+            yield path.relative_to(root).as_posix(), " ".join(stamp(path / one) for one in watched)
 
 
-def _stamp(path: Path) -> str:
+def stamp(path: Path) -> str:
+    """Return what changes with a file."""
     try:
         found = path.stat()
     except OSError:
@@ -351,4 +352,4 @@ def _count_lines(path: Path) -> int:
         return 0
 
 
-__all__ = ["ALL", "FigureRow", "Index", "RunRow", "chosen", "index_path"]
+__all__ = ["ALL", "FigureRow", "Index", "RunRow", "chosen", "index_path", "stamp"]

@@ -146,9 +146,10 @@ class Listing:
         Raises:
             RunFolderError: a line is damaged.
         """
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._advance, daemon=True)
-            self._thread.start()
+        with self._lock:  # two pages at once read it once
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._advance, daemon=True)
+                self._thread.start()
         self._thread.join(seconds)
         if self._fault is not None:
             raise self._fault

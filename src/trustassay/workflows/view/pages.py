@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, wait
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -14,27 +13,27 @@ from urllib.parse import urlencode
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.responses import HTMLResponse
 
+from trustassay.metrics.judge import Rubric, read_rubric
+from trustassay.show.markdown import markdown_html
 from trustassay.show.page import environment as report_environment
 from trustassay.show.text import figure as with_unit
+from trustassay.workflows.annotate.project import Scale
 from trustassay.workflows.view.listing import Listings
 from trustassay.workflows.view.serving import NUMBER
 
-STYLES = (("trustassay.show", "report.css"), (__package__, "view.css"), (__package__, "two.css"))
 T = TypeVar("T")
 MOST_KEPT = 6
 PATIENCE_S = 1.0
 """Seconds that a page waits for what is computed."""
-ASSETS = {"view.css": "text/css", "view.js": "text/javascript"}
-
-
-@cache
-def asset(name: str) -> str:
-    """Return the style sheet, that of the report first, or the script of the pages."""
-    sources = STYLES if name == "view.css" else ((__package__, name),)
-    return "\n".join(
-        files(package).joinpath("templates", file).read_text(encoding="utf-8")
-        for package, file in sources
-    )
+ASSETS = {
+    "view.css": (
+        ("trustassay.show", "report.css"),
+        (__package__, "view.css"),
+        (__package__, "rate.css"),
+        (__package__, "two.css"),
+    ),
+    "view.js": ((__package__, "view.js"), (__package__, "rate.js")),
+}
 
 
 @cache
@@ -44,13 +43,18 @@ def environment() -> Environment:
     shared = report_environment().loader
     assert shared is not None
     result.loader = ChoiceLoader([PackageLoader(__package__, "templates"), shared])
+    result.filters = {**result.filters, "markdown": markdown_html}
     result.globals = {**result.globals, "address": address, "with_unit": with_unit, "when": when}
     return result
 
 
 def address(base: str, to: str, /, **query: object) -> str:
     """Return the address of a page with what it is asked for; empty values are left out."""
-    given = {name: value for name, value in query.items() if value not in ("", None, False)}
+    given = {
+        name: value
+        for name, value in query.items()
+        if value is not False and value not in ("", None)
+    }
     return f"{base}/{to}" + (f"?{urlencode(given)}" if given else "")
 
 
@@ -101,11 +105,21 @@ class Kept:
 class Site:
     """What all pages know: the folder that is served, and where its pages begin.
 
-    base: ``/TOKEN``. rater: who rates here; empty where nobody does.
+    base: ``/TOKEN``. rater: who rates here; empty where nobody does. scale: what is rated. blind:
+    whether scores are hidden until an answer is rated.
     """
 
-    def __init__(self, root: Path, base: str, rater: str = "") -> None:
-        self.root, self.base, self.rater = root, base, rater
+    def __init__(
+        self,
+        root: Path,
+        base: str,
+        rater: str = "",
+        rubric: Rubric | None = None,
+        *,
+        blind: bool = True,
+    ) -> None:
+        self.root, self.base, self.rater, self.blind = root, base, rater, blind
+        self.scale = Scale(rubric or read_rubric("answer"))
         self.kept = Kept()
         self.listings = Listings()
 

@@ -13,8 +13,10 @@ from starlette.types import ASGIApp
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.workflows.view import answers, documents, runs, trend, two
 from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.pages import ASSETS, Site, asset
-from trustassay.workflows.view.serving import Links, Tell, starlette
+from trustassay.workflows.view.next import promised, shown
+from trustassay.workflows.view.next import routes as rating_routes
+from trustassay.workflows.view.pages import ASSETS, Site
+from trustassay.workflows.view.serving import Links, Tell, asset_routes, starlette
 
 VIEWER = "viewer"
 """Whose token the address has."""
@@ -78,14 +80,10 @@ def application(
         known = await asyncio.to_thread(_state_of, site, index, request.query_params.get("run", ""))
         return JSONResponse({"version": [*known, version(), index.waiting]})
 
-    async def file(request: Request) -> Response:
-        name = request.url.path.removeprefix("/")
-        return Response(asset(name), media_type=ASSETS[name])
-
-    routes = [Route(f"/{name}", file) for name in ASSETS]
-    routes.append(Route("/{token}/state", state))
+    routes = [*asset_routes(ASSETS), Route("/{token}/state", state)]
     for path, endpoint in PAGES.items():
         routes.append(Route(f"/{{token}}/{path}", page(endpoint)))
+    routes += rating_routes(site, index, links, tell)
     return starlette(routes, tell, hosts)
 
 
@@ -116,5 +114,7 @@ PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "answer": answers.one,
     "elsewhere": answers.elsewhere,
     "calls": answers.calls,
+    "next": shown,
+    "promise": promised,
 }
 """By address: what makes the page."""

@@ -13,6 +13,8 @@ import re
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -20,7 +22,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.data.records import InputError
@@ -179,6 +181,24 @@ def _foreign(request: Request, hosts: Callable[[str], bool]) -> str:
     if request.headers.get("sec-fetch-site", "none") == "cross-site" and request.method != "GET":
         return "another page sent this request."
     return ""
+
+
+def asset_routes(assets: Mapping[str, Sequence[tuple[str, str]]]) -> list[BaseRoute]:
+    """Return the routes of style sheets and scripts: of each the files, as (package, name), of
+    which it is made.
+    """
+
+    async def served(request: Request) -> Response:
+        name = request.url.path.removeprefix("/")
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return Response("\n".join(_template(*one) for one in assets[name]), media_type=kind)
+
+    return [Route(f"/{name}", served) for name in assets]
+
+
+@cache
+def _template(package: str, name: str) -> str:
+    return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
 async def read_fields(request: Request) -> Fields:

@@ -49,14 +49,18 @@
     }
     section.removeAttribute("aria-busy");
   };
-  for (const section of document.querySelectorAll("[data-load]")) {
-    const link = section.querySelector(":scope > p a");
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      load(section);
-    });
-    if (section.dataset.later === undefined) load(section);
-  }
+  const loadParts = () => {
+    for (const section of document.querySelectorAll("[data-load]")) {
+      const link = section.querySelector(":scope > p a");
+      link.addEventListener("click", (event) => {
+        event.preventDefault();
+        load(section);
+      });
+      if (section.dataset.later === undefined) load(section);
+    }
+  };
+  document.addEventListener("shown", loadParts); // a rating was sent, and its page came back
+  loadParts();
 
   // --- Following what changes ----------------------------------------------------------------
 
