@@ -11,13 +11,25 @@ week on a new version of the model writes wrong numbers (25 % of the answers abo
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import json
 import os
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.results import read_result, write_result
 
 RUNS, A_WEEK, ANSWERS, FALL = 40, 5, 160, 26
 BEGIN = datetime.datetime(2026, 9, 28, 6, 30)
