@@ -28,7 +28,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 @pytest.fixture
 def base(both: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Serve ten runs: a fall between two that can be compared, the names of which stay."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+    path = [str(ROOT / "src"), str(ROOT / "serve/src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     root = tmp_path / "runs"
     shutil.copytree(both, root)
     for day in range(12):
