@@ -10,6 +10,7 @@ _HOMES = {
         "trustassay.api": "Run ascore plan rescore score scorer watch",
         "trustassay.backends.resolve": "embedder entailer similarity",
         "trustassay.calls.prices": "Budget Prices",
+        "trustassay.columns": "Batch batch",
         "trustassay.data.records": "InputError",
         "trustassay.errors": (
             "AssessmentError BackendError CallError FaultsError RunFolderError UnknownNameError "

@@ -4,6 +4,7 @@ from trustassay.answering import Answering
 from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
 from trustassay.backends.resolve import embedder, entailer, similarity
 from trustassay.calls.prices import Budget, Prices
+from trustassay.columns import Batch, batch
 from trustassay.data.records import InputError
 from trustassay.errors import (
     AssessmentError,
@@ -28,10 +29,10 @@ from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
     "Answering", "Assay", "Assessment", "AssessmentError", "BackendError", "BadInputError",
-    "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError", "Labelling",
-    "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
+    "Batch", "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError",
+    "Labelling", "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
     "ScorerClosedError", "Study", "Summary", "Unanswered", "UnansweredError",
     "UnknownNameError", "UnparsedError", "UsageError", "WatchOptions", "WorstAnswer", "ascore",
-    "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score", "scorer",
-    "similarity", "study", "watch",
+    "batch", "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score",
+    "scorer", "similarity", "study", "watch",
 ]  # fmt: skip

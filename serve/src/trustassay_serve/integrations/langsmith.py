@@ -1,0 +1,66 @@
+"""Evaluators for LangSmith and OpenEvals: ``f(inputs, outputs, reference_outputs)``.
+
+    client.evaluate(my_system, data="questions", evaluators=[trust_evaluator("faithfulness")])
+
+Both tools call plain functions, so this file imports neither.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, traced
+
+Feedback = dict[str, Any]
+
+
+def trust_evaluator(
+    metrics: str | Metric | Sequence[str | Metric], **options: Any
+) -> Callable[..., Feedback | list[Feedback]]:
+    """Return an evaluator for ``evaluate``; models are loaded once a process.
+
+    It returns ``{"key", "score", "comment", "metadata"}``, or a list of them, one a metric, where
+    ``metrics`` is a list. Question, response, passages and right answer are found in inputs and
+    outputs under their usual names, or in lists of messages; ``fields`` names others, as in
+    ``fields={"documents": "outputs.sources"}``. Passages may also be given as ``context``.
+
+    A metric that could not score has the score ``None``, the reason as its comment, and
+    ``extra={"error": True}``, as LangSmith records an evaluator that failed.
+
+    Metrics and options are those of :class:`~.resident.ResidentScorer`.
+    """
+    resident = ResidentScorer(metrics, **options)
+    several = not isinstance(metrics, str | Metric)
+
+    def trustassay(
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+    ) -> Feedback | list[Feedback]:
+        result = resident.score(traced(inputs, outputs, reference_outputs, **others))
+        return _feedback(result, several=several)
+
+    return trustassay
+
+
+def async_trust_evaluator(
+    metrics: str | Metric | Sequence[str | Metric], **options: Any
+) -> Callable[..., Awaitable[Feedback | list[Feedback]]]:
+    """Return the same for ``aevaluate``, with the arguments of :func:`trust_evaluator`."""
+    resident = ResidentScorer(metrics, **options)
+    several = not isinstance(metrics, str | Metric)
+
+    async def trustassay(
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+    ) -> Feedback | list[Feedback]:
+        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
+        return _feedback(result, several=several)
+
+    return trustassay
+
+
+def _feedback(found: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
+    listed: list[Feedback] = [
+        {"key": one.metric, "score": one.score, "comment": one.comment, "metadata": one.about}
+        | ({} if one.error is None else {"extra": {"error": True}})
+        for one in found
+    ]
+    return listed if several else listed[0]

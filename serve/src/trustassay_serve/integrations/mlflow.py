@@ -1,0 +1,110 @@
+"""A scorer for MLflow: metrics as feedback on traces and evaluation rows.
+
+mlflow.genai.evaluate(data=data, scorers=[trust_scorer("faithfulness")])
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trustassay.errors import UsageError
+from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
+
+with needs("mlflow", "mlflow"):
+    import mlflow.genai
+    from mlflow.entities import AssessmentError, AssessmentSource, Feedback, SpanType, Trace
+    from mlflow.genai.scorers import Scorer
+
+NOT_SCORED = "NOT_SCORED"
+"""The error code of a feedback whose record could not be scored."""
+
+
+def trust_scorer(
+    metrics: str | Metric | Sequence[str | Metric],
+    *,
+    name: str | None = None,
+    threshold: float | None = None,
+    **options: Any,
+) -> Scorer:
+    """Return a scorer for ``mlflow.genai.evaluate``; models are loaded once a process.
+
+    Each metric is a feedback under its name, with the score, the reason as its rationale, and
+    verdict and parts in its metadata. A metric that could not score has an error and no value.
+    One that has no score for such an answer, as for a refusal that nobody can judge, has no value
+    and says why.
+
+    Question, response and passages are found in inputs and outputs under their usual names, or in
+    lists of messages; ``fields`` names others (``fields={"question": "inputs.ask"}``). Where they
+    bring no passages, those of the trace's retrievers are taken. ``expected_response`` and
+    ``expected_facts`` of the expectations are what would have been right.
+
+    Args:
+        metrics, options: as of :class:`~.resident.ResidentScorer`.
+        name: the name of the feedback instead of the metric's; for a single metric.
+        threshold: the score from which an answer passes in ``EvaluationResult.passed`` (up to
+            which, where low scores are good); for a single metric.
+    """
+    resident = ResidentScorer(metrics, **options)
+    only = resident.metrics[0] if len(resident.metrics) == 1 else None
+    if only is None and (name is not None or threshold is not None):
+        raise UsageError("name and threshold: expected one metric; make a scorer for each")
+    name = name or "_".join(one.name for one in resident.metrics)
+
+    def scored(
+        inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None
+    ) -> list[Feedback]:
+        expected = dict(expectations) if isinstance(expectations, Mapping) else {}
+        facts = expected.get("expected_facts")
+        gold = None if facts else expected.get("expected_response", expected or None)
+        record = traced(inputs, outputs, gold, claims=facts, context=_retrieved(trace))
+        result = resident.score(record)
+        return [_feedback(one, name if only else one.metric) for one in result]
+
+    def passes(value: Any) -> bool:
+        assert only is not None
+        result = Finding(only.name, value, lower_is_better=only.lower_is_better)
+        return bool(result.passes(threshold))
+
+    return mlflow.genai.scorer(
+        scored,
+        name=name,
+        description="; ".join(one.title for one in resident.metrics),
+        pass_if=None if threshold is None else passes,
+    )
+
+
+def _retrieved(trace: Trace | None) -> list[Any] | None:
+    """Return the passages of a trace: those of retrievers that no other retriever called."""
+    spans = {one.span_id: one for one in (trace.data.spans if trace and trace.data else ())}
+    retrievers = {one for one in spans if spans[one].span_type == SpanType.RETRIEVER}
+
+    def is_inner(span_id: str) -> bool:
+        seen, above = {span_id}, spans[span_id].parent_id
+        while above in spans and above not in seen:
+            if above in retrievers:
+                return True
+            seen.add(above)
+            above = spans[above].parent_id
+        return False
+
+    result = [spans[one].outputs for one in spans if one in retrievers and not is_inner(one)]
+    passages = [passage for one in result if isinstance(one, list) for passage in one]
+    return passages or None
+
+
+def _feedback(found: Finding, name: str) -> Feedback:
+    about = {
+        "verdict": found.verdict,
+        "passed": None if found.passed is None else str(found.passed).lower(),
+        "lower_is_better": str(found.lower_is_better).lower(),
+        "parts": json.dumps(dict(found.parts)) if found.parts else None,
+    }
+    return Feedback(
+        name=name,
+        value=found.score,
+        error=None if found.error is None else AssessmentError(NOT_SCORED, found.error),
+        rationale=None if found.error is not None else found.comment,
+        source=AssessmentSource("CODE", "trustassay"),
+        metadata={name: value for name, value in about.items() if value is not None},
+    )
