@@ -66,7 +66,7 @@ def test_keys_lead_through_answers(base: str, page: Page) -> None:
     page.locator("input[type=search]").wait_for()
     page.wait_for_load_state()
     page.keyboard.press("/")
-    page.keyboard.type("town 7 built")
+    page.locator("input[type=search]").fill("town 7 built")
     page.keyboard.press("Enter")
     page.get_by_text("1 answer", exact=True).wait_for()
     page.keyboard.press("Escape")
