@@ -22,12 +22,12 @@ from starlette.testclient import TestClient
 from benchmarks.results import write_result
 from trustassay import score
 from trustassay.runs.folder import RunFolder
-from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.next import Promise, promise_of
-from trustassay.workflows.view.pages import Site
-from trustassay.workflows.view.rating import plan_of
-from trustassay.workflows.view.server import application
-from trustassay.workflows.view.serving import Links
+from trustassay.workflows.serving import Links
+from trustassay_serve.view.index import Index
+from trustassay_serve.view.next import Promise, promise_of
+from trustassay_serve.view.pages import Site
+from trustassay_serve.view.rating import plan_of
+from trustassay_serve.view.server import application
 
 SCORED = 200
 RATED = 30
@@ -91,7 +91,7 @@ def measure(root: Path, answers: int) -> dict[str, Any]:
     second = time.monotonic()
     client.post(f"{base}/propose?run=one&page=next").raise_for_status()
     planned = time.monotonic()
-    promise = promise_of(site, index.folder("one").path)  # type: ignore[union-attr]
+    promise = promise_of(site, root / "one")
     told: list[float] = []
     plan = plan_of(folder)
     assert plan

@@ -29,12 +29,12 @@ from trustassay.workflows.annotate.session import RatingsFile, Session
 from trustassay.workflows.calibrate.command import calibrate
 from trustassay.workflows.label.command import default_plan
 from trustassay.workflows.label.plan import read_plan
-from trustassay.workflows.view import next as next_page
-from trustassay.workflows.view import rating
-from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.pages import Site
-from trustassay.workflows.view.server import application
-from trustassay.workflows.view.serving import Links, known_hosts
+from trustassay.workflows.serving import Links, known_hosts
+from trustassay_serve.view import next as next_page
+from trustassay_serve.view import rating
+from trustassay_serve.view.index import Index
+from trustassay_serve.view.pages import Site
+from trustassay_serve.view.server import application
 
 ANSWERS = 60
 HIDDEN = ("badge", "refusal", "supported", "Numbers behind the score")

@@ -44,12 +44,13 @@ class Viewed:
         """Start it and return its address."""
         said = self.folder.parent / f"said-{self.rater}"
         rate = ["--rate", self.rater] if self.rater else []
-        words = ["view", str(self.folder), *rate, "--port", str(self.port)]
-        path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+        words = [str(self.folder), *rate, "--port", str(self.port)]
+        path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "serve" / "src", ROOT)))
         cache = str(self.folder.parent / "cache")
         env = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
         with said.open("wb") as file:
-            command = [sys.executable, "-m", "trustassay", *words]
+            begin = "from trustassay_serve.commands import view_app; view_app()"
+            command = [sys.executable, "-c", begin, *words]
             self.process = subprocess.Popen(command, stderr=file, env=env)
         deadline = time.monotonic() + 60
         while "Ctrl-C ends" not in (text := said.read_text()):

@@ -1,21 +1,18 @@
 """The list of all runs: what each found, the newest first."""
 
-from datetime import datetime
 from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trustassay.workflows.view.index import ALL, FigureRow, Index, RunRow
-from trustassay.workflows.view.pages import Site
-from trustassay.workflows.view.serving import NUMBER
+from trustassay_serve.view import trend
+from trustassay_serve.view.index import ALL, FigureRow, Index, RunRow, chosen
+from trustassay_serve.view.pages import Site, page_of, when
 
 A_PAGE = 50
 """Runs on a page."""
 HEADLINES = 3
 """Figures of a run that the list shows: the first of each metric."""
-LIKE = "LIKE ? ESCAPE '\\'"
-MODELS = "SELECT DISTINCT model FROM runs WHERE model != '' ORDER BY model"
 ORDERS = {
     "newest": "made DESC, key",
     "oldest": "made, key",
@@ -36,23 +33,11 @@ class Listed(NamedTuple):
 def shown(site: Site, index: Index, request: Request) -> Response:
     """Return the list; what is asked for stays in the address."""
     asked = request.query_params
-    where, values = ["1"], list[object]()
-    if text := asked.get("q", "").strip():
-        where.append(f"({' OR '.join(f'{name} {LIKE}' for name in ('key', 'model', 'judge'))})")
-        values += [_like(text)] * 3
-    if metric := asked.get("metric", ""):
-        where.append(f"' ' || metrics || ' ' {LIKE}")
-        values.append(_like(f" {metric} "))
-    for name in ("model", "state"):
-        if given := asked.get(name, ""):
-            where.append(f"{name} = ?")
-            values.append(given)
+    condition, values = chosen(asked)
     order = asked.get("order", "newest")
     order = order if order in ORDERS else "newest"
-    condition = " AND ".join(where)
     ((count,),) = index.ask(f"SELECT count(*) FROM runs WHERE {condition}", values)
-    given = asked.get("page", "1")
-    page = max(1, int(given)) if NUMBER.fullmatch(given) else 1
+    page = page_of(asked)
     rows = index.ask(
         f"SELECT * FROM runs WHERE {condition} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?",
         [*values, A_PAGE, A_PAGE * (page - 1)],
@@ -75,6 +60,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         ],
         counts=counts,
         waiting=index.waiting,
+        lines=trend.small_lines(index, asked),
     )
 
 
@@ -82,16 +68,6 @@ def _listed(index: Index, run: RunRow) -> Listed:
     query = "SELECT * FROM figures WHERE key = ? AND grp = ? AND place = 0 ORDER BY metric LIMIT ?"
     figures = [FigureRow(*row) for row in index.ask(query, (run.key, ALL, HEADLINES))]
     return Listed(run, when(run.made), figures)
-
-
-def when(seconds: float) -> str:
-    """Return a time as people of this machine's time zone write it."""
-    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
-
-
-def _like(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"
 
 
 def _words(index: Index, column: str) -> list[str]:

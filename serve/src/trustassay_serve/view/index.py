@@ -97,6 +97,32 @@ class FigureRow(NamedTuple):
     place: int
 
 
+LIKE = "LIKE ? ESCAPE '\\'"
+
+
+def chosen(asked: Mapping[str, str]) -> tuple[str, list[object]]:
+    """Return the condition of the runs that an address asks for, and its values."""
+    where, values = ["1"], list[object]()
+    if text := asked.get("q", "").strip():
+        where.append(
+            f"({' OR '.join(f'runs.{name} {LIKE}' for name in ('key', 'model', 'judge'))})"
+        )
+        values += [_like(text)] * 3
+    if metric := asked.get("metric", ""):
+        where.append(f"' ' || metrics || ' ' {LIKE}")
+        values.append(_like(f" {metric} "))
+    for name in ("model", "state"):
+        if given := asked.get(name, ""):
+            where.append(f"{name} = ?")
+            values.append(given)
+    return " AND ".join(where), values
+
+
+def _like(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"
+
+
 def index_path(root: Path) -> Path:
     """Return where the table of a folder's runs is kept: below ``XDG_CACHE_HOME``."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
@@ -326,4 +352,4 @@ def _count_lines(path: Path) -> int:
         return 0
 
 
-__all__ = ["ALL", "FigureRow", "Index", "RunRow", "index_path", "stamp"]
+__all__ = ["ALL", "FigureRow", "Index", "RunRow", "chosen", "index_path", "stamp"]

@@ -27,12 +27,12 @@ from trustassay.workflows.label.command import (
 )
 from trustassay.workflows.label.plan import read_plan
 from trustassay.workflows.label.population import LabelSource, read_labels
-from trustassay.workflows.view.answers import answer_at, find
-from trustassay.workflows.view.index import FINISHED, Index, stamp
-from trustassay.workflows.view.listing import Asked, Listing
-from trustassay.workflows.view.pages import Site, address
-from trustassay.workflows.view.rating import Rated, key_of, mark, plan_of, rate, ratings_paths
-from trustassay.workflows.view.serving import NUMBER, Fields, Links, Tell, read_fields
+from trustassay.workflows.serving import NUMBER, Fields, Links, Tell, read_fields
+from trustassay_serve.view.answers import answer_at, find
+from trustassay_serve.view.index import FINISHED, Index, stamp
+from trustassay_serve.view.listing import Asked, Listing
+from trustassay_serve.view.pages import Site, address
+from trustassay_serve.view.rating import Rated, key_of, mark, plan_of, rate, ratings_paths
 
 WIDTH = 0.1
 """Of the interval to which the page counts."""

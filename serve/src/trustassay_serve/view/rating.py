@@ -30,8 +30,8 @@ from trustassay.workflows.annotate.session import (
 )
 from trustassay.workflows.label.command import default_plan
 from trustassay.workflows.label.plan import AnswerKey, LabelPlan, read_plan
-from trustassay.workflows.view.index import stamp
-from trustassay.workflows.view.pages import Site
+from trustassay_serve.view.index import stamp
+from trustassay_serve.view.pages import Site
 
 BUSY_S = 2.0
 """Seconds that a line waits for another process which writes to the file."""

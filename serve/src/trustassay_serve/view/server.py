@@ -11,12 +11,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.workflows.view import answers, runs
-from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.next import routes as rating_routes
-from trustassay.workflows.view.next import shown
-from trustassay.workflows.view.pages import ASSETS, Site
-from trustassay.workflows.view.serving import Links, Tell, asset_routes, starlette
+from trustassay.workflows.serving import Links, Tell, asset_routes, starlette
+from trustassay_serve.view import answers, documents, runs, trend, two
+from trustassay_serve.view.index import Index
+from trustassay_serve.view.next import routes as rating_routes
+from trustassay_serve.view.next import shown
+from trustassay_serve.view.pages import ASSETS, Site
 
 VIEWER = "viewer"
 """Whose token the address has."""
@@ -106,6 +106,10 @@ def _check(links: Links, request: Request) -> None:
 
 PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "": runs.shown,
+    "trend": trend.shown,
+    "compare": two.shown,
+    "compare.md": two.exported,
+    **dict.fromkeys(documents.MADE, documents.shown),
     "run": answers.listed,
     "answer": answers.one,
     "elsewhere": answers.elsewhere,
