@@ -45,7 +45,8 @@ class Viewed:
         said = self.folder.parent / f"said-{self.rater}"
         rate = ["--rate", self.rater] if self.rater else []
         words = [str(self.folder), *rate, "--port", str(self.port)]
-        path = os.pathsep.join(map(str, (ROOT / "src", ROOT / "serve" / "src", ROOT)))
+        own = [str(ROOT / "src"), str(ROOT / "serve/src"), str(ROOT)]
+        path = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
         cache = str(self.folder.parent / "cache")
         env = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
         with said.open("wb") as file:
