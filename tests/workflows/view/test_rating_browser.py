@@ -162,6 +162,7 @@ def test_an_answer_is_rated_by_keys_and_its_scores_appear(
     page.locator(".gave", has_text="You rated 1").wait_for()
     page.get_by_role("button", name="Wrong").first.click()
     page.locator(".marks [aria-pressed]", has_text="Wrong").wait_for()
+    assert page.evaluate("document.activeElement.closest('.marks') !== null")
     press(page, "j")
     page.wait_for_url("**at=1**")
     press(page, "s")
