@@ -115,7 +115,7 @@ def one(site: Site, index: Index, request: Request) -> Response:
         query={"run": row.key, **asked.query()},
         answer=replace(answer, ratings=given.shown),
         given=given,
-        marked=verdicts_of(site, folder, sample, answer.results) if may_mark else [],
+        marked=verdicts_of(site, folder, sample, answer.results, given.faults) if may_mark else [],
         place=place,
         number=at + 1,
         count=len(order),
