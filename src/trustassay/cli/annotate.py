@@ -100,9 +100,9 @@ def _open(project: "Project", out: Path) -> "Iterator[Session]":
 
 
 def _serve(project: "Project", out: Path, host: str, port: int) -> None:
+    from trustassay.workflows import serving
     from trustassay.workflows.annotate.server import application
     from trustassay.workflows.listening import listening
-    from trustassay.workflows.view import serving
 
     with listening(host, port) as at, _open(project, out) as session:
         links = serving.Links(out, list(project.steps))

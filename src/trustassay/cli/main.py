@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli import annotate, compare, demo, labels, models, results, score, view
+from trustassay.cli import annotate, compare, demo, labels, models, results, score
 from trustassay.cli.common import internal_error
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable, with_options
@@ -27,6 +27,7 @@ MOVED = {"cite": "papers cite", "probe": "papers"}
 OTHERS = "More"
 """The group of commands that name none."""
 ELSEWHERE = {
+    "view": ("Scores", "serve", "See, compare and rate all runs below a folder, on a local page"),
     "monitor": ("Scores", "serve", "Say whether answers got worse, from one run a day"),
     "shard": ("Several machines", "cluster", "Divide an input into shards"),
     "merge": ("Several machines", "cluster", "Put the runs of all shards together"),
@@ -199,7 +200,6 @@ app = typer.Typer(
 COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     "Scores": {
         "score": (score.score, "Score files of answers; with --follow, as they arrive."),
-        "view": (view.view, "See, compare and rate all runs below a folder, on one local page."),
         "report": (results.report, "Write the report of a run again, or one page of several runs."),
         "gate": (compare.gate, "Pass or fail a run, for continuous integration."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
@@ -228,7 +228,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     },
 }
 """By group: each command's function, or its own commands, and its line in ``--help``."""
-ANSWERING_AT_ONCE = {"annotate", "view", "entailers", "help", "completion"}
+ANSWERING_AT_ONCE = {"annotate", "entailers", "help", "completion"}
 """Commands whose lines are their result, so that there is nothing to leave out."""
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():

@@ -16,7 +16,7 @@ from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.server import LEASE_S, Tabs, application
 from trustassay.workflows.annotate.session import Session
 from trustassay.workflows.listening import is_loopback, listening
-from trustassay.workflows.view.serving import Links
+from trustassay.workflows.serving import Links
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

@@ -18,7 +18,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.workflows.annotate.items import Reading
 from trustassay.workflows.annotate.project import AnnotateOptions, Project, open_project
 from trustassay.workflows.annotate.session import NotOfferedError, RatingsFile, Session, State
-from trustassay.workflows.view.serving import Links
+from trustassay.workflows.serving import Links
 
 
 def rate_all(found: Session, rater: str, choice: str = "4") -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from tests.show.conftest import HOSTILE
 from trustassay import score
-from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.pages import Site
-from trustassay.workflows.view.server import VIEWER, application
-from trustassay.workflows.view.serving import Links, known_hosts
+from trustassay.workflows.serving import Links, known_hosts
+from trustassay_serve.view.index import Index
+from trustassay_serve.view.pages import Site
+from trustassay_serve.view.server import VIEWER, application
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

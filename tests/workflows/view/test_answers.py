@@ -20,8 +20,8 @@ from trustassay.runs.counts import judged
 from trustassay.runs.folder import RunFolder
 from trustassay.show.choice import need_of
 from trustassay.show.first_card import Looked
-from trustassay.workflows.view.listing import Asked, Listing
-from trustassay.workflows.view.serving import known_hosts
+from trustassay.workflows.serving import known_hosts
+from trustassay_serve.view.listing import Asked, Listing
 
 from .conftest import PORT, Visited, rows
 

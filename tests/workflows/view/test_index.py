@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.workflows.view.index import Index, index_path
+from trustassay_serve.view.index import Index, index_path
 
 
 def changed(path: Path, **changes: Any) -> None:

@@ -15,8 +15,8 @@ import pytest
 from tests.show.conftest import HOSTILE
 from tests.workflows.view.conftest import Visited
 from tests.workflows.view.test_answers import tags
-from trustassay.workflows.view import trend
-from trustassay.workflows.view.index import ALL
+from trustassay_serve.view import trend
+from trustassay_serve.view.index import ALL
 
 Visit = Callable[[Path], Visited]
 DAY = 86_400.0

@@ -22,8 +22,8 @@ from trustassay import score
 from trustassay.workflows import rules
 from trustassay.workflows.compare import compare
 from trustassay.workflows.gate import gate
-from trustassay.workflows.view import two
-from trustassay.workflows.view.pages import Kept, Site
+from trustassay_serve.view import two
+from trustassay_serve.view.pages import Kept, Site
 
 Visit = Callable[[Path], Visited]
 HOW: dict[str, Any] = {"metrics": "faithfulness", "entailer": "lexical", "report": False}

@@ -21,7 +21,7 @@ from trustassay.show.markdown import markdown_html
 from trustassay.show.text import amount, cut, finalized, visible
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.session import LONGEST_NOTE, NotOfferedError, RaterState, Session
-from trustassay.workflows.view.serving import (
+from trustassay.workflows.serving import (
     NUMBER,
     Fields,
     Links,

@@ -19,11 +19,11 @@ from trustassay.show.document import ChangedAnswer, ChangedAnswers, Document, Se
 from trustassay.workflows import changes, compare_outputs, rules
 from trustassay.workflows.compare import compare
 from trustassay.workflows.gate import gate
-from trustassay.workflows.view import documents
-from trustassay.workflows.view.index import Index, RunRow
-from trustassay.workflows.view.listing import Listing
-from trustassay.workflows.view.pages import PATIENCE_S, Site, page_of
-from trustassay.workflows.view.rating import Rated, key_of
+from trustassay_serve.view import documents
+from trustassay_serve.view.index import Index, RunRow
+from trustassay_serve.view.listing import Listing
+from trustassay_serve.view.pages import PATIENCE_S, Site, page_of
+from trustassay_serve.view.rating import Rated, key_of
 
 A_PAGE = 50
 KINDS = {"worse": "worse", "better": "better", "refused": "refused", "failed_now": "failed"}

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trustassay.workflows.view import trend
-from trustassay.workflows.view.index import ALL, FigureRow, Index, RunRow, chosen
-from trustassay.workflows.view.pages import Site, page_of, when
+from trustassay_serve.view import trend
+from trustassay_serve.view.index import ALL, FigureRow, Index, RunRow, chosen
+from trustassay_serve.view.pages import Site, page_of, when
 
 A_PAGE = 50
 """Runs on a page."""

@@ -14,8 +14,8 @@ from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.show.charts import ticks
 from trustassay.statistics.levels import Estimate, Step, steps
 from trustassay.workflows import changes
-from trustassay.workflows.view.index import ALL, FigureRow, Index, chosen
-from trustassay.workflows.view.pages import Site, page_of
+from trustassay_serve.view.index import ALL, FigureRow, Index, chosen
+from trustassay_serve.view.pages import Site, page_of
 
 DRAWN, SMALL = 300, 60
 """Runs of a line on its page, where more points could not be told apart, and above the list."""

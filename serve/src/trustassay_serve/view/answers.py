@@ -18,11 +18,11 @@ from trustassay.runs.lines import decoded, file_lines
 from trustassay.sample import Sample, SampleError, question_key
 from trustassay.show.answers import Answer, answer_of
 from trustassay.views import Piece, word_differences
-from trustassay.workflows.view.index import FINISHED, Index, RunRow
-from trustassay.workflows.view.listing import Asked, Listing
-from trustassay.workflows.view.pages import Site, when
-from trustassay.workflows.view.rating import Rated, key_of, verdicts_of
-from trustassay.workflows.view.serving import NUMBER
+from trustassay.workflows.serving import NUMBER
+from trustassay_serve.view.index import FINISHED, Index, RunRow
+from trustassay_serve.view.listing import Asked, Listing
+from trustassay_serve.view.pages import Site, when
+from trustassay_serve.view.rating import Rated, key_of, verdicts_of
 
 A_PAGE = 50
 """Answers on a page."""

@@ -16,8 +16,8 @@ from trustassay.workflows import rules
 from trustassay.workflows.calibrate import command as calibrating
 from trustassay.workflows.study import command as studying
 from trustassay.workflows.study import outputs
-from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.pages import Site
+from trustassay_serve.view.index import Index
+from trustassay_serve.view.pages import Site
 
 RATINGS = ("ratings*.jsonl", "verdicts*.jsonl")
 """The files in a run's folder that hold what people said."""

@@ -18,8 +18,8 @@ from trustassay.show.markdown import markdown_html
 from trustassay.show.page import environment as report_environment
 from trustassay.show.text import figure as with_unit
 from trustassay.workflows.annotate.project import Scale
-from trustassay.workflows.view.listing import Listings
-from trustassay.workflows.view.serving import NUMBER
+from trustassay.workflows.serving import NUMBER
+from trustassay_serve.view.listing import Listings
 
 T = TypeVar("T")
 MOST_KEPT = 6

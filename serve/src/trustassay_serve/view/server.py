@@ -11,12 +11,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.workflows.view import answers, documents, runs, trend, two
-from trustassay.workflows.view.index import Index
-from trustassay.workflows.view.next import promised, shown
-from trustassay.workflows.view.next import routes as rating_routes
-from trustassay.workflows.view.pages import ASSETS, Site
-from trustassay.workflows.view.serving import Links, Tell, asset_routes, starlette
+from trustassay.workflows.serving import Links, Tell, asset_routes, starlette
+from trustassay_serve.view import answers, documents, runs, trend, two
+from trustassay_serve.view.index import Index
+from trustassay_serve.view.next import routes as rating_routes
+from trustassay_serve.view.next import shown
+from trustassay_serve.view.pages import ASSETS, Site
 
 VIEWER = "viewer"
 """Whose token the address has."""
@@ -115,6 +115,5 @@ PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "elsewhere": answers.elsewhere,
     "calls": answers.calls,
     "next": shown,
-    "promise": promised,
 }
 """By address: what makes the page."""

@@ -69,7 +69,7 @@ class Asked:
         )
 
     def query(self) -> dict[str, Any]:
-        """Return what an address asks for, for :func:`~trustassay.workflows.view.pages.address`."""
+        """Return what an address asks for, for :func:`~trustassay_serve.view.pages.address`."""
         order = "" if self.order == "need" else self.order
         look = 1 if self.look else ""
         return {"q": self.text, "verdict": self.verdict, "model": self.model} | {
