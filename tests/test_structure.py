@@ -68,7 +68,7 @@ ALLOWED: dict[str, set[str]] = {
         "verdicts",
     },
     "answering": {"capabilities", "errors", "prompts", "prose", "sample"},
-    "distractors": {"capabilities", "errors", "prompts", "sample", "statistics", "texts"}
+    "distractors": {"capabilities", "errors", "prompts", "prose", "sample", "statistics", "texts"}
     | {"event_loop"},
     "metrics": METRIC
     | {"capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
