@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from trustassay.data.layouts import NAMES, normal
 from trustassay.data.messages import DOCUMENTS, joined, messages_of, spoken_by, turns_in
+from trustassay.data.steps import without_passages
 from trustassay.sample import content_id
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
@@ -128,7 +129,7 @@ def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     if answer := _first(record, _ANSWER_PLACES, said):
         turn["response"] = answer[0]
     if _names_documents(record):
-        turn.pop("documents", None)
+        turn = without_passages(turn)
     return {**record, **turn}, dict.fromkeys(turn, name)
 
 
@@ -156,8 +157,8 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
         return []
     rest = {key: value for key, value in record.items() if key != name}
     common = {key: value for key, value in rest.items() if key not in _ANSWER_PLACES}
-    told = {"documents"} if _names_documents(record) else set()
-    earlier = [{k: v for k, v in one.items() if k not in told} for one in turns[:-1]]
+    own = _names_documents(record)
+    earlier = [without_passages(one) if own else one for one in turns[:-1]]
     chat = content_id(turns[0]) if known_as is None else known_as
     if not isinstance(chat, str | int):
         return []  # the reader says what is wrong with it
