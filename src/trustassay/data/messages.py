@@ -107,7 +107,7 @@ def _unwrapped(part: Any) -> Mapping[str, Any]:
     """Return a part as an object: a text by itself, what OpenInference and Bedrock write inside."""
     if not isinstance(part, Mapping):
         return {"text": part} if isinstance(part, str) else {}
-    wrapping = ("message_content", "tool_call", "toolUse", "toolResult")
+    wrapping = ("tool_call", "message_content", "toolUse", "toolResult")
     name = next((one for one in wrapping if isinstance(part.get(one), Mapping)), None)
     return {"type": name, **part[name]} if name else part
 

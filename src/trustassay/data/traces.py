@@ -17,6 +17,7 @@ from trustassay.data.conversations import asked, said, unfolded
 from trustassay.data.layouts import NAMES, normal
 from trustassay.data.messages import TEXTS, messages_of, passages_in, results_in, returned
 from trustassay.data.records import Raw
+from trustassay.data.steps import Steps, failure
 from trustassay.progress import tell
 from trustassay.sample import Problem, clean
 
@@ -30,6 +31,7 @@ _INSIDE = ("observations", "child_runs")
 _MAY_TELL = frozenset({"data", "context", *_LISTS, *_INSIDE}).union(*_TELLING)
 _CUT = "is missing in the root and the last call of a model: the trace is cut, or without texts"
 _DEEPEST = 32  # levels of attributes
+_FAILED = frozenset({"2", "error", "status_code_error", "statuscode.error"})
 _announced: set[str] = set()
 
 
@@ -143,15 +145,14 @@ def _records(
     roots = [one for one in spans if not one.parent]
     for name, passage in _passages(spans, roots):
         one = {"text": passage} if isinstance(passage, str) else passage
-        text = next(one[known] for known in TEXTS if isinstance(one.get(known), str))
         known_as = one.get("id") or f"{name or 'messages'}:{len(passages) + 1}"
-        passages.setdefault(json.dumps(_data(text), sort_keys=True), {**one, "id": known_as})
+        passages.setdefault(_content(passage), {**one, "id": known_as})
     models = [one for one in spans if one.kind == "model" and (one.input or one.output)]
     asking = [(asked(one.input), one.asked_in) for one in (*roots[:1], *reversed(models))]
     saying = [(said(one.output), one.said_in) for one in (*roots[-1:], *models[-1:])]
     found = [[(a[0], by) for a, by in told if a and a[0].strip()] for told in (asking, saying)]
     where = f"{next(iter(lines))}: trace {spans[0].trace:.80}"
-    broken = _broken(spans, roots)
+    broken = _broken(spans, roots) or _unmatched(spans, roots)
     if broken or not all(found):
         span, *problem = broken or (roots[-1], "response" if found[0] else "question", _CUT)
         return [Raw(f"{where}, span {span.name!r:.80} ({span.id:.80})", None, (Problem(*problem),))]
@@ -163,6 +164,8 @@ def _records(
     record |= {"id": spans[0].trace, "question": question, "response": response}
     record["model"] = next(filter(None, (one.text("model") for one in reversed(models))), None)
     record |= {"documents": list(passages.values())} if passages else {}
+    steps = _steps(spans, roots, models, {text: n for n, text in enumerate(passages, 1)})
+    record |= {"steps": told} if (told := steps.told()) else {}
     return [Raw(where, record | ({"conversation": session} if session else {}))]
 
 
@@ -184,19 +187,86 @@ def _broken(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, st
     return (root, "output", f"is missing: it failed, {root.error[:200]!r}") if failed else None
 
 
+def _content(passage: Any) -> str:
+    """Return what is the same for equal passages."""
+    one = {"text": passage} if isinstance(passage, str) else passage
+    text = next(one[known] for known in TEXTS if isinstance(one.get(known), str))
+    return json.dumps(_data(text), sort_keys=True)
+
+
+def _unmatched(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, str] | None:
+    """Return at which span a message has the result of a call that the trace does not have."""
+    told = [(one, messages_of(_chat(v))) for one in spans for v in (one.input, one.output)]
+    calls = {known_as for _, chat in told for one in chat for known_as in one.calls}
+    by_span = {one.text("call") for one in spans if one.kind == "tool"}
+    calls |= by_span
+    for span, chat in told if "" not in by_span else ():
+        result = next((one for one in chat if one.call not in {"", *calls}), None)
+        if result and (span.kind == "model" or span in roots):
+            message = f"expected a call of a tool for each result, none for {result.call[:80]!r}"
+            return span, span.asked_in or "input", message
+    return None
+
+
+def _steps(
+    spans: Sequence[Span], roots: Sequence[Span], models: Sequence[Span], numbers: Mapping[str, int]
+) -> Steps:
+    """Return the steps of a trace: those of earlier turns as the messages of its root, or of its
+    last model, tell them, and then its calls of tools; ``numbers`` are those of passages."""
+    steps = Steps()
+    chats = [
+        messages_of(_chat(v)) for one in (*models[-1:], *roots) for v in (one.input, one.output)
+    ]
+    chat = max(chats, key=len, default=[])
+    asks = [place for place, one in enumerate(chat) if one.role == "user"]
+    tools = [one for one in spans if one.kind == "tool"]
+    for place, one in enumerate(chat):
+        if asks and place > asks[-1] and (tools or not (one.calls or one.role == "tool")):
+            continue  # the spans tell more of it
+        for known_as, call in one.calls.items():
+            steps.call(known_as, *call)
+        if one.role == "tool":
+            steps.result(one.call, _numbers(one.content, numbers), one.error)
+        elif not one.calls:
+            steps.say(one.role, one.content)
+    if not asks:
+        steps.say("user", next((a[0] for span in roots if (a := asked(span.input))), ""))
+    kinds = {one.id: one.kind for one in spans}
+    for span in tools:
+        if kinds.get(span.parent) != span.kind:
+            given = messages_of(span.input) if isinstance(span.input, list) else []
+            written = span.find("arguments")[0] or (given[-1].content if given else span.input)
+            steps.call(span.id, span.name, written)
+            value = _returned(span)
+            status = span.text("failed").lower()
+            error = failure({"status": "error" if status in _FAILED else ""}, value)
+            steps.result(span.id, _numbers(value, numbers), (error and span.error) or error)
+    return steps
+
+
+def _numbers(value: Any, numbers: Mapping[str, int]) -> list[int]:
+    """Return the numbers of the passages in what a tool returned."""
+    return [n for one in results_in(value or "") if (n := numbers.get(_content(one)))]
+
+
+def _returned(span: Span) -> Any:
+    """Return what a tool returned, or a retriever found."""
+    value = span.output
+    chat = messages_of(value if isinstance(value, list) else [value])
+    value = chat[-1].content if chat else returned({"content": value})
+    documents = [one.get("document", one) for one in _mappings(value)]  # OpenInference
+    return documents or value
+
+
 def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Any]]:
     """Yield what tools returned, what was retrieved and what messages show, in order of time, each
     with the name of its tool."""
     kinds = {one.id: one.kind for one in spans}
     for span in spans:
-        value = span.output
         if span.kind in {"tool", "retrieval"}:
-            if not value or kinds.get(span.parent) == span.kind:
+            if not span.output or kinds.get(span.parent) == span.kind:
                 continue  # what the outer one returned counts
-            chat = messages_of(value if isinstance(value, list) else [value])
-            value = chat[-1].content if chat else returned({"content": value})
-            documents = [one.get("document", one) for one in _mappings(value)]  # OpenInference
-            yield from ((span.name, one) for one in results_in(documents or value))
+            yield from ((span.name, one) for one in results_in(_returned(span)))
         elif span.kind == "model" or span in roots:
             system = {"role": "system", "content": span.find("system")[0]}
             yield from passages_in(messages_of([system, *_chat(span.input)]))
