@@ -1,0 +1,157 @@
+"""Which values of a call's arguments nothing before it supports: numbers, dates, ids and names.
+
+What a model may choose by itself is not judged: settings such as ``limit``, queries and code, times
+of day, words in small letters, short codes in capitals.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import permutations
+from typing import Any, NamedTuple
+
+from rapidfuzz import fuzz
+
+from trustassay.texts import content_words, plain_words
+
+CHOSEN = frozenset(
+    "limit max top k n page size offset cursor count timeout temperature unit units lang language "
+    "locale format sort order mode verbose version encoding timezone tz precision seed retries "
+    "query queries q search keyword keywords code sql expression command script url uri path "
+    "thought thoughts reason reasoning explanation prompt instruction instructions type fields "
+    "columns include exclude depth strategy currency radius".split()
+)
+"""Last words of names of arguments that a model may choose."""
+FREE = 8
+"""Words from which a value is a text of the model's own: only its numbers and ids are judged."""
+FEW = 10
+"""Numbers of the user of which sums, differences, products and ratios are known, too."""
+ALIKE = 85
+"""Likeness of two names, 0 to 100, from which one is taken for the other, misspelled."""
+DEEPEST = 12
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?!\w|\.\d)")
+_ID = re.compile(r"\S+@\S+\.\w+|(?=[\w./#-]*\d)(?=[\w./#-]*[^\W\d])[\w./#-]+")
+_DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:t[\d:.]+(?:z|[+-][\d:]+)?)?(?!\w)")
+_CLOCK = re.compile(r"\b\d?\d:\d\d(?::\d\d)?\b")
+_MONTHS = "january february march april may june july august september october november december"
+_RELATIVE = re.compile(
+    r"\b(?:to(?:day|night|morrow)|yesterday|now|current(?:ly)?|latest|recent(?:ly)?|ago|next|last"
+    r"|this|coming|past|weeks?|months?|years?|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+    r"|\d+ days?|morning|noon|afternoon|evening)\b"
+)
+"""Words of a user by which a model may compute a date."""
+_LATIN = frozenset("abcdefghijklmnopqrstuvwxyzßæœøđłþðı")
+
+
+class Unsupported(NamedTuple):
+    """A value that nothing supports: the argument, the value, and the part of it that is new."""
+
+    argument: str
+    value: str
+    new: str
+
+
+class Known:
+    """What stands before a call. said: texts of the user and of the model's earlier answers. shown:
+    instructions and results of tools."""
+
+    def __init__(self, said: Iterable[str], shown: Iterable[str]) -> None:
+        own = _folded("\n".join(said))
+        self._text = "\n".join([own, _folded("\n".join(shown))])
+        self._words = set(plain_words(self._text))
+        self._stems = {stem for word in self._words for stem in content_words(word)}
+        self._relative = bool(_RELATIVE.search(own))
+        self._foreign = any(c.isalpha() and c not in _LATIN for c in own)
+        given = _numbers(own)
+        pairs = permutations(given, 2) if len(given) <= FEW else ()
+        computed = {r for a, b in pairs for r in (a + b, a - b, a * b, a / b if b else a)}
+        told = _numbers(self._text)
+        self._numbers = {round(n, digits) for n in told for digits in (0, 1, 2, 6)} | {
+            round(abs(n), 6) for n in computed | {n * by for n in told for by in (100, 0.01)}
+        }
+
+    def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
+        """Yield what is judged in a value, and whether it is known."""
+        text = _folded(str(value)).strip()
+        if not text or self._says(text):
+            yield from [(text, True)] if text else []
+            return
+        for found in _DAY.finditer(text):
+            yield found.group(), self._has_day(*found.groups())
+        text = _CLOCK.sub(" ", _DAY.sub(" ", text))
+        for word in (found.group().strip("./#-") for found in _ID.finditer(text)):
+            yield word, self._says(word)
+        for found in _NUMBER.finditer(_ID.sub(" ", text)):
+            number = abs(float(found.group().replace(",", "")))
+            yield found.group(), number in (0, 1) or round(number, 6) in self._numbers
+        if len(text.split()) >= FREE or self._foreign:
+            return
+        for word in str(value).partition(",")[0].split():  # of "Paris, France" the first is judged
+            bare = word.strip("\"'()[]{}.:;!?")
+            if bare[:1].isupper() and bare.isalpha() and not (bare.isupper() and len(bare) <= 4):
+                yield bare, self._has_name(_folded(bare))
+
+    def _says(self, text: str) -> bool:
+        return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self._text) is not None
+
+    def _has_name(self, name: str) -> bool:
+        alike = (word for word in self._words if word[0] == name[0])
+        return self._stems.issuperset(content_words(name)) or any(
+            fuzz.ratio(name, word) >= ALIKE for word in alike
+        )
+
+    def _has_day(self, year: str, month: str, day: str) -> bool:
+        d, m = int(day), int(month)
+        name = dict(enumerate(_MONTHS.split(), 1)).get(m, "no month")
+        written = rf"(?<!\d)(?:0?{d}[./-]0?{m}|0?{m}[./-]0?{d}|{year}-0?{m}-0?{d})(?!\d)"
+        named = rf"\b(?:{name}|{name[:3]})\b"
+        days = rf"(?<!\d)0?{d}(?:st|nd|rd|th)?\b"
+        said = re.search(named, self._text) and re.search(days, self._text)
+        years = re.findall(r"(?<!\d)(?:19|20)\d\d(?!\d)", self._text)
+        found = said or re.search(written, self._text)
+        return self._relative or bool(found and (not years or year in years))
+
+
+def unsupported(arguments: Any, known: Known) -> tuple[int, list[Unsupported]]:
+    """Return how many values of a call's arguments were judged, and those that nothing supports."""
+    judged, result = 0, []
+    for name, value in values_in(arguments):
+        chosen = _last_word(name) in CHOSEN or value is None or isinstance(value, bool)
+        parts = [] if chosen else [*known.parts(value)]
+        judged += bool(parts)
+        if new := [part for part, is_known in parts if not is_known]:
+            result.append(Unsupported(name, str(value)[:200], new[0]))
+    return judged, result
+
+
+def values_in(value: Any, name: str = "", left: int = DEEPEST) -> Iterator[tuple[str, Any]]:
+    """Yield the values of data, also of JSON in a text, each with the names that lead to it."""
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    inside = [(name, one) for one in value] if isinstance(value, list) else ()
+    if isinstance(value, Mapping):
+        inside = [(f"{name}.{key}" if name else str(key), one) for key, one in value.items()]
+    for key, one in inside if left else ():
+        yield from values_in(one, key, left - 1)
+    if not isinstance(value, list | Mapping):
+        yield name, value
+
+
+def _last_word(name: str) -> str:
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name.rpartition(".")[2])
+    return words[-1].lower() if words else ""
+
+
+def _folded(text: str) -> str:
+    """Return a text without accents, in small letters."""
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
+
+
+def _numbers(text: str) -> set[float]:
+    words = {word for word in plain_words(text) if word[0].isdigit()}
+    return {float(word) for word in words if re.fullmatch(r"\d{1,15}(?:\.\d+)?", word)}
