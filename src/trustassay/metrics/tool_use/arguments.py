@@ -59,13 +59,13 @@ class Known:
     instructions and results of tools."""
 
     def __init__(self, said: Iterable[str], shown: Iterable[str]) -> None:
-        own = _folded("\n".join(said))
-        self._text = "\n".join([own, _folded("\n".join(shown))])
+        own = folded("\n".join(said))
+        self._text = "\n".join([own, folded("\n".join(shown))])
         self._words = set(plain_words(self._text))
         self._stems = {stem for word in self._words for stem in content_words(word)}
         self._relative = bool(_RELATIVE.search(own))
         self._foreign = any(c.isalpha() and c not in _LATIN for c in own)
-        given = _numbers(own)
+        given = {n for n in _numbers(own) if n > 1 and not 1900 <= n <= 2100}
         pairs = permutations(given, 2) if len(given) <= FEW else ()
         computed = {r for a, b in pairs for r in (a + b, a - b, a * b, a / b if b else a)}
         told = _numbers(self._text)
@@ -75,10 +75,23 @@ class Known:
 
     def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
         """Yield what is judged in a value, and whether it is known."""
-        text = _folded(str(value)).strip()
+        text = folded(str(value)).strip()
         if not text or self._says(text):
             yield from [(text, True)] if text else []
             return
+        yield from self.figures(text)
+        if len(text.split()) >= FREE or self._foreign:
+            return
+        stems = {stem for word in plain_words(text) for stem in content_words(word)}
+        if len(stems) > 1 and str(value).islower() and "_" not in text:
+            yield text, not stems.isdisjoint(self._stems)
+        for word in str(value).partition(",")[0].split():  # of "Paris, France" the first is judged
+            bare = word.strip("\"'()[]{}.:;!?")
+            if bare[:1].isupper() and bare.isalpha() and not (bare.isupper() and len(bare) <= 4):
+                yield bare, self._has_name(folded(bare))
+
+    def figures(self, text: str) -> Iterator[tuple[str, bool]]:
+        """Yield the dates, ids and numbers of a folded text, and whether each is known."""
         for found in _DAY.finditer(text):
             yield found.group(), self._has_day(*found.groups())
         text = _CLOCK.sub(" ", _DAY.sub(" ", text))
@@ -87,12 +100,6 @@ class Known:
         for found in _NUMBER.finditer(_ID.sub(" ", text)):
             number = abs(float(found.group().replace(",", "")))
             yield found.group(), number in (0, 1) or round(number, 6) in self._numbers
-        if len(text.split()) >= FREE or self._foreign:
-            return
-        for word in str(value).partition(",")[0].split():  # of "Paris, France" the first is judged
-            bare = word.strip("\"'()[]{}.:;!?")
-            if bare[:1].isupper() and bare.isalpha() and not (bare.isupper() and len(bare) <= 4):
-                yield bare, self._has_name(_folded(bare))
 
     def _says(self, text: str) -> bool:
         return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self._text) is not None
@@ -146,7 +153,7 @@ def _last_word(name: str) -> str:
     return words[-1].lower() if words else ""
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text without accents, in small letters."""
     parts = unicodedata.normalize("NFKD", text)
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()

@@ -9,11 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
-from trustassay.metrics.faithfulness.claims import refusal_of
+from trustassay.metrics.faithfulness.claims import Claim, refusal_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
 from trustassay.metrics.faithfulness.metric import claims_of
-from trustassay.metrics.tool_use.arguments import Known, unsupported, values_in
+from trustassay.metrics.grounding.text import without_citations
+from trustassay.metrics.tool_use.arguments import Known, folded, unsupported, values_in
 from trustassay.sample import Document, Problem, Sample, missing
+from trustassay.tables import as_prose
 from trustassay.texts import TextWork, plain_words
 from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
@@ -21,6 +23,7 @@ NO_STEPS = "no tool was called, and nothing was said before: there is nothing to
 FAULTS = {
     "failed_call": "failed call given as success",
     "ignored_result": "result ignored",
+    "unsupported_value": "value that no result has",
     "contradicts_itself": "contradicts itself",
     "unsupported_argument": "unsupported argument",
 }
@@ -39,6 +42,13 @@ _TAKES_BACK = re.compile(
     re.IGNORECASE,
 )
 """Words by which a sentence may take back what was said."""
+
+_COMPUTES = re.compile(
+    r"\b(?:about|around|approximately|roughly|nearly|almost|over|total|sum|average|mean|median"
+    r"|difference|combined|altogether|twice|half|times|percent|more than|less than|per)\b|[%~≈]",
+    re.IGNORECASE,
+)
+"""Words by which a sentence may say what was computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +204,7 @@ class ToolUse(FaithfulnessOptions):
         if not (refused or _ADMITS.search(response)):
             rows += _given_as_success(turn, found, response)
         rows += [row for one in found if (row := _ignored(one, turn))]
+        rows += await work(_values, sample, turn, claims, {one.text for one in rows})
         fresh = {n for one in turn.calls for n in one.passages}
         doubtful = [
             claim
@@ -212,6 +223,7 @@ class ToolUse(FaithfulnessOptions):
         may_be = {
             "failed_call": turn.failed,
             "ignored_result": turn.owners,
+            "unsupported_value": turn.owners,
             "contradicts_itself": turn.said,
             "unsupported_argument": judged,
         }
@@ -329,6 +341,27 @@ def _ignored(found: Finding, turn: Turn) -> Fault | None:
     kind = FAULTS["ignored_result"]
     why = f"“{row.text}”: step {call.number} {why}"
     return Fault(kind, why, call.number, text=row.text, passages=[number], quote=quote)
+
+
+def _values(
+    sample: Sample, turn: Turn, claims: Sequence[Claim], at_fault: Set[str | None]
+) -> list[Fault]:
+    """Return the sentences with a number, a date or an id that no result has: of data the rows that
+    the sentence is about."""
+    said = [one.user or one.system or one.shown for one in turn.steps if one.assistant is None]
+    rows = []
+    for claim in claims if turn.owners else ():
+        text = claim.hypothesis or ""
+        if claim.text in at_fault or _COMPUTES.search(text):
+            continue
+        shown = [f"{one.title}\n{as_prose(one.text, text)}" for one in turn.results]
+        parts = Known([*said, *shown], ()).figures(folded(without_citations(claim.text)))
+        if new := next((part for part, known in parts if text and not known), None):
+            near = [one.number for one in turn.calls if one.passages and not one.error]
+            why = f"{new!r} in “{claim.text}” is in no result, nor in what was asked"
+            kind = FAULTS["unsupported_value"]
+            rows.append(Fault(kind, why, max(near, default=None), text=claim.text, value=new))
+    return rows
 
 
 def _against(found: Finding) -> Fault | None:
