@@ -76,7 +76,7 @@ class Known:
     def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
         """Yield what is judged in a value, and whether it is known."""
         text = folded(str(value)).strip()
-        if not text or self._says(text):
+        if not text or self.says(text):
             yield from [(text, True)] if text else []
             return
         yield from self.figures(text)
@@ -96,13 +96,14 @@ class Known:
             yield found.group(), self._has_day(*found.groups())
         text = _CLOCK.sub(" ", _DAY.sub(" ", text))
         for word in (found.group().strip("./#-") for found in _ID.finditer(text)):
-            yield word, self._says(word)
+            yield word, self.says(word)
         for found in _NUMBER.finditer(_ID.sub(" ", text)):
             number = abs(float(found.group().replace(",", "")))
-            yield found.group(), number in (0, 1) or round(number, 6) in self._numbers
+            yield found.group(), found.group() in "01" or round(number, 6) in self._numbers
 
-    def _says(self, text: str) -> bool:
-        return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self._text) is not None
+    def says(self, text: str) -> bool:
+        """Return whether a folded text stands there word for word."""
+        return says(self._text, text)
 
     def _has_name(self, name: str) -> bool:
         alike = (word for word in self._words if word[0] == name[0])
@@ -146,6 +147,11 @@ def values_in(value: Any, name: str = "", left: int = DEEPEST) -> Iterator[tuple
         yield from values_in(one, key, left - 1)
     if not isinstance(value, list | Mapping):
         yield name, value
+
+
+def says(text: str, part: str) -> bool:
+    """Return whether a text has a part of it word for word."""
+    return part in text and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text))
 
 
 def _last_word(name: str) -> str:

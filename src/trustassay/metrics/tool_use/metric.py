@@ -13,7 +13,7 @@ from trustassay.metrics.faithfulness.claims import Claim, refusal_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
 from trustassay.metrics.faithfulness.metric import claims_of
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.metrics.tool_use.arguments import Known, folded, unsupported, values_in
+from trustassay.metrics.tool_use.arguments import Known, folded, says, unsupported, values_in
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.tables import as_prose
 from trustassay.texts import TextWork, plain_words
@@ -204,7 +204,7 @@ class ToolUse(FaithfulnessOptions):
         if not (refused or _ADMITS.search(response)):
             rows += _given_as_success(turn, found, response)
         rows += [row for one in found if (row := _ignored(one, turn))]
-        rows += await work(_values, sample, turn, claims, {one.text for one in rows})
+        rows += await work(_values, turn, claims, {one.text for one in rows})
         fresh = {n for one in turn.calls for n in one.passages}
         doubtful = [
             claim
@@ -343,20 +343,21 @@ def _ignored(found: Finding, turn: Turn) -> Fault | None:
     return Fault(kind, why, call.number, text=row.text, passages=[number], quote=quote)
 
 
-def _values(
-    sample: Sample, turn: Turn, claims: Sequence[Claim], at_fault: Set[str | None]
-) -> list[Fault]:
-    """Return the sentences with a number, a date or an id that no result has: of data the rows that
-    the sentence is about."""
+def _values(turn: Turn, claims: Sequence[Claim], at_fault: Set[str | None]) -> list[Fault]:
+    """Return the sentences with a number, a date or an id that no result has, or with a value of
+    another row: of data the rows count that the sentence is about."""
     said = [one.user or one.system or one.shown for one in turn.steps if one.assistant is None]
+    held = {str(one) for result in turn.results for _, one in values_in(result.text)}
     rows = []
     for claim in claims if turn.owners else ():
         text = claim.hypothesis or ""
         if claim.text in at_fault or _COMPUTES.search(text):
             continue
         shown = [f"{one.title}\n{as_prose(one.text, text)}" for one in turn.results]
-        parts = Known([*said, *shown], ()).figures(folded(without_citations(claim.text)))
-        if new := next((part for part, known in parts if text and not known), None):
+        known, bare = Known([*said, *shown], ()), without_citations(claim.text)
+        written = [one for one in held if len(one) > 1 and says(bare, one)]
+        parts = [*known.figures(folded(bare)), *((one, known.says(folded(one))) for one in written)]
+        if new := next((part for part, is_known in parts if text and not is_known), None):
             near = [one.number for one in turn.calls if one.passages and not one.error]
             why = f"{new!r} in “{claim.text}” is in no result, nor in what was asked"
             kind = FAULTS["unsupported_value"]
