@@ -24,7 +24,10 @@ from trustassay.sample import Problem, clean
 _PLACES: Mapping[str, Any] = NAMES["spans"]
 _KINDS = {word: kind for kind, words in _PLACES["kinds"].items() for word in words.split()}
 _TELLING = [frozenset(keys) for keys in _PLACES["telling"]]
-_LISTS = ("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans")
+_LISTS = (
+    *("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans"),
+    *("resourceLogs", "resource_logs", "scopeLogs", "scope_logs", "logRecords", "log_records"),
+)
 _IN_LISTS = {*_LISTS, "spanId", "span_id", "context"}
 _INSIDE = ("observations", "child_runs")
 """Names of lists of spans, all of their record, and one of what these hold; of those in a span."""
@@ -40,7 +43,7 @@ class Span:
     is ``model``, ``tool``, ``retrieval``, ``other``, or empty where nothing tells it."""
 
     def __init__(self, raw: Mapping[str, Any], within: "Span | None") -> None:
-        self.raw = raw
+        self.raw, self.inside_of = raw, within
         self._own = {normal(str(key)): value for key, value in raw.items()}
         self._own["within"] = within.id if within else None
         if "run_type" in raw:
@@ -92,14 +95,22 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
     """Yield the records of an input that are no spans, and then each trace as one; ``name`` is the
     input's."""
     traces: dict[str, tuple[dict[str, Raw], dict[str, Span]]] = {}
+    logs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for raw in raws:
         if raw.problems or not is_trace(raw.record):
             yield raw
             continue
         for span in _spans_in(raw.record):
             lines, spans = traces.setdefault(span.trace or raw.where, ({}, {}))
-            spans[span.id or str(len(spans))] = span
+            if event := _logged(span.raw):
+                logs.setdefault((span.trace or raw.where, span.id), []).append(event)
+            else:
+                spans[span.id or str(len(spans))] = span
             lines[raw.where] = raw
+    for (trace, known_as), events in logs.items():
+        spans = traces[trace][1]
+        spans[known_as] = _with_events(spans.get(known_as), trace, known_as, events)
+    traces = {key: one for key, one in traces.items() if one[1]}
     result: dict[str, Iterable[Raw]] = {}
     sources: Counter[str] = Counter()
     shown: dict[str, Any] = {}
@@ -126,6 +137,40 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
             within = Span(one, within)
             yield within
         waiting += [(part, within) for part in reversed(inside)]
+
+
+def _logged(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a log record as an event of its span, without a name if it tells of other things;
+    empty for a span."""
+    named = [raw[name] for name in ("eventName", "event_name") if raw.get(name)]
+    if "body" not in raw and not named:
+        return {}
+    told, body = _pairs(raw.get("attributes")), raw.get("body")
+    name = str((named or [told.get("event.name")])[0])
+    if isinstance(body, Mapping) and any(str(key).endswith("Value") for key in body):
+        body = _typed(body, _DEEPEST)
+    told |= {"gen_ai.event.content": body} if body else {}
+    time = next((str(raw[one]) for one in _TIMES if raw.get(one)), "")
+    return {"name": name if name.startswith("gen_ai.") else "", "attributes": told, "time": time}
+
+
+_TIMES = ("timeUnixNano", "observedTimeUnixNano", "timestamp", "observed_timestamp")
+
+
+def _with_events(
+    span: Span | None, trace: str, known_as: str, events: list[dict[str, Any]]
+) -> Span:
+    """Return a span with what log records tell of it, in order of time; one that is in no file is a
+    call of a model."""
+    events.sort(key=lambda one: str(one["time"]))
+    if span:
+        return Span(
+            {**span.raw, "events": [*_mappings(span.raw.get("events")), *events]}, span.inside_of
+        )
+    ends = {"startTimeUnixNano": events[0]["time"], "endTimeUnixNano": events[-1]["time"]}
+    kind = {"gen_ai.operation.name": "chat"} if any(one["name"] for one in events) else {}
+    ids = {"traceId": trace, "spanId": known_as, "name": "log records"}
+    return Span({**ids, **ends, "attributes": kind, "events": events}, None)
 
 
 def _records(
