@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from trustassay.data.layouts import NAMES, normal
 from trustassay.data.messages import DOCUMENTS, joined, messages_of, spoken_by, turns_in
-from trustassay.data.steps import without_passages
 from trustassay.sample import content_id
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
@@ -86,6 +85,7 @@ CHATS = ("messages", "conversation", "conversations")
 _TELLING = frozenset({"datasource_item", "vars", "inputs", "input", *CHATS})
 _TELLING_TOGETHER = ({"event_id", "data"}, {"run", "example"})
 _GOLD_ANSWERS = ("answer", "output", "response", "result", "text", "content")
+_OWN = ("documents", "steps")  # steps name passages of the chat
 _ANSWER_PLACES = ("response", "output", "completion", "choices")
 _DEEPEST_PATH = 4
 """Levels of objects of which a path is given."""
@@ -129,7 +129,7 @@ def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     if answer := _first(record, _ANSWER_PLACES, said):
         turn["response"] = answer[0]
     if _names_documents(record):
-        turn = without_passages(turn)
+        turn = {k: v for k, v in turn.items() if k not in _OWN}
     return {**record, **turn}, dict.fromkeys(turn, name)
 
 
@@ -157,8 +157,8 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
         return []
     rest = {key: value for key, value in record.items() if key != name}
     common = {key: value for key, value in rest.items() if key not in _ANSWER_PLACES}
-    own = _names_documents(record)
-    earlier = [without_passages(one) if own else one for one in turns[:-1]]
+    told = _OWN if _names_documents(record) else ()
+    earlier = [{k: v for k, v in one.items() if k not in told} for one in turns[:-1]]
     chat = content_id(turns[0]) if known_as is None else known_as
     if not isinstance(chat, str | int):
         return []  # the reader says what is wrong with it

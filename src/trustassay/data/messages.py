@@ -8,10 +8,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from trustassay.data.layouts import NAMES, normal
-from trustassay.data.steps import Steps, failure
+from trustassay.data.steps import Call, Message, Steps, failure
 from trustassay.sample import Problem, SampleError
 
 DOCUMENTS = frozenset(NAMES["inside"]["documents"])
@@ -23,28 +23,6 @@ TEXTS = ("text", "content", "page_content", "pageContent")
 """Names of the text of a passage."""
 _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
-
-
-class Call(NamedTuple):
-    """A call of a tool: its name, and its arguments as they are written, text or data."""
-
-    name: str
-    arguments: Any = None
-
-
-class Message(NamedTuple):
-    """A message of a chat, or a part of one that is a message elsewhere.
-
-    role: ``user``, ``assistant``, ``system`` or ``tool``. content: its text, ``None`` without one;
-    of a tool what it returned, text or data. call: the id of the call that it answers. calls: the
-    tools that it calls, by the id of the call. error: why the call failed, empty where it did not.
-    """
-
-    role: str
-    content: Any
-    call: str = ""
-    calls: Mapping[str, Call] = {}
-    error: str = ""
 
 
 def messages_of(messages: Iterable[Any]) -> list[Message]:
@@ -93,7 +71,7 @@ def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
         elif _CALLS.fullmatch(kind):
             own = function if isinstance(function, Mapping) else part
             given = next((own[one] for one in _ARGUMENTS if own.get(one) is not None), None)
-            calls[known_as] = Call(str(own.get("name") or own.get("tool_name")), given)
+            calls[known_as] = Call(str(own.get("name") or own.get("tool_name") or ""), given)
         elif speaker and isinstance(text, str):
             texts.setdefault(speaker, []).append(text)
     told = [Message(one, "\n".join(lines)) for one, lines in texts.items()]
@@ -173,32 +151,24 @@ def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
     last = Message("", None)
 
     def shown() -> dict[str, Any]:
-        return {"documents": [*named, *returns], "steps": steps.told(len(named))}
+        return {"documents": [*named, *returns], "steps": steps.so_far(len(named))}
 
     for place, given in enumerate(messages):
         for last in _messages_in(given):
+            own = results_in(last.content) if last.role == "tool" and last.content else []
             if not steps.knows(last.call):
                 problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
-            for known_as, call in last.calls.items():
-                steps.call(known_as, *call)
             if last.role == "user":
                 if "response" in turn:
                     yield {"response": "", **_filled(turn)}
-                    steps.say("assistant", turn["response"])
                 turn = {"question": last.content}
-                steps.say("user", last.content)
             elif last.role == "assistant" and turn and not last.calls:
                 turn |= {"response": last.content or turn.get("response"), **shown()}
-            elif last.role == "tool" and (last.content is not None or last.error):
-                own = results_in(last.content) if last.content is not None else []
-                steps.result(
-                    last.call, range(len(returns) + 1, len(returns) + 1 + len(own)), last.error
-                )
-                returns += own
             elif last.role == "system":
                 named += _named_passages(last.content or "")
-                steps.say("system", last.content)
+            steps.add(last, range(len(returns) + 1, len(returns) + len(own) + 1))
+            returns += own
     if turn and (last.role == "tool" or last.calls or "response" not in turn):  # cut
         turn |= {"response": None, **shown()}
     if turn:

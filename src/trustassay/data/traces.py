@@ -9,7 +9,6 @@ so they are kept in memory until it ends.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -17,7 +16,7 @@ from trustassay.data.conversations import asked, said, unfolded
 from trustassay.data.layouts import NAMES, normal
 from trustassay.data.messages import TEXTS, messages_of, passages_in, results_in, returned
 from trustassay.data.records import Raw
-from trustassay.data.steps import Steps, failure
+from trustassay.data.steps import Call, Message, Steps, as_data, failure
 from trustassay.progress import tell
 from trustassay.sample import Problem, clean
 
@@ -67,7 +66,7 @@ class Span:
             value: Any = self._own if place.startswith(".") else self._attributes
             for name in place.removeprefix(".").split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
-            value = _data(value.get("", value) if isinstance(value, Mapping) else value)
+            value = as_data(value.get("", value) if isinstance(value, Mapping) else value)
             if value not in (None, "", [], {}):
                 return value, place.removeprefix(".")
         return None, ""
@@ -209,8 +208,9 @@ def _records(
     record |= {"id": spans[0].trace, "question": question, "response": response}
     record["model"] = next(filter(None, (one.text("model") for one in reversed(models))), None)
     record |= {"documents": list(passages.values())} if passages else {}
-    steps = _steps(spans, roots, models, {text: n for n, text in enumerate(passages, 1)})
-    record |= {"steps": told} if (told := steps.told()) else {}
+    chats = [part for one in (*models[-1:], *roots) for part in (one.input, one.output)]
+    steps = _steps(spans, chats, question, {text: n for n, text in enumerate(passages, 1)})
+    record |= {"steps": told} if (told := steps.so_far()) else {}
     return [Raw(where, record | ({"conversation": session} if session else {}))]
 
 
@@ -236,7 +236,7 @@ def _content(passage: Any) -> str:
     """Return what is the same for equal passages."""
     one = {"text": passage} if isinstance(passage, str) else passage
     text = next(one[known] for known in TEXTS if isinstance(one.get(known), str))
-    return json.dumps(_data(text), sort_keys=True)
+    return json.dumps(as_data(text), sort_keys=True)
 
 
 def _unmatched(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, str] | None:
@@ -254,38 +254,28 @@ def _unmatched(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str,
 
 
 def _steps(
-    spans: Sequence[Span], roots: Sequence[Span], models: Sequence[Span], numbers: Mapping[str, int]
+    spans: Sequence[Span], chats: Iterable[Any], question: str, numbers: Mapping[str, int]
 ) -> Steps:
-    """Return the steps of a trace: those of earlier turns as the messages of its root, or of its
-    last model, tell them, and then its calls of tools; ``numbers`` are those of passages."""
-    steps = Steps()
-    chats = [
-        messages_of(_chat(v)) for one in (*models[-1:], *roots) for v in (one.input, one.output)
-    ]
-    chat = max(chats, key=len, default=[])
-    asks = [place for place, one in enumerate(chat) if one.role == "user"]
-    tools = [one for one in spans if one.kind == "tool"]
-    for place, one in enumerate(chat):
-        if asks and place > asks[-1] and (tools or not (one.calls or one.role == "tool")):
-            continue  # the spans tell more of it
-        for known_as, call in one.calls.items():
-            steps.call(known_as, *call)
-        if one.role == "tool":
-            steps.result(one.call, _numbers(one.content, numbers), one.error)
-        elif not one.calls:
-            steps.say(one.role, one.content)
-    if not asks:
-        steps.say("user", next((a[0] for span in roots if (a := asked(span.input))), ""))
-    kinds = {one.id: one.kind for one in spans}
+    """Return the steps of a trace: earlier turns by the longest chat, and then its calls of tools;
+    ``numbers`` are those of passages by their content."""
+    steps, kinds = Steps(), {one.id: one.kind for one in spans}
+    chat = max((messages_of(_chat(one)) for one in chats), key=len, default=[])
+    tools = [one for one in spans if one.kind == "tool" and kinds.get(one.parent) != "tool"]
+    asks = [place for place, one in enumerate(chat, 1) if one.role == "user"]
+    for one in (
+        chat[: asks[-1] if asks and tools else None] if asks else [Message("user", question)]
+    ):
+        steps.add(one, _numbers(one.content, numbers) if one.role == "tool" else ())
     for span in tools:
-        if kinds.get(span.parent) != span.kind:
-            given = messages_of(span.input) if isinstance(span.input, list) else []
-            written = span.find("arguments")[0] or (given[-1].content if given else span.input)
-            steps.call(span.id, span.name, written)
-            value = _returned(span)
-            status = span.text("failed").lower()
-            error = failure({"status": "error" if status in _FAILED else ""}, value)
-            steps.result(span.id, _numbers(value, numbers), (error and span.error) or error)
+        given = messages_of(span.input) if isinstance(span.input, list) else []
+        written = span.find("arguments")[0] or (given[-1].content if given else span.input)
+        value = _returned(span)
+        status = "error" if span.text("failed").lower() in _FAILED else ""
+        if error := failure({"status": status}, value):
+            error = span.error or error
+        call = Message("assistant", None, calls={span.id: Call(span.name, written)})
+        steps.add(call)
+        steps.add(Message("tool", None, span.id, error=error), _numbers(value, numbers))
     return steps
 
 
@@ -334,11 +324,11 @@ def _attributes(raw: Mapping[str, Any]) -> dict[str, Any]:
         name, told = str(event.get("name")), _pairs(event.get("attributes"))
         role = "assistant" if name == "gen_ai.choice" else name[7:].removesuffix(".message")
         if name == "gen_ai.choice" or (name.startswith("gen_ai.") and name.endswith(".message")):
-            content = _data(told.get("gen_ai.event.content", told.get("message", told)))
+            content = as_data(told.get("gen_ai.event.content", told.get("message", told)))
             message = content if isinstance(content, Mapping) else {"content": content}
             place = f"gen_ai.{'output' if name == 'gen_ai.choice' else 'input'}.messages"
             message = {"role": role, **message.get("message", message)}
-            message["content"] = _data(message.get("content"))
+            message["content"] = as_data(message.get("content"))
             result.setdefault(place, []).append(message)
         else:
             result |= {k: v for k, v in told.items() if k.startswith("gen_ai.")}
@@ -378,11 +368,3 @@ def _nested(value: Any, left: int = _DEEPEST) -> Any:
 
 def _mappings(value: Any) -> list[Any]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
-
-
-def _data(value: Any) -> Any:
-    """Return what is written as JSON in a text."""
-    if isinstance(value, str) and value.startswith(("{", "[", '"')):
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
