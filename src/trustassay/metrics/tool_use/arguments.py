@@ -1,29 +1,24 @@
-"""Which values of a call's arguments nothing before it supports: numbers, dates, ids and names.
+"""Which values nothing before them supports: numbers, dates, ids and names.
 
 What a model may choose by itself is not judged: settings such as ``limit``, queries and code, times
-of day, words in small letters, short codes in capitals.
+of day, single words in small letters, short codes in capitals.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import permutations
 from typing import Any, NamedTuple
 
 from rapidfuzz import fuzz
 
+from trustassay.prose import read_patterns
 from trustassay.texts import content_words, plain_words
 
-CHOSEN = frozenset(
-    "limit max top k n page size offset cursor count timeout temperature unit units lang language "
-    "locale format sort order mode verbose version encoding timezone tz precision seed retries "
-    "query queries q search keyword keywords code sql expression command script url uri path "
-    "thought thoughts reason reasoning explanation prompt instruction instructions type fields "
-    "columns include exclude depth strategy currency radius".split()
-)
-"""Last words of names of arguments that a model may choose."""
+WORDS = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in read_patterns("words.toml", __package__).items()
+}
 FREE = 8
 """Words from which a value is a text of the model's own: only its numbers and ids are judged."""
 FEW = 10
@@ -36,14 +31,9 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?!\w|\.\d)")
 _ID = re.compile(r"\S+@\S+\.\w+|(?=[\w./#-]*\d)(?=[\w./#-]*[^\W\d])[\w./#-]+")
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:t[\d:.]+(?:z|[+-][\d:]+)?)?(?!\w)")
 _CLOCK = re.compile(r"\b\d?\d:\d\d(?::\d\d)?\b")
-_MONTHS = "january february march april may june july august september october november december"
-_RELATIVE = re.compile(
-    r"\b(?:to(?:day|night|morrow)|yesterday|now|current(?:ly)?|latest|recent(?:ly)?|ago|next|last"
-    r"|this|coming|past|weeks?|months?|years?|weekend|(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-    r"|\d+ days?|morning|noon|afternoon|evening)\b"
-)
-"""Words of a user by which a model may compute a date."""
-_LATIN = frozenset("abcdefghijklmnopqrstuvwxyzßæœøđłþðı")
+_MONTHS = ",january,february,march,april,may,june,july,august,september,october,november,december"
+_OTHER = re.compile(r"[^\W\d_a-zß-ž]")
+"""Letters of other scripts than Latin, of a text in small letters."""
 
 
 class Unsupported(NamedTuple):
@@ -55,26 +45,30 @@ class Unsupported(NamedTuple):
 
 
 class Known:
-    """What stands before a call. said: texts of the user and of the model's earlier answers. shown:
-    instructions and results of tools."""
+    """What stands before a value. said: texts of the user and of the model's earlier answers.
+    shown: instructions and results of tools."""
 
     def __init__(self, said: Iterable[str], shown: Iterable[str]) -> None:
         own = folded("\n".join(said))
         self._text = "\n".join([own, folded("\n".join(shown))])
         self._words = set(plain_words(self._text))
         self._stems = {stem for word in self._words for stem in content_words(word)}
-        self._relative = bool(_RELATIVE.search(own))
-        self._foreign = any(c.isalpha() and c not in _LATIN for c in own)
+        self._relative = bool(WORDS["relative"].search(own))
+        self._foreign = bool(_OTHER.search(own))
         given = {n for n in _numbers(own) if n > 1 and not 1900 <= n <= 2100}
         pairs = permutations(given, 2) if len(given) <= FEW else ()
-        computed = {r for a, b in pairs for r in (a + b, a - b, a * b, a / b if b else a)}
+        computed = {r for a, b in pairs for r in (a + b, a - b, a * b, a / b)}
         told = _numbers(self._text)
         self._numbers = {round(n, digits) for n in told for digits in (0, 1, 2, 6)} | {
             round(abs(n), 6) for n in computed | {n * by for n in told for by in (100, 0.01)}
         }
 
+    def says(self, text: str) -> bool:
+        """Return whether a text stands there word for word."""
+        return says(self._text, folded(text))
+
     def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
-        """Yield what is judged in a value, and whether it is known."""
+        """Yield what is judged in the value of an argument, and whether it is known."""
         text = folded(str(value)).strip()
         if not text or self.says(text):
             yield from [(text, True)] if text else []
@@ -82,18 +76,21 @@ class Known:
         yield from self.figures(text)
         if len(text.split()) >= FREE or self._foreign:
             return
-        stems = {stem for word in plain_words(text) for stem in content_words(word)}
+        stems = set(content_words(text))
         if len(stems) > 1 and str(value).islower() and "_" not in text:
             yield text, not stems.isdisjoint(self._stems)
         for word in str(value).partition(",")[0].split():  # of "Paris, France" the first is judged
             bare = word.strip("\"'()[]{}.:;!?")
             if bare[:1].isupper() and bare.isalpha() and not (bare.isupper() and len(bare) <= 4):
-                yield bare, self._has_name(folded(bare))
+                name = folded(bare)
+                alike = (one for one in self._words if one[0] == name[0])
+                known = self._stems.issuperset(content_words(name))
+                yield bare, known or any(fuzz.ratio(name, one) >= ALIKE for one in alike)
 
     def figures(self, text: str) -> Iterator[tuple[str, bool]]:
         """Yield the dates, ids and numbers of a folded text, and whether each is known."""
         for found in _DAY.finditer(text):
-            yield found.group(), self._has_day(*found.groups())
+            yield found.group(), self._relative or self._has_day(*found.groups())
         text = _CLOCK.sub(" ", _DAY.sub(" ", text))
         for word in (found.group().strip("./#-") for found in _ID.finditer(text)):
             yield word, self.says(word)
@@ -101,33 +98,22 @@ class Known:
             number = abs(float(found.group().replace(",", "")))
             yield found.group(), found.group() in "01" or round(number, 6) in self._numbers
 
-    def says(self, text: str) -> bool:
-        """Return whether a folded text stands there word for word."""
-        return says(self._text, text)
-
-    def _has_name(self, name: str) -> bool:
-        alike = (word for word in self._words if word[0] == name[0])
-        return self._stems.issuperset(content_words(name)) or any(
-            fuzz.ratio(name, word) >= ALIKE for word in alike
-        )
-
     def _has_day(self, year: str, month: str, day: str) -> bool:
         d, m = int(day), int(month)
-        name = dict(enumerate(_MONTHS.split(), 1)).get(m, "no month")
+        name = _MONTHS.split(",")[m] if 1 <= m <= 12 else "none"
         written = rf"(?<!\d)(?:0?{d}[./-]0?{m}|0?{m}[./-]0?{d}|{year}-0?{m}-0?{d})(?!\d)"
-        named = rf"\b(?:{name}|{name[:3]})\b"
-        days = rf"(?<!\d)0?{d}(?:st|nd|rd|th)?\b"
-        said = re.search(named, self._text) and re.search(days, self._text)
+        both = rf"\b(?:{name}|{name[:3]})\b", rf"(?<!\d)0?{d}(?:st|nd|rd|th)?\b"
+        said = all(re.search(one, self._text) for one in both) or re.search(written, self._text)
         years = re.findall(r"(?<!\d)(?:19|20)\d\d(?!\d)", self._text)
-        found = said or re.search(written, self._text)
-        return self._relative or bool(found and (not years or year in years))
+        return bool(said and (not years or year in years))
 
 
 def unsupported(arguments: Any, known: Known) -> tuple[int, list[Unsupported]]:
     """Return how many values of a call's arguments were judged, and those that nothing supports."""
     judged, result = 0, []
     for name, value in values_in(arguments):
-        chosen = _last_word(name) in CHOSEN or value is None or isinstance(value, bool)
+        last = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name.rpartition(".")[2])[-1:]
+        chosen = value is None or isinstance(value, bool) or WORDS["chosen"].fullmatch(*last or "-")
         parts = [] if chosen else [*known.parts(value)]
         judged += bool(parts)
         if new := [part for part, is_known in parts if not is_known]:
@@ -136,27 +122,18 @@ def unsupported(arguments: Any, known: Known) -> tuple[int, list[Unsupported]]:
 
 
 def values_in(value: Any, name: str = "", left: int = DEEPEST) -> Iterator[tuple[str, Any]]:
-    """Yield the values of data, also of JSON in a text, each with the names that lead to it."""
-    if isinstance(value, str) and value.startswith(("{", "[")):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(value)
-    inside = [(name, one) for one in value] if isinstance(value, list) else ()
-    if isinstance(value, Mapping):
-        inside = [(f"{name}.{key}" if name else str(key), one) for key, one in value.items()]
-    for key, one in inside if left else ():
-        yield from values_in(one, key, left - 1)
+    """Yield the values of data, each with the names that lead to it."""
     if not isinstance(value, list | Mapping):
         yield name, value
+        return
+    pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
+    for key, one in pairs if left else ():
+        yield from values_in(one, ".".join(filter(None, [name, str(key)])), left - 1)
 
 
 def says(text: str, part: str) -> bool:
     """Return whether a text has a part of it word for word."""
     return part in text and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text))
-
-
-def _last_word(name: str) -> str:
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name.rpartition(".")[2])
-    return words[-1].lower() if words else ""
 
 
 def folded(text: str) -> str:
