@@ -171,7 +171,7 @@ class ToolUse(FaithfulnessOptions):
         found = await all_of(map(looked.verdict, claims))
         if not (refused or WORDS["admits"].search(response)):
             rows += _given_as_success(turn, found, response)
-        rows += await work(_against_results, turn, claims, found)
+        rows += await work(lambda: list(_against_results(turn, claims, found)))
         fresh = {n for one in turn.calls for n in one.passages}
         doubtful = [
             claim
@@ -275,7 +275,8 @@ def _against_results(
     """Yield the fault of each sentence that a result contradicts, that says what a call returned
     before it returned something else, or that has a value of no result, or of another row."""
     said = [one.user or one.system or one.shown for one in turn.steps if one.assistant is None]
-    held = {str(value) for _, value in turn.values(*turn.owners)}
+    every = {str(value) for _, value in turn.values(*turn.owners)}
+    held = [one for one in every if len(one) > 1 and one != one.lower()]  # no usual words
     changes = list(turn.changes())
     last = max((one.number for one in turn.owners.values()), default=None)
     for claim, one in zip(claims, found, strict=True) if turn.owners else ():
@@ -287,8 +288,8 @@ def _against_results(
             yield Fault(FAULTS["ignored_result"], why, call.number, text=row.text, **told)
             continue
         for call, name, *values in changes:
-            old, new = [set(plain_words(value)) for value in values]
-            if old and old <= words and not new <= words:
+            before, after = [set(plain_words(value)) for value in values]
+            if before and before <= words and not after <= words:
                 why = f"step {call.number} has {name} {values[1]}, “{row.text}” what was before"
                 told = {"text": row.text, "passages": call.passages}
                 yield Fault(FAULTS["ignored_result"], why, call.number, **told)
@@ -296,16 +297,12 @@ def _against_results(
         else:
             shown = [f"{result.title}\n{as_prose(result.text, text)}" for result in turn.results]
             known = Known([*said, *shown], ())
-            written = [value for value in held if len(value) > 1 and says(bare, value)]
-            parts = [
-                *known.figures(folded(bare)),
-                *((value, known.says(value)) for value in written),
-            ]
-            new_value = next((part for part, is_known in parts if not is_known), None)
-            if new_value and not WORDS["computes"].search(bare):
-                why = f"{parts[0]!r} in “{row.text}” is in no result that is about it"
+            new = [part for part, is_known in known.figures(folded(bare)) if not is_known]
+            new += [value for value in held if says(bare, value) and not known.says(value)]
+            if new and not WORDS["computes"].search(bare):
+                why = f"{new[0]!r} in “{row.text}” is in no result that is about it"
                 kind = FAULTS["unsupported_value"]
-                yield Fault(kind, why, last, text=row.text, value=parts[0])
+                yield Fault(kind, why, last, text=row.text, value=new[0])
 
 
 def _against_itself(found: Finding) -> Fault | None:
