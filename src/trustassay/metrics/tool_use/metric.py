@@ -173,10 +173,12 @@ class ToolUse(FaithfulnessOptions):
             rows += _given_as_success(turn, found, response)
         rows += await work(lambda: list(_against_results(turn, claims, found)))
         fresh = {n for one in turn.calls for n in one.passages}
+        back = WORDS["takes_back"].search
         doubtful = [
             claim
             for claim, one in zip(claims, found, strict=True)
-            if one.row.verdict != "supported" or fresh.isdisjoint(one.row.passages or ())
+            if (one.row.verdict != "supported" or fresh.isdisjoint(one.row.passages or ()))
+            and not back(response if turn.calls else claim.text)
         ]
         said = [Document(str(n), text) for n, text in enumerate(turn.said, 1)]
         own = await work(Judging, self, _with(context, said), doubtful)
@@ -308,7 +310,7 @@ def _against_results(
 def _against_itself(found: Finding) -> Fault | None:
     """Return the fault of a sentence that an earlier answer contradicts."""
     row = found.row
-    if row.verdict != "contradicted" or WORDS["takes_back"].search(row.text):
+    if row.verdict != "contradicted":
         return None
     turn = (row.passages or [0])[0]
     why = f"“{row.text}” goes against answer {turn}: “{row.quote}” ({row.contradiction:.2f})"
