@@ -53,7 +53,15 @@ def _messages_in(given: Any) -> list[Message]:
             Message(role, returned(message), known_as, error=failure(message, returned(message)))
         ]
     calls = [{**_unwrapped(one), "type": "tool_call"} for one in called]
+    if any(map(_asks_again, parts)):
+        return []
     return (_of_parts(role, [*parts, *calls]) or [Message(role, None)]) if held else []
+
+
+def _asks_again(part: Any) -> bool:
+    """Whether a part is what pydantic-ai tells a model whose answer is not valid."""
+    retry = isinstance(part, Mapping) and part.get("part_kind") == "retry-prompt"
+    return retry and not part.get("tool_name")
 
 
 def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
@@ -64,7 +72,7 @@ def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
         known_as = str(next((part[one] for one in _IDS if part.get(one)), ""))
         speaker = _ROLES.get(kind, role)
         text = part.get("text", part.get("content") if kind in {"text", *_ROLES} else None)
-        if _RESULTS.fullmatch(kind) and part.get("tool_name", kind):
+        if _RESULTS.fullmatch(kind):
             results.append(
                 Message("tool", returned(part), known_as, error=failure(part, returned(part)))
             )
