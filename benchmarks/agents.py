@@ -37,6 +37,8 @@ from trustassay.statistics.resampling import generator
 Json = dict[str, Any]
 EACH = 20
 """Conversations of each kind of error; of those without one half as many as with one."""
+SEED = 2
+"""Rules were made while looking at conversations of seeds 0 and 1."""
 SHOWN = 5
 """Rows of a result."""
 
@@ -479,14 +481,15 @@ def share(values: Sequence[bool]) -> Json:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--show", action="store_true", help="print what is missed and false alarms")
-    parser.add_argument("--seed", type=int, default=1, help="0 draws those that rules were made on")
+    parser.add_argument("--seed", type=int, default=SEED, help="others: 0, 1")
     given = parser.parse_args()
     for name in NAMED:
         ROWS[name] = rows_of(TABLES[name])  # type: ignore[index]
     every = conversations(given.seed)
     found = look(every)
     figures: Json = {}
-    for reader, verdicts in found.items():
+    for reader in ("tool_use", "faithfulness", "both", "last message"):
+        verdicts = found[reader]
         rows: Json = {}
         for kind, (_, right_verdict) in KINDS.items():
             own = [one for one in every if one.kind == kind]
@@ -512,7 +515,7 @@ def main() -> None:
             for one in planted:
                 if (one.known_as, one.place) not in verdicts and reader == "tool_use":
                     print("  MISSED", one.known_as, one.form, one.kind, one.turns)
-    if given.seed != 1:
+    if given.seed != SEED:
         return
     write_result(
         "agents",
