@@ -99,6 +99,18 @@ def build(folder: Path) -> None:
     asked = [_only(one, "question", "documents", "answers") for one in samples]
     _lines(folder / "asked.jsonl", asked)
     _lines(folder / "log.jsonl", [{**one, "response": _bare(one)} for one in samples])
+    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    used = {"role": "assistant", "content": None, "tool_calls": [call]}
+    found = {"role": "tool", "tool_call_id": "c"}
+    chats = [
+        [
+            {"role": "user", "content": one["question"]},
+            *(used, {**found, "content": _bare(one)}),
+            {"role": "assistant", "content": _bare(one)},
+        ]
+        for one in samples
+    ]
+    _lines(folder / "chats.jsonl", [{"messages": one} for one in chats])
     recorded = [{"question": one["question"], "response": _bare(one)} for one in samples]
     _lines(folder / "recorded.jsonl", [{**one, "resamples": ["It."] * 3} for one in recorded])
     rows = [f'{one["question"]},{_bare(one)},"[""{_bare(one)}""]"' for one in samples]
