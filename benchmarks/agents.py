@@ -454,7 +454,8 @@ def look(every: Sequence[Conversation]) -> dict[str, dict[tuple[str, int], str]]
         known_as, _, turn = one.id.rpartition("-")
         verdict = one.verdict or ""
         if (verdict in bad) if one.metric == "faithfulness" else verdict not in ("", "sound"):
-            result[one.metric][known_as, int(turn) - 1] = verdict
+            kinds = {str(row.get("verdict")) for row in one.evidence}
+            result[one.metric][known_as, int(turn) - 1] = ", ".join(sorted(kinds))
     both = {**result["faithfulness"], **result["tool_use"]}
     result["both"] = both
     last = [
@@ -495,8 +496,8 @@ def main() -> None:
             own = [one for one in every if one.kind == kind]
             rows[kind] = share([(one.known_as, one.place) in verdicts for one in own])
             if reader == "tool_use" and right_verdict:
-                at = [verdicts.get((one.known_as, one.place)) for one in own]
-                rows[kind]["named"] = share([one == right_verdict for one in at])
+                at = [verdicts.get((one.known_as, one.place), "") for one in own]
+                rows[kind]["named"] = share([right_verdict in one for one in at])
         planted = [one for one in every if one.kind]
         rows["all"] = share([(one.known_as, one.place) in verdicts for one in planted])
         clean = [one for one in every if not one.kind]

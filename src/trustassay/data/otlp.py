@@ -1,7 +1,7 @@
 """OTLP in protobuf, as collectors and exporters write it: the objects that its JSON has."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from trustassay.errors import install
 
 SUFFIXES = (".binpb", ".pb", ".otlp")
 _IDS = ("traceId", "spanId", "parentSpanId")
-_WAY = ("resourceSpans", "resourceLogs", "scopeSpans", "scopeLogs", "spans", "logRecords")
+_WAYS = ("resource_spans scope_spans spans", "resource_logs scope_logs log_records")
+_INSIDE = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords")
 _NONE = "expected a message of OTLP with spans or log records (or it is cut)"
 _START = b"\n"
 """First byte of a message of OTLP; before it there may be its length in four bytes."""
@@ -33,25 +34,19 @@ def decoded(data: bytes, name: str) -> list[dict[str, Any]]:
     except ImportError as error:
         told = f"is OTLP in protobuf; to read it: {install('opentelemetry')}"
         raise InputError(f"{name}: {told}") from error
-    result = []
+    result: dict[int, dict[str, Any]] = {}
     for place, message in _messages(data, name):
-        found: dict[str, Any] = {}
-        for kind in (TracesData, LogsData):
+        for kind, way in zip((TracesData, LogsData), _WAYS, strict=True):
             with suppress(DecodeError):
-                found = found or _told(_with_ids(MessageToDict(kind.FromString(message))))
-        if not found:
+                found = kind.FromString(message)
+                parts = [found]
+                for field in way.split():
+                    parts = [inner for part in parts for inner in getattr(part, field)]
+                if parts and (kind is LogsData or all(part.span_id for part in parts)):
+                    result.setdefault(place, _with_ids(MessageToDict(found)))
+        if place not in result:
             raise InputError(f"{name}: byte {place}: {_NONE}")
-        result.append(found)
-    return result
-
-
-def _told(found: dict[str, Any]) -> dict[str, Any]:
-    """Return a message, an empty one where a span has no id: it is one of log records."""
-    told = [one for batch in found.get("resourceSpans", ()) for one in batch.get("scopeSpans", ())]
-    spans = [span for one in told for span in one.get("spans", ())]
-    told = [one for batch in found.get("resourceLogs", ()) for one in batch.get("scopeLogs", ())]
-    logs = any(one.get("logRecords") for one in told)
-    return found if logs or (spans and all(span.get("spanId") for span in spans)) else {}
+    return list(result.values())
 
 
 def records_of(path: Path, name: str) -> Iterator[Raw]:
@@ -64,26 +59,19 @@ def records_of(path: Path, name: str) -> Iterator[Raw]:
 
 def _messages(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield each message with the place of its first byte, from 1."""
-    if data[:1] == _START:
-        yield 1, data
-        return
-    place = 0
+    place, whole = 0, data[:1] == _START
     while place < len(data):
-        end = place + 4 + int.from_bytes(data[place : place + 4])
-        message = data[place + 4 : end]
+        end = len(data) if whole else place + 4 + int.from_bytes(data[place : place + 4])
+        message = data if whole else data[place + 4 : end]
         if end > len(data) or message[:1] not in (b"", _START):
             raise InputError(f"{name}: byte {place + 1}: {_NONE}")
         if message:
-            yield place + 5, message
+            yield end - len(message) + 1, message
         place = end
 
 
-def _with_ids(value: Any) -> Any:
+def _with_ids(value: Any) -> dict[str, Any]:
     """Return an object whose ids are in hexadecimal digits and no longer in base 64."""
-    if not isinstance(value, Mapping):
-        return value
-    result = dict(value)
-    for name in _IDS:
-        if isinstance(value.get(name), str):
-            result[name] = base64.b64decode(value[name]).hex()
-    return result | {k: list(map(_with_ids, value[k])) for k in _WAY if k in value}
+    ids = {name: base64.b64decode(value[name]).hex() for name in _IDS if name in value}
+    inner = {name: list(map(_with_ids, value[name])) for name in _INSIDE if name in value}
+    return {**value, **ids, **inner}

@@ -50,12 +50,12 @@ def failure(part: Mapping[str, Any], value: Any) -> str:
 
 def _says_so(content: Mapping[str, Any]) -> bool:
     """Return whether an object says of itself that something failed."""
-    status = [content[one] for one in _WORDS["status"] if one in content]
+    status = [content.get(one) for one in _WORDS["status"]]
+    flags = [(one, True) for one in _WORDS["failed"]] + [(one, False) for one in _WORDS["good"]]
     return (
-        any(content.get(one) for one in _WORDS["errors"])
-        or any(content.get(one) is True for one in _WORDS["failed"])
-        or any(content.get(one) is False for one in _WORDS["succeeded"])
-        or any(str(one).lower() in _WORDS["bad"] for one in status)
+        any(map(content.get, _WORDS["errors"]))
+        or any(content.get(name) is flag for name, flag in flags)
+        or any(isinstance(one, str) and one.lower() in _WORDS["bad"] for one in status)
         or any(isinstance(one, int) and 400 <= one < 600 for one in status)
     )
 

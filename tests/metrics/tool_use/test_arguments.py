@@ -16,7 +16,7 @@ RESULT = '{"hotel": {"id": "HX-4471", "name": "Fosshotel Baron", "price": 145.5,
 
 
 def new(arguments: Any, said: str = ASKED, shown: str = RESULT) -> list[str]:
-    return [one.new for one in unsupported(arguments, Known([said], [shown]))[1]]
+    return [part for _, _, part in unsupported(arguments, Known([said], [shown]))[1]]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import permutations
-from typing import Any, NamedTuple
+from typing import Any
 
 from rapidfuzz import fuzz
 
@@ -19,29 +19,16 @@ WORDS = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in read_patterns("words.toml", __package__).items()
 }
-FREE = 8
-"""Words from which a value is a text of the model's own: only its numbers and ids are judged."""
-FEW = 10
-"""Numbers of the user of which sums, differences, products and ratios are known, too."""
-ALIKE = 85
-"""Likeness of two names, 0 to 100, from which one is taken for the other, misspelled."""
+FREE = 8  # words from which a value is the model's own text: only numbers and ids are judged
+FEW = 10  # numbers of the user of which sums, differences, products and ratios are known, too
+ALIKE = 85  # likeness of two names, 0 to 100, from which one is taken for the other, misspelled
 DEEPEST = 12
-
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?!\w|\.\d)")
 _ID = re.compile(r"\S+@\S+\.\w+|(?=[\w./#-]*\d)(?=[\w./#-]*[^\W\d])[\w./#-]+")
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:t[\d:.]+(?:z|[+-][\d:]+)?)?(?!\w)")
 _CLOCK = re.compile(r"\b\d?\d:\d\d(?::\d\d)?\b")
 _MONTHS = ",january,february,march,april,may,june,july,august,september,october,november,december"
-_OTHER = re.compile(r"[^\W\d_a-zß-ž]")
-"""Letters of other scripts than Latin, of a text in small letters."""
-
-
-class Unsupported(NamedTuple):
-    """A value that nothing supports: the argument, the value, and the part of it that is new."""
-
-    argument: str
-    value: str
-    new: str
+_OTHER_SCRIPT = re.compile(r"[^\W\d_a-zß-ž]")
 
 
 class Known:
@@ -54,7 +41,7 @@ class Known:
         self._words = set(plain_words(self._text))
         self._stems = {stem for word in self._words for stem in content_words(word)}
         self._relative = bool(WORDS["relative"].search(own))
-        self._foreign = bool(_OTHER.search(own))
+        self._foreign = bool(_OTHER_SCRIPT.search(own))
         given = {n for n in _numbers(own) if n > 1 and not 1900 <= n <= 2100}
         pairs = permutations(given, 2) if len(given) <= FEW else ()
         computed = {r for a, b in pairs for r in (a + b, a - b, a * b, a / b)}
@@ -108,8 +95,9 @@ class Known:
         return bool(said and (not years or year in years))
 
 
-def unsupported(arguments: Any, known: Known) -> tuple[int, list[Unsupported]]:
-    """Return how many values of a call's arguments were judged, and those that nothing supports."""
+def unsupported(arguments: Any, known: Known) -> tuple[int, list[tuple[str, str, str]]]:
+    """Return how many values of a call's arguments were judged, and those that nothing supports:
+    the argument, the value, and the part of it that is new."""
     judged, result = 0, []
     for name, value in values_in(arguments):
         last = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name.rpartition(".")[2])[-1:]
@@ -117,7 +105,7 @@ def unsupported(arguments: Any, known: Known) -> tuple[int, list[Unsupported]]:
         parts = [] if chosen else [*known.parts(value)]
         judged += bool(parts)
         if new := [part for part, is_known in parts if not is_known]:
-            result.append(Unsupported(name, str(value)[:200], new[0]))
+            result.append((name, str(value)[:200], new[0]))
     return judged, result
 
 

@@ -78,11 +78,12 @@ class Turn:
     the call that returned it."""
 
     def __init__(self, sample: Sample) -> None:
-        given = sample.metadata.get("steps")
+        self.sample, given = sample, sample.metadata.get("steps")
         read = [Step.read(one) for one in given] if isinstance(given, list | tuple) else []
         self.steps = [replace(one, number=n) for n, one in enumerate(filter(None, read), 1)]
         asked = max((one.number for one in self.steps if one.user is not None), default=0)
-        self.said = [one.assistant for one in self.steps[:asked] if one.assistant is not None]
+        told = [one.assistant for one in self.steps[:asked] if one.assistant is not None]
+        self.said = [Document(str(n), text) for n, text in enumerate(told, 1)]
         self.calls = [one for one in self.steps[asked:] if one.tool is not None]
         self.failed = [one for one in self.calls if one.error]
         self.documents = sample.documents or ()
@@ -126,17 +127,15 @@ class Turn:
 class ToolUse(FaithfulnessOptions):
     """Does an answer of an agent go with its calls of tools, and with what it said before?
 
-    The ``steps`` of a conversation or a trace since its last question are read. A failed call that
+    Read are the ``steps`` since the last question of a conversation or a trace. A failed call that
     no later one of the tool makes good is given as success where the answer admits nothing and says
     what no other result does. A result is ignored where it contradicts a sentence, or the same call
-    had returned what the sentence says before. A value is in no result if no result, question or
-    instruction has the number, date or id; of data only rows count that the sentence is about. An
-    argument is unsupported where people, instructions, earlier answers and results have not its
-    numbers, dates, ids or names. An answer contradicts itself where it contradicts an earlier one,
-    takes nothing back, and no new result supports it. All else that no result says is for
-    ``faithfulness``, whose options these are.
-
-    The score is the share of arguments, failed calls and sentences without a fault, 0 to 1.
+    had returned what the sentence says. A value is a number, a date or an id of a sentence; of data
+    only rows count that the sentence is about. An argument needs a source in what stands before its
+    call. An answer contradicts itself where an earlier one says otherwise, it takes nothing back,
+    and no new result supports it. All else that no result says is for ``faithfulness``, whose
+    options these are. The score is the share of arguments, failed calls and sentences without a
+    fault, 0 to 1.
     """
 
     name: ClassVar[str] = "tool_use"
@@ -150,7 +149,7 @@ class ToolUse(FaithfulnessOptions):
 
     def needs(self) -> Sequence[Need]:
         """An entailer; for claims=model a judge."""
-        return [Need("entail"), *[Need("chat", "judge")] * (self.claims == "model")]
+        return [Need("entail"), Need("chat", "judge")][: 1 + (self.claims == "model")]
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
@@ -174,66 +173,58 @@ class ToolUse(FaithfulnessOptions):
         rows += await work(lambda: list(_against_results(turn, claims, found)))
         fresh = {n for one in turn.calls for n in one.passages}
         back = WORDS["takes_back"].search
-        doubtful = [
-            claim
-            for claim, one in zip(claims, found, strict=True)
-            if (one.row.verdict != "supported" or fresh.isdisjoint(one.row.passages or ()))
-            and not back(response if turn.calls else claim.text)
-        ]
-        said = [Document(str(n), text) for n, text in enumerate(turn.said, 1)]
-        own = await work(Judging, self, _with(context, said), doubtful)
-        rows += filter(None, map(_against_itself, await all_of(map(own.verdict, doubtful))))
-        return self._assessed(sample, turn, rows, (judged, len(claims)))
+        for claim, one in zip([*claims], found, strict=True):
+            new = one.row.verdict == "supported" and fresh.intersection(one.row.passages or ())
+            if new or back(response if turn.calls else claim.text):
+                claims.remove(claim)
+        own = await work(Judging, self, _with(context, turn.said), claims)
+        rows += filter(None, map(_against_itself, await all_of(map(own.verdict, claims))))
+        return self._assessed(turn, rows, judged, len(found))
 
-    def _assessed(
-        self, sample: Sample, turn: Turn, rows: Sequence[Fault], counts: tuple[int, int]
-    ) -> Assessment:
-        faults = sorted(rows, key=lambda one: _ORDER.index(one.verdict))
-        may_be = dict.fromkeys(FAULTS, bool(turn.owners))
-        may_be |= {"failed_call": bool(turn.failed), "contradicts_itself": bool(turn.said)}
-        may_be["unsupported_argument"] = counts[0] > 0
-        kinds = {one.verdict for one in faults}
+    def _assessed(self, turn: Turn, rows: list[Fault], judged: int, sentences: int) -> Assessment:
+        rows.sort(key=lambda one: _ORDER.index(one.verdict))
+        may_be: dict[str, Any] = dict.fromkeys(FAULTS, turn.owners)
+        may_be |= {"failed_call": turn.failed, "contradicts_itself": turn.said}
+        may_be["unsupported_argument"] = judged
+        kinds = {one.verdict for one in rows}
         parts = {key: float(FAULTS[key] in kinds) for key, given in may_be.items() if given}
         parts |= {"calls": float(len(turn.calls)), "failed_calls": float(len(turn.failed))}
-        parts["arguments"] = float(counts[0])
-        checks = max(1, sum(counts) + len(turn.failed))
-        bad = len({(one.argument and one.step, one.argument, one.text) for one in faults})
-        verdict, why = (faults[0].verdict, faults[0].why) if faults else ("sound", "no fault")
-        score = 1 - min(bad / checks, 1.0)
-        return self.assessed(sample, score, faults, verdict=verdict, reason=why, parts=parts)
+        checks = max(1, judged + len(turn.failed) + sentences)
+        bad = len({(one.argument and one.step, one.argument, one.text) for one in rows})
+        return self.assessed(
+            turn.sample,
+            1 - min(bad / checks, 1.0),
+            rows,
+            verdict=rows[0].verdict if rows else "sound",
+            reason=rows[0].why if rows else "no fault",
+            parts={**parts, "arguments": float(judged)},
+        )
 
     @property
     def line(self) -> str:
         """Any fault."""
-        return (
-            "it is given as if a failed call had worked, goes against a result or an earlier answer"
-            ", has a value that no result has, or follows a call with an unsupported argument"
-        )
+        return "it has one of these faults: " + ", ".join(_ORDER)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return the worst fault."""
-        sound = assessment.verdict in (None, "sound")
-        return None if sound else f"{assessment.verdict}: {assessment.reason}"
+        fault = assessment.verdict in _ORDER
+        return f"{assessment.verdict}: {assessment.reason}" if fault else None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the calls, each with its faults, and then all other faults."""
         rows, turn, response = Rows(assessment.evidence, Fault), Turn(sample), sample.response or ""
         faults = [(f"f{place}", one) for place, one in enumerate(rows.of(Fault), 1)]
         calls = [(one, [row for row in faults if row[1].step == one.number]) for one in turn.calls]
-        ties: dict[int, list[Tie]] = {n: [] for n in range(1, len(turn.documents) + 1)}
-        for anchor, one in faults:
-            for number in one.passages:
-                ties.get(number, []).append(Tie(anchor, one.mark.word, one.mark))
-        numbers = {one.number for one in turn.calls}
-        others = [row for row in faults if row[1].step not in numbers]
-        said = [(response.find(one.text), one) for _, one in faults if one.text]
+        others = [row for row in faults if row[1].step not in {one.number for one in turn.calls}]
+        ties = {
+            n: [Tie(at, one.mark.word, one.mark) for at, one in faults if n in one.passages]
+            for n in range(1, len(turn.documents) + 1)
+        }
+        said = [one for _, one in faults if one.text and one.text in response]
+        said.sort(key=lambda one: response.find(one.text or ""))
         return View(
             data={"calls": calls, "others": others, "rest": rows.rest},
-            judged=[
-                Judged(one.text or "", one.mark, one.why)
-                for place, one in sorted(said, key=lambda row: row[0])
-                if place >= 0
-            ],
+            judged=[Judged(one.text or "", one.mark, one.why) for one in said],
             passages={n: PassageNote(citing=own, tied_by="decides") for n, own in ties.items()},
         )
 
@@ -259,15 +250,16 @@ def _given_as_success(turn: Turn, found: Sequence[Finding], response: str) -> li
     """Return the failed calls that no later one makes good, where the answer says what no other
     result does, or where all calls failed."""
     new = [one.row.text for one in found if one.row.verdict != "supported"]
-    if not new and len(turn.failed) == len(turn.calls) and "?" not in response:
+    good = [one for one in turn.calls if not one.error]
+    if not (new or good or "?" in response):
         new = [response]
-    good = {(one.tool, one.number) for one in turn.calls if not one.error}
     rows = []
     for call in turn.failed if new else ():
-        if not any(tool == call.tool and number > call.number for tool, number in good):
-            why = f"step {call.number}, {call.tool}, failed; the answer says “{new[0]}”"
-            told: dict[str, Any] = {"text": new[0], "quote": call.error, "passages": call.passages}
-            rows.append(Fault(FAULTS["failed_call"], why, call.number, **told))
+        if any(one.tool == call.tool and one.number > call.number for one in good):
+            continue
+        why = f"step {call.number}, {call.tool}, failed; the answer says “{new[0]}”"
+        told: dict[str, Any] = {"text": new[0], "quote": call.error, "passages": call.passages}
+        rows.append(Fault(FAULTS["failed_call"], why, call.number, **told))
     return rows
 
 
