@@ -35,8 +35,9 @@ def decoded(data: bytes, name: str) -> list[dict[str, Any]]:
         told = f"is OTLP in protobuf; to read it: {install('opentelemetry')}"
         raise InputError(f"{name}: {told}") from error
     result: dict[int, dict[str, Any]] = {}
+    kinds: Any = (TracesData, LogsData)
     for place, message in _messages(data, name):
-        for kind, way in zip((TracesData, LogsData), _WAYS, strict=True):
+        for kind, way in zip(kinds, _WAYS, strict=True):
             with suppress(DecodeError):
                 found = kind.FromString(message)
                 parts = [found]

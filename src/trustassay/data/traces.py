@@ -108,7 +108,8 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
             lines[raw.where] = raw
     for (trace, known_as), events in logs.items():
         spans = traces[trace][1]
-        spans[known_as] = _with_events(spans.get(known_as), trace, known_as, events)
+        ids = {"traceId": trace, "spanId": known_as}
+        spans[known_as] = _with_events(spans.get(known_as), ids, events)
     traces = {key: one for key, one in traces.items() if one[1]}
     result: dict[str, Iterable[Raw]] = {}
     sources: Counter[str] = Counter()
@@ -141,35 +142,26 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
 def _logged(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Return a log record as an event of its span, without a name if it tells of other things;
     empty for a span."""
-    named = [raw[name] for name in ("eventName", "event_name") if raw.get(name)]
-    if "body" not in raw and not named:
-        return {}
     told, body = _pairs(raw.get("attributes")), raw.get("body")
-    name = str((named or [told.get("event.name")])[0])
+    name = str(raw.get("eventName") or raw.get("event_name") or told.get("event.name", ""))
     if isinstance(body, Mapping) and any(str(key).endswith("Value") for key in body):
         body = _typed(body, _DEEPEST)
     told |= {"gen_ai.event.content": body} if body else {}
-    time = next((str(raw[one]) for one in _TIMES if raw.get(one)), "")
-    return {"name": name if name.startswith("gen_ai.") else "", "attributes": told, "time": time}
+    time = str(raw.get("timeUnixNano") or raw.get("timestamp") or 0)
+    event = {"name": name if name.startswith("gen_ai.") else "", "attributes": told, "time": time}
+    return event if {"body", "eventName", "event_name"} & raw.keys() else {}
 
 
-_TIMES = ("timeUnixNano", "observedTimeUnixNano", "timestamp", "observed_timestamp")
-
-
-def _with_events(
-    span: Span | None, trace: str, known_as: str, events: list[dict[str, Any]]
-) -> Span:
+def _with_events(span: Span | None, ids: Mapping[str, str], events: list[dict[str, Any]]) -> Span:
     """Return a span with what log records tell of it, in order of time; one that is in no file is a
     call of a model."""
     events.sort(key=lambda one: str(one["time"]))
     if span:
-        return Span(
-            {**span.raw, "events": [*_mappings(span.raw.get("events")), *events]}, span.inside_of
-        )
+        events = [*_mappings(span.raw.get("events")), *events]
+        return Span({**span.raw, "events": events}, span.inside_of)
     ends = {"startTimeUnixNano": events[0]["time"], "endTimeUnixNano": events[-1]["time"]}
     kind = {"gen_ai.operation.name": "chat"} if any(one["name"] for one in events) else {}
-    ids = {"traceId": trace, "spanId": known_as, "name": "log records"}
-    return Span({**ids, **ends, "attributes": kind, "events": events}, None)
+    return Span({**ids, **ends, "name": "log records", "attributes": kind, "events": events}, None)
 
 
 def _records(
@@ -241,14 +233,13 @@ def _content(passage: Any) -> str:
 
 def _unmatched(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, str] | None:
     """Return at which span a message has the result of a call that the trace does not have."""
-    told = [(one, messages_of(_chat(v))) for one in spans for v in (one.input, one.output)]
-    calls = {known_as for _, chat in told for one in chat for known_as in one.calls}
-    by_span = {one.text("call") for one in spans if one.kind == "tool"}
-    calls |= by_span
-    for span, chat in told if "" not in by_span else ():
-        result = next((one for one in chat if one.call not in {"", *calls}), None)
-        if result and (span.kind == "model" or span in roots):
-            message = f"expected a call of a tool for each result, none for {result.call[:80]!r}"
+    chats = [(one, messages_of(_chat(v))) for one in spans for v in (one.input, one.output)]
+    calls = {one.text("call") for one in spans if one.kind == "tool"}
+    told = chats if "" not in calls else ()
+    calls |= {known_as for _, chat in chats for one in chat for known_as in one.calls}
+    for span, call in ((span, one.call) for span, chat in told for one in chat):
+        if call and call not in calls and (span.kind == "model" or span in roots):
+            message = f"expected a call of a tool for each result, none for {call[:80]!r}"
             return span, span.asked_in or "input", message
     return None
 
