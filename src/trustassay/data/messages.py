@@ -53,15 +53,10 @@ def _messages_in(given: Any) -> list[Message]:
             Message(role, returned(message), known_as, error=failure(message, returned(message)))
         ]
     calls = [{**_unwrapped(one), "type": "tool_call"} for one in called]
-    if any(map(_asks_again, parts)):
-        return []
+    retries = [one for one in parts if isinstance(one, Mapping) and not one.get("tool_name")]
+    if any(one.get("part_kind") == "retry-prompt" for one in retries):
+        return []  # what pydantic-ai tells a model whose answer is not valid
     return (_of_parts(role, [*parts, *calls]) or [Message(role, None)]) if held else []
-
-
-def _asks_again(part: Any) -> bool:
-    """Whether a part is what pydantic-ai tells a model whose answer is not valid."""
-    retry = isinstance(part, Mapping) and part.get("part_kind") == "retry-prompt"
-    return retry and not part.get("tool_name")
 
 
 def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:

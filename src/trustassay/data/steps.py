@@ -103,6 +103,5 @@ class Steps:
         passages stand before those of tools."""
         if not any("tool" in one or "assistant" in one for one in self._steps):
             return []
-        numbers = ([first + n for n in one.get("passages", ())] for one in self._steps)
-        pairs = zip(self._steps, numbers, strict=True)
-        return [{**one, **({"passages": own} if own else {})} for one, own in pairs]
+        own = [[first + n for n in one.get("passages", ())] for one in self._steps]
+        return [one | ({"passages": own[n]} if own[n] else {}) for n, one in enumerate(self._steps)]

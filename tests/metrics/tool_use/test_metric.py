@@ -139,6 +139,11 @@ def test_what_the_same_call_returned_before_is_ignored_and_other_calls_are_not()
     assert assessed(first, coffee, say("The tea is 20, coffee 25.")).verdict == "sound"
 
 
+def test_parts_of_one_result_are_no_changes() -> None:
+    listed = call(["20", "25"], of="tea")
+    assert assessed(ask("Prices of tea?"), listed, say("It is 20.")).verdict == "sound"
+
+
 ROWS = [{"name": "Tagus", "km": 1007, "sea": "Atlantic"}, {"name": "Ebro", "km": 930, "sea": "Med"}]
 
 

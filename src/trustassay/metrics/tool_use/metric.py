@@ -95,14 +95,6 @@ class Turn:
             for n, one in enumerate(self.documents, 1)
         ]
 
-    def known_before(self, call: Step) -> Known:
-        """Return what is before a call."""
-        before = self.steps[: call.number - 1]
-        later = {n for one in self.steps[call.number - 1 :] for n in one.passages}
-        shown = [one.text for n, one in enumerate(self.documents, 1) if n not in later]
-        said = [one.user or one.assistant or "" for one in before]
-        return Known(said, [*shown, *(one.system or "" for one in before)])
-
     def values(self, *numbers: int) -> list[tuple[str, Any]]:
         """Return the values of the data in passages, each with the names that lead to it."""
         result: list[tuple[str, Any]] = []
@@ -116,8 +108,9 @@ class Turn:
         value, and both values."""
         last: dict[str, int] = {}
         for number, call in self.owners.items():
-            pairs = zip(*map(self.values, (last.get(call.shown, number), number)), strict=False)
-            for (name, old), (same, new) in pairs:
+            before = last.get(call.shown, number)
+            pairs = zip(*map(self.values, (before, number)), strict=False)
+            for (name, old), (same, new) in pairs if len(call.passages) == 1 else ():
                 if name == same and old != new:
                     yield call, name, str(old), str(new)
             last[call.shown] = number
@@ -127,15 +120,14 @@ class Turn:
 class ToolUse(FaithfulnessOptions):
     """Does an answer of an agent go with its calls of tools, and with what it said before?
 
-    Read are the ``steps`` since the last question of a conversation or a trace. A failed call that
-    no later one of the tool makes good is given as success where the answer admits nothing and says
-    what no other result does. A result is ignored where it contradicts a sentence, or the same call
-    had returned what the sentence says. A value is a number, a date or an id of a sentence; of data
-    only rows count that the sentence is about. An argument needs a source in what stands before its
-    call. An answer contradicts itself where an earlier one says otherwise, it takes nothing back,
-    and no new result supports it. All else that no result says is for ``faithfulness``, whose
-    options these are. The score is the share of arguments, failed calls and sentences without a
-    fault, 0 to 1.
+    Read are the ``steps`` since the last question. A failed call that no later one makes good is
+    given as success where the answer admits nothing and says what no other result does. A result is
+    ignored where it contradicts a sentence, or has another value than the same call had before.
+    Numbers, dates and ids of a sentence need a result, of data a row that it is about; those of
+    arguments, and names, anything before the call. An answer contradicts itself where an earlier
+    one says otherwise, it takes nothing back, and no new result supports it. All else that no
+    result says is for ``faithfulness``, whose options these are. The score is the share of
+    arguments, failed calls and sentences without a fault, 0 to 1.
     """
 
     name: ClassVar[str] = "tool_use"
@@ -178,7 +170,11 @@ class ToolUse(FaithfulnessOptions):
             if new or back(response if turn.calls else claim.text):
                 claims.remove(claim)
         own = await work(Judging, self, _with(context, turn.said), claims)
-        rows += filter(None, map(_against_itself, await all_of(map(own.verdict, claims))))
+        for row in (one.row for one in await all_of(map(own.verdict, claims))):
+            if row.verdict == "contradicted" and row.passages:
+                why = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
+                told: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
+                rows.append(Fault(FAULTS["contradicts_itself"], why, text=row.text, **told))
         return self._assessed(turn, rows, judged, len(found))
 
     def _assessed(self, turn: Turn, rows: list[Fault], judged: int, sentences: int) -> Assessment:
@@ -237,7 +233,12 @@ def _arguments(turn: Turn) -> tuple[int, list[Fault]]:
     """Return how many arguments were judged, and those that nothing supports."""
     count, rows = 0, list[Fault]()
     for call in turn.calls:
-        judged, new = unsupported(call.arguments, turn.known_before(call))
+        before, after = turn.steps[: call.number - 1], turn.steps[call.number - 1 :]
+        later = {n for one in after for n in one.passages}
+        shown = [one.text for n, one in enumerate(turn.documents, 1) if n not in later]
+        shown += [one.system or "" for one in before]
+        known = Known([one.user or one.assistant or "" for one in before], shown)
+        judged, new = unsupported(call.arguments, known)
         count += judged
         for name, value, part in new:
             why = f"{part!r} in {name or 'the argument'} of {call.tool} has no source"
@@ -297,13 +298,3 @@ def _against_results(
                 why = f"{new[0]!r} in “{row.text}” is in no result that is about it"
                 kind = FAULTS["unsupported_value"]
                 yield Fault(kind, why, last, text=row.text, value=new[0])
-
-
-def _against_itself(found: Finding) -> Fault | None:
-    """Return the fault of a sentence that an earlier answer contradicts."""
-    row = found.row
-    if row.verdict != "contradicted":
-        return None
-    turn = (row.passages or [0])[0]
-    why = f"“{row.text}” goes against answer {turn}: “{row.quote}” ({row.contradiction:.2f})"
-    return Fault(FAULTS["contradicts_itself"], why, text=row.text, quote=row.quote, turn=turn)
