@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from trustassay.data import arrow, recognising
+from trustassay.data import arrow, otlp, recognising
 from trustassay.data.conversations import CHATS, is_no_answer, turns_of
 from trustassay.data.messages import messages_of
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
@@ -28,11 +28,11 @@ from trustassay.progress import tell
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
 KNOWN_KINDS = (
-    ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
+    ".jsonl, .ndjson, .json, .csv, .tsv, .pb (each also with .gz or .zst), .xlsx, .parquet, "
     "a folder of such files or of Hugging Face datasets, or - for standard input"
 )
-TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
-"""Kinds of text, which may be compressed."""
+TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *otlp.SUFFIXES})
+"""Kinds that may be compressed."""
 PACKED = frozenset({".gz", ".zst"})
 _announced: set[str] = set()
 """Folders of which it was told what is left out; an input is read more than once."""
@@ -87,6 +87,8 @@ def _records_of(kind: str, path: Path, name: str, fields: Mapping[str, str]) -> 
         return workbook_records(path, name, fields)
     if kind == ".parquet":
         return _parquet(path, name, fields)
+    if kind in otlp.SUFFIXES:
+        return otlp.records_of(path, name)
     return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
