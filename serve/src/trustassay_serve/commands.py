@@ -322,14 +322,17 @@ def monitor(
         raise typer.Exit(3)
 
 
-def _app(command: Callable[..., None], line: str, group: str = "For other programs") -> typer.Typer:
+def app_of(
+    command: Callable[..., None], line: str, group: str = "For other programs"
+) -> typer.Typer:
+    """Return a command as trustassay takes it: with its line, and its group of ``--help``."""
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel=group)(command)
     return app
 
 
-serve_app = _app(serve, "Score answers over HTTP.")
-mcp_app = _app(mcp, "Serve a tool to MCP clients that checks answers.")
-monitor_app = _app(
+serve_app = app_of(serve, "Score answers over HTTP.")
+mcp_app = app_of(mcp, "Serve a tool to MCP clients that checks answers.")
+monitor_app = app_of(
     quietable(monitor), "Say whether answers got worse, from one run a day.", "Scores"
 )

@@ -163,6 +163,7 @@ def _records(
     record |= {"id": spans[0].trace, "question": question, "response": response}
     record["model"] = next(filter(None, (one.text("model") for one in reversed(models))), None)
     record |= {"documents": list(passages.values())} if passages else {}
+    record |= {"root_span": roots[-1].id, "started": roots[-1].start}  # where scores are sent back
     return [Raw(where, record | ({"conversation": session} if session else {}))]
 
 
