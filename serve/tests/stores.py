@@ -109,3 +109,42 @@ class Store:
         told: Json = {"data": self.spans[start : start + 2]}
         told |= {"next_cursor": cursor} if "/v1/" in path else {"meta": {"cursor": cursor}}
         return 200, {}, json.dumps(told)
+
+
+class Collector:
+    """Takes log records; ``statuses`` are those of its first replies, then it takes all."""
+
+    def __init__(self, statuses: list[int]) -> None:
+        self.statuses = statuses
+        self.taken: list[Json] = []
+        self.keys: list[str | None] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/v1/logs"
+
+    def __enter__(self) -> Self:
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status = collector.statuses.pop(0) if collector.statuses else 200
+                collector.keys.append(self.headers["x-api-key"])
+                if status == 200:
+                    collector.taken.append(body)
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join(20)
+        self._server.server_close()

@@ -77,7 +77,7 @@ def _time(value: Any) -> str | None:
     return (result if result.tzinfo else result.replace(tzinfo=UTC)).isoformat()
 
 
-class _Http(HttpEndpoint):
+class SecretHttp(HttpEndpoint):
     """An address that may refuse one trace, and whose secrets are in no message."""
 
     secrets: Sequence[str] = ()
@@ -86,6 +86,12 @@ class _Http(HttpEndpoint):
         for secret in self.secrets:
             text = text.replace(secret, "[key]")
         return super()._redacted(text)
+
+    async def _sent(
+        self, method: str, path: str, data: bytes | None
+    ) -> tuple[int, Mapping[str, str], str]:
+        status, headers, text = await super()._sent(method, path, data)
+        return status, headers, text.strip() or "{}"  # as collectors answer
 
     def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         if status == 404 and "do not exist" in text:  # Phoenix, of a span
@@ -155,7 +161,7 @@ class Langfuse(TraceStore):
         base = checked_base(url or told or "https://cloud.langfuse.com")
         token = base64.b64encode(":".join(keys).encode()).decode()
         hide(token)
-        http = _Http(Address(self.name, "scores", base, self.limits, "", {}, {}), "")
+        http = SecretHttp(Address(self.name, "scores", base, self.limits, "", {}, {}), "")
         http.secrets = [keys[1], token]
         self.http = http.with_headers(Authorization=f"Basic {token}")
 
@@ -206,7 +212,7 @@ class Phoenix(TraceStore):
         base = checked_base(url or told or "http://localhost:6006").removesuffix("/v1/traces")
         key = "PHOENIX_API_KEY"
         address = Address(self.name, "annotations", base, self.limits, key, {}, {})
-        self.http = _Http(address, "Authorization", "Bearer ")
+        self.http = SecretHttp(address, "Authorization", "Bearer ")
 
     def requests(
         self, target: Target, findings: Sequence[tuple[Finding, str]]
