@@ -1,6 +1,6 @@
 """How long the pages of `trustassay view` take, and how soon a fall among forty runs is found.
 
-    python -m benchmarks.viewing --make FOLDER     # forty runs of eight weeks: four minutes
+    python -m benchmarks.viewing FOLDER --make     # forty runs of eight weeks: four minutes
     python -m benchmarks.viewing FOLDER            # times; writes results/viewing.json
     python -m benchmarks.viewing FOLDER --walk     # the tried hour in Chromium: clicks and seconds
 
@@ -11,13 +11,25 @@ week on a new version of the model writes wrong numbers (25 % of the answers abo
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import json
 import os
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.results import read_result, write_result
 
 RUNS, A_WEEK, ANSWERS, FALL = 40, 5, 160, 26
 BEGIN = datetime.datetime(2026, 9, 28, 6, 30)
@@ -95,5 +107,158 @@ def make(folder: Path) -> None:
         print(path, flush=True)
 
 
+@contextmanager
+def served(folder: Path, cache: Path) -> Iterator[str]:
+    """Start the command on a folder; yield the address of its list of runs."""
+    command = [sys.executable, "-m", "trustassay", "view", str(folder), "--port", "0"]
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stderr is not None
+        found = None
+        while found is None:
+            line = process.stderr.readline()
+            if not line:
+                raise RuntimeError("the server did not start")
+            found = re.search(r"http://\S+/", line)
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def fetched(address: str) -> tuple[float, str]:
+    """Return how many milliseconds a page takes, and the page."""
+    begin = time.perf_counter()
+    with urllib.request.urlopen(address) as reply:
+        text = reply.read().decode()
+    return 1000 * (time.perf_counter() - begin), text
+
+
+def loads(address: str) -> dict[str, float]:
+    """Return the first time and the median of the others, in milliseconds."""
+    times = [fetched(address)[0] for _ in range(LOADS + 1)]
+    return {"first": round(times[0]), "median": round(float(np.median(times[1:])))}
+
+
+def until(address: str, ready: Callable[[str], bool]) -> float:
+    """Return the seconds until a page is as wanted."""
+    begin = time.perf_counter()
+    while not ready(fetched(address)[1]):
+        time.sleep(0.05)
+    return round(time.perf_counter() - begin, 1)
+
+
+def copies(folder: Path, into: Path) -> None:
+    """Write 2,000 runs that hold the two small files of the forty alone, a day apart."""
+    runs = sorted(folder.glob("nightly-*"))
+    for place in range(MANY):
+        source, target = runs[place * len(runs) // MANY], into / f"run-{place:04}"
+        target.mkdir(parents=True)
+        for name in ("run.json", "summary.json"):
+            shutil.copy(source / name, target / name)
+        at = BEGIN.timestamp() + 86_400 * place
+        os.utime(target / "run.json", (at, at))
+
+
+def large(source: Path, target: Path) -> None:
+    """Write a run of 200,000 answers: those of a run again and again, each under its own id and
+    with its own question."""
+    target.mkdir(parents=True)
+    for name in ("run.json", "summary.json"):
+        shutil.copy(source / name, target / name)
+    run = json.loads((target / "run.json").read_text())
+    run["samples"]["samples"] = LARGE
+    (target / "run.json").write_text(json.dumps(run))
+    for name in ("samples.jsonl", "assessments.jsonl"):
+        lines = [json.loads(line) for line in (source / name).read_text().splitlines()]
+        with (target / name).open("w", encoding="utf-8") as file:
+            for place in range(LARGE):
+                one = dict(lines[place % len(lines)])
+                one["id"] = f"{one['id']}-{place // len(lines)}"
+                if "question" in one:
+                    one["question"] += f" ({place // len(lines)})"
+                file.write(json.dumps(one) + "\n")
+
+
+def times(folder: Path) -> dict[str, Any]:
+    """Return how long pages take."""
+    with tempfile.TemporaryDirectory() as made:
+        here = Path(made)
+        copies(folder, here / "many")
+        with served(here / "many", here / "cache") as base:
+            shown = f"{MANY:,} runs"
+            indexed = until(base, lambda text: shown in text and "still to be read" not in text)
+            result: dict[str, Any] = {
+                "runs": MANY,
+                "index_s": indexed,
+                "list_ms": loads(base),
+                "trend_ms": loads(f"{base}trend"),
+                "first_paint_ms": painted(base),
+            }
+        with served(folder, here / "cache") as base:
+            until(base, lambda text: f"{RUNS} runs" in text and "still to be read" not in text)
+            pair = "compare?first=nightly-11-02&second=nightly-11-03"
+            result["forty_runs"] = {
+                "trend_ms": loads(f"{base}trend"),
+                "compare_ms": loads(f"{base}{pair}"),
+            }
+        for name in ("nightly-11-02", "nightly-11-03"):
+            large(folder / name, here / "large" / name)
+        with served(here / "large", here / "cache") as base:
+            until(base, lambda text: "nightly-11-03" in text and "still to be read" not in text)
+            first = fetched(f"{base}run?run=nightly-11-03")[0]
+            read = until(f"{base}run?run=nightly-11-03", lambda text: "read so far" not in text)
+            result["large"] = {
+                "answers": LARGE,
+                "opens_ms": round(first),
+                "all_read_s": read,
+                "compare_s": until(f"{base}{pair}", lambda text: 'class="pairs"' in text),
+                "compared_again_ms": loads(f"{base}{pair}"),
+            }
+    return result
+
+
+def painted(address: str) -> int:
+    """Return the median of the first contentful paint in Chromium, in milliseconds."""
+    from playwright.sync_api import sync_playwright
+
+    script = "performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime)"
+    with sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"))
+        page, found = browser.new_page(), []
+        for _ in range(LOADS):
+            page.goto(address)
+            while not (paints := page.evaluate(script)):
+                page.wait_for_timeout(20)
+            found.append(paints[0])
+        browser.close()
+    return round(float(np.median(found)))
+
+
+def walk(folder: Path) -> dict[str, Any]:
+    """Return the steps of the tried hour."""
+    raise NotImplementedError
+
+
+def main() -> None:
+    """Make the runs, or measure; write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--make", action="store_true")
+    parser.add_argument("--walk", action="store_true")
+    given = parser.parse_args()
+    if given.make:
+        make(given.folder)
+        return
+    try:
+        figures = read_result("viewing")
+    except FileNotFoundError:
+        figures = {}
+    figures |= {"walk": walk(given.folder)} if given.walk else times(given.folder)
+    data = f"{RUNS} runs of `score` over {ANSWERS} made-up answers each, and copies of them"
+    print(write_result("viewing", COMMAND, data, figures))
+
+
 if __name__ == "__main__":
-    make(Path(sys.argv[2]))
+    main()

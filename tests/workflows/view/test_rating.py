@@ -419,7 +419,7 @@ def test_the_share_is_that_of_label_and_shrinks(visit: Callable[..., Visitor], r
             assert told.figures[0].to_dict() == share.to_dict()
             assert told.used == promise.result.used
     assert widths[1] < widths[0]
-    page = anna.get("promise").text
+    page = anna.get("next").text
     low, high = (100 - 100 * end for end in reversed(told.figures[0].interval or ()))
     assert f"{low:.1f} to {high:.1f} %".replace(".0 ", " ") in page
     assert "All answers that were drawn are rated" in anna.get("next").text

@@ -225,6 +225,17 @@ def test_hostile_text_is_text(both: Path, visit: Visit) -> None:
             assert scripts == {"script /view.js"}
 
 
+def test_who_rates_blind_sees_no_verdict(both: Path, visit: Visit) -> None:
+    visited = visit(both)
+    visited.site.rater = "anna"
+    page = words(asked(visited))
+    assert page.count("not rated by you yet") == 2
+    assert "1777" in page and "no passage says this" not in page and "not found 0" not in page
+    visited.site.blind = False
+    page = words(asked(visited))
+    assert "no passage says this" in page and "→ not found 0" in page
+
+
 def test_two_runs_are_chosen_in_the_list(both: Path, visit: Visit) -> None:
     page = visit(both).page()
     for side in ("first", "second"):

@@ -32,7 +32,7 @@ from trustassay_serve.view.answers import answer_at, find
 from trustassay_serve.view.index import FINISHED, Index, stamp
 from trustassay_serve.view.listing import Asked, Listing
 from trustassay_serve.view.pages import Site, address
-from trustassay_serve.view.rating import Rated, key_of, mark, plan_of, rate
+from trustassay_serve.view.rating import Rated, key_of, mark, plan_of, rate, ratings_paths
 
 WIDTH = 0.1
 """Of the interval to which the page counts."""
@@ -50,16 +50,15 @@ class Promise:
         self.path = default_plan(folder.path.resolve())
         self._work: LabelWork | None = None
         self._of_run = self._of = ""
-        self._lock = threading.Lock()
+        self._starting, self._working = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self.result: Labelling | None = None
         self.fault = ""
 
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.path.glob(f"ratings-{self._site.scale.name}*.jsonl"))
-
     def _stamps(self) -> str:
-        return " ".join(map(stamp, (self.path, *self._files())))
+        folder = self._folder
+        files = (folder.samples_path, folder.assessments_path, self.path)
+        return " ".join(map(stamp, (*files, *ratings_paths(self._site, folder))))
 
     @property
     def ready(self) -> bool:
@@ -68,7 +67,7 @@ class Promise:
 
     def wait(self, seconds: float = PATIENCE_S) -> None:
         """Compute what is new; return when that is done or the time is over."""
-        with self._lock:
+        with self._starting:
             if not self.ready and not (self._thread and self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._compute, daemon=True)
                 self._thread.start()
@@ -79,8 +78,9 @@ class Promise:
         while not self.ready:
             now = self._stamps()
             try:
-                work = self._read()
-                self.result = work.told((), WIDTH, beyond=False) if work.plan else None
+                with self._working:
+                    work = self._read()
+                    self.result = work.told((), WIDTH, beyond=False) if work.plan else None
                 self.fault = ""
             except (UsageError, OSError) as error:
                 self.result, self.fault = None, str(error)
@@ -92,9 +92,10 @@ class Promise:
         assert rubric
         passing = [one for one in rubric.upwards if rubric.values[one] >= rubric.passes]
         at_least = rubric.passes if rubric.numeric else len(rubric.levels) - len(passing)
-        source = LabelSource(self._files(), positive=passing)
+        files = [path for path in ratings_paths(self._site, self._folder) if path.exists()]
+        source = LabelSource(files, positive=passing)
         if rubric.ordinal:  # of words their places count
-            source = LabelSource(self._files(), at_least=at_least)
+            source = LabelSource(files, at_least=at_least)
         of_run = stamp(self._folder.samples_path) + stamp(self._folder.assessments_path)
         if self._work is None or self._work.plan is None or of_run != self._of_run:
             self._work = open_work([self._folder.path], self.path, source, PlanOptions())
@@ -108,11 +109,15 @@ class Promise:
         """Add answers to the plan, or begin it, unless some of it are still to be rated; errors as
         of :func:`~trustassay.workflows.label.command.label`.
         """
-        with alone(self.path):
-            work = self._read()
-            told = work.told((), WIDTH, beyond=False) if work.plan else None
-            if told is None or told.rated == told.drawn:
-                work.propose(PROPOSED)
+        with self._working, alone(self.path):
+            try:
+                work = self._read()
+                told = work.told((), WIDTH, beyond=False) if work.plan else None
+                if told is None or told.rated == told.drawn:
+                    work.propose(PROPOSED)
+            finally:
+                if not self.path.stat().st_size:
+                    self.path.unlink()
 
 
 @lru_cache(maxsize=2)
@@ -154,16 +159,6 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-def promised(site: Site, index: Index, request: Request) -> Response:
-    """Return the part of that page with what the ratings say of all answers."""
-    found = find(site, index, request)
-    if isinstance(found, Response):
-        return found
-    promise = promise_of(site, found.listing.folder.path)
-    promise.wait()
-    return site.html("promise.html.jinja", promise=promise, run=found.row)
-
-
 # what is stored
 
 
@@ -171,7 +166,7 @@ def _rate(site: Site, listing: Listing, place: int, fields: Fields) -> None:
     choice, note = fields.get("choice", ""), fields.get("note", "")
     rate(site, listing.folder, listing.sample(place), fields.get("act", "rate"), choice, note)
     promise = promise_of(site, listing.folder.path)
-    if promise.path.exists():
+    if promise.result:  # somebody looks at it
         promise.wait(0)
 
 

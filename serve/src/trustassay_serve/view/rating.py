@@ -81,11 +81,8 @@ class Rated:
             except (InputError, OSError) as error:
                 self.faults.append(str(error))
         given = [one for one in given if one.model == model or not (one.model and model)]
-        own = [
-            one
-            for one in given
-            if (one.rater, one.rubric) == (site.rater, site.scale.facts["rubric"])
-        ]
+        who = site.rater, site.scale.facts["rubric"]
+        own = [one for one in given if (one.rater, one.rubric) == who]
         self.own = max(own, key=lambda one: one.time, default=None)
         self.hidden = bool(site.rater and site.blind and not (self.own and self.own.said))
         told = [one for one in given if one.said]
@@ -105,6 +102,12 @@ class Rated:
 def key_of(sample: Sample) -> AnswerKey:
     """Return how plans and ratings name an answer."""
     return sample.id, sample.model or ""
+
+
+def ratings_paths(site: Site, folder: RunFolder) -> tuple[Path, Path]:
+    """Return the files of ratings by the rubric of these pages, the second that of the plan."""
+    name = folder.path / f"ratings-{site.scale.name}.jsonl"
+    return name, name.with_name(f"{name.stem}-plan.jsonl")
 
 
 def plan_of(folder: RunFolder) -> LabelPlan | None:
@@ -167,8 +170,7 @@ def rate(site: Site, folder: RunFolder, sample: Sample, act: str, choice: str, n
     start = Project(options, Material([], digest)).start
     more = {**_model(folder, sample), "blind": Rated(site, folder, key).hidden}
     line = rating_line(sample.id, site.rater, value, tidy(note), action=act, **more)
-    path = folder.path / f"ratings-{scale.name}{'-plan' if plan else ''}.jsonl"
-    _append(path, start, lambda _: line)
+    _append(ratings_paths(site, folder)[plan is not None], start, lambda _: line)
 
 
 def _model(folder: RunFolder, sample: Sample) -> dict[str, Any]:

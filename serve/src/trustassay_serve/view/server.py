@@ -14,8 +14,8 @@ from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.workflows.serving import Links, Tell, asset_routes, starlette
 from trustassay_serve.view import answers, documents, runs, trend, two
 from trustassay_serve.view.index import Index
-from trustassay_serve.view.next import promised, shown
 from trustassay_serve.view.next import routes as rating_routes
+from trustassay_serve.view.next import shown
 from trustassay_serve.view.pages import ASSETS, Site
 
 VIEWER = "viewer"
@@ -115,6 +115,5 @@ PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "elsewhere": answers.elsewhere,
     "calls": answers.calls,
     "next": shown,
-    "promise": promised,
 }
 """By address: what makes the page."""

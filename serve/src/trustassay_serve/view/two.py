@@ -23,6 +23,7 @@ from trustassay_serve.view import documents
 from trustassay_serve.view.index import Index, RunRow
 from trustassay_serve.view.listing import Listing
 from trustassay_serve.view.pages import PATIENCE_S, Site, page_of
+from trustassay_serve.view.rating import Rated, key_of
 
 A_PAGE = 50
 KINDS = {"worse": "worse", "better": "better", "refused": "refused", "failed_now": "failed"}
@@ -93,9 +94,13 @@ class TwoRuns:
             result.setdefault(group, Counter())[kind] = n
         return result
 
-    def shown(self, answer: Answer, listings: Sequence[Listing]) -> tuple[ChangedAnswer, list[str]]:
-        """Return an answer with its texts, and its ids in both runs."""
-        sides = list[tuple[str, str, str, float | None, str, str]]()
+    def shown(
+        self, site: Site, answer: Answer, listings: Sequence[Listing]
+    ) -> tuple[ChangedAnswer, list[str]]:
+        """Return an answer with its texts, and its ids in both runs; who rates it blind, and has
+        not yet, sees no verdict.
+        """
+        hidden, sides = False, list[tuple[str, str, str, float | None, str, str]]()
         for place, listing in zip(answer.places, listings, strict=True):
             if place < 0:
                 sides.append(("", "", "", None, "", ""))
@@ -104,12 +109,12 @@ class TwoRuns:
             (one,) = (each for each in listing.assessments(place) if each.metric == self.metric)
             judged = (one.score, one.verdict or "", one.error or one.reason)
             sides.append((sample.question, sample.id, sample.response or "", *judged))
+            hidden |= Rated(site, listing.folder, key_of(sample)).hidden
         questions, *told = zip(*sides, strict=True)
         change = changes.AnswerChange(questions[1] or questions[0], *told)
-        both = change.reasons, change.responses
-        return ChangedAnswer(change.question, change.ids[1], change.in_words(), *both), [
-            *change.ids
-        ]
+        said = ("not rated by you yet", ("", "")) if hidden else (change.in_words(), change.reasons)
+        shown = ChangedAnswer(change.question, change.ids[1], *said, change.responses)
+        return shown, [*change.ids]
 
 
 def _groups(path: Path) -> list[str]:
@@ -185,7 +190,8 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         counts=found.counts(),
         checks=found.gate and documents.checks(found.gate, site.root),
         rows=[
-            (one, *found.shown(one, listings)) for one in answers[A_PAGE * (page - 1) :][:A_PAGE]
+            (one, *found.shown(site, one, listings))
+            for one in answers[A_PAGE * (page - 1) :][:A_PAGE]
         ],
         count=len(answers),
         page=page,

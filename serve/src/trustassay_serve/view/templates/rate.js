@@ -115,7 +115,8 @@
   document.addEventListener("keydown", (event) => {
     if (busy || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (event.target.matches("input, select, textarea")) return;
-    const seen = (one) => one.offsetParent !== null && !one.disabled;
+    const folded = (one) => (one.matches("summary") ? one.parentElement.parentElement : one).closest("details:not([open])");
+    const seen = (one) => !one.disabled && !folded(one);
     const note = [...document.querySelectorAll("[data-rate] textarea")].find(seen);
     const found = [...document.querySelectorAll("main [data-keys]")].find((one) => seen(one) && one.dataset.keys.split(" ").includes(event.key));
     if (!found && !(event.key === "m" && note)) return;
