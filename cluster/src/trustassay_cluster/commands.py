@@ -9,8 +9,15 @@ import typer
 import trustassay_cluster
 from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
+from trustassay.data.places import name_of, scheme_of
 from trustassay.options import Argument, Flag, Records, Spending
 from trustassay.show.terminal import say
+
+
+def shards_folder(source: str) -> Path:
+    """Return the folder of an input's shards: beside a file, here for what is elsewhere."""
+    beside = Path() if scheme_of(source)[0] else Path(source).parent
+    return beside / f"{name_of(source)}.shards"
 
 
 @with_options
@@ -40,7 +47,7 @@ def shard(
     trustassay merge runs/* --out whole
     trustassay shard answers.jsonl --into 8 --whole
     """
-    target = out or source.with_name(f"{source.name}.shards")
+    target = out or shards_folder(source)
     result = trustassay_cluster.shard(
         source, into=into, out=target, whole=whole, progress=True, **records
     )
