@@ -3,8 +3,8 @@
     python -m benchmarks.lake                             # 100,000 and 1,000,000 rows
     python -m benchmarks.lake --sizes 10000
 
-The rows are short: a question, an answer of a sentence and a passage, 20 days, ``day=1/`` and so on,
-in files of 25,000 rows. Each size is scored by the lexical entailer in a process of its own through
+The rows are short: a question, an answer of a sentence and a passage, in 20 folders of days and
+files of 25,000 rows. Each size is scored by the lexical entailer in a process of its own through
 the command line, from ``file://`` by fsspec and the package trustassay-cluster; report and table
 included. Memory is what Linux says that the process needed at most: until the last score, and
 after. Files go to a temporary folder (about 2 kB a row).

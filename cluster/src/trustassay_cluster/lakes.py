@@ -10,9 +10,12 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any
 
+import fsspec
+
 from trustassay.data.arrow import MOST_ROWS, of_arrow
 from trustassay.data.places import NEEDED, Place
 from trustassay.data.records import InputError
+from trustassay_cluster.urls import file_system, reason
 
 _QUERY = re.compile(r"\s*(select|from|with|values|table)\b|\s*\(", re.IGNORECASE)
 _SCHEMES = re.compile(r"\b([a-z][a-z0-9+.-]*)://")
@@ -29,9 +32,9 @@ def _library(name: str, scheme: str) -> Any:
         raise InputError(f"{scheme}: {error}; pip install {NEEDED[scheme]}") from error
 
 
-def _told(source: str, error: BaseException, rows: int | None = None) -> InputError:
-    place = "" if rows is None else f" after row {rows:,}"
-    return InputError(f"{source:.{LONGEST}}: cannot be read{place}: {str(error).strip()[:1000]}")
+def _told(source: str, error: BaseException, rows: int = 0) -> InputError:
+    place = f" after row {rows:,}" if rows else ""
+    return InputError(f"{source:.{LONGEST}}: cannot be read{place}: {reason(error)}")
 
 
 def _table(source: str, state: Callable[[], Sequence[str]], opened: Open) -> Place:
@@ -105,13 +108,9 @@ def duckdb(source: str) -> Place:
 
 def _add_file_systems(database: Any, query: str) -> None:
     """Let DuckDB read by fsspec what needs credentials, which come from the environment then."""
-    if schemes := set(_SCHEMES.findall(query)) - OWN_SCHEMES:
-        import fsspec
-
-        from trustassay_cluster.urls import file_system
-
-        for scheme in sorted(schemes.intersection(fsspec.available_protocols())):
-            database.register_filesystem(file_system(f"{scheme}://")[0])
+    schemes = set(_SCHEMES.findall(query)) - OWN_SCHEMES
+    for scheme in sorted(schemes.intersection(fsspec.available_protocols())):
+        database.register_filesystem(file_system(f"{scheme}://")[0])
 
 
 # Delta Lake
