@@ -12,6 +12,7 @@ from trustassay.cli.options import Only, quietable, with_options
 from trustassay.data.places import name_of, scheme_of
 from trustassay.options import Argument, Flag, Records, Spending
 from trustassay.show.terminal import say
+from trustassay.show.text import amount
 
 
 def shards_folder(source: str) -> Path:
@@ -92,6 +93,40 @@ def merge(
     )
 
 
+@with_options
+def export(
+    *,
+    run: Annotated[Path, Argument("The folder of a finished run.", "RUN")],
+    to: Annotated[
+        str,
+        Flag("Where the files go: a new folder, or a URL (s3://BUCKET/FOLDER).", metavar="PLACE"),
+    ],
+    by: Annotated[
+        str | None,
+        Flag(
+            "Fields of the samples, or columns, with commas: each value has a folder FIELD=VALUE; "
+            "none for one folder. Default: the folders of the run's input.",
+            metavar="FIELD,...",
+        ),
+    ],
+) -> None:
+    """Write the table of a run as Parquet files, in folders as those of its input.
+
+    A row for each answer and metric, with the answer's id. Export again after the run has grown:
+    files of the earlier export are replaced. What is valid stands in _trustassay.json there.
+
+    \b
+    trustassay export runs/log --to scores
+    trustassay export runs/log --to s3://bucket/scores --by day,model
+    """
+    from trustassay.progress import Steps
+    from trustassay_cluster import export as exporting
+
+    result = exporting.export(run, to, by, Steps(shown=True))
+    folders = f", in folders by {', '.join(result.by)}" if result.by else ""
+    say(f"{result.rows:,} rows in {amount(result.files, 'file')}{folders}: {result.to}")
+
+
 def _app(command: Callable[..., Any], line: str) -> typer.Typer:
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel="Several machines")(quietable(command))
@@ -99,4 +134,5 @@ def _app(command: Callable[..., Any], line: str) -> typer.Typer:
 
 
 shard_app = _app(shard, "Divide an input into shards.")
+export_app = _app(export, "Write a run's table in folders, also to s3://.")
 merge_app = _app(merge, "Put the runs of all shards together.")

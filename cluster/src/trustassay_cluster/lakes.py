@@ -157,6 +157,7 @@ def iceberg(source: str) -> Place:
     _library("pyiceberg", "iceberg")
     arrow = _library("pyiceberg.io.pyarrow", "iceberg")
     path, snapshot = _at(source, "snapshot")
+    table: Any
     try:
         if path.endswith(".metadata.json"):
             from pyiceberg.table import StaticTable

@@ -23,8 +23,10 @@ BLOCK = 2**21
 BLOCKS = 32
 """Blocks of a file that are kept, since columns of a Parquet file are read in turns."""
 BUFFER = 2**16
-_CHANGES = ("ETag", "etag", "md5Hash", "content_md5", "blob_id", "mtime", "LastModified")
-_CHANGES = (*_CHANGES, "last_modified", "created")
+_CHANGES = (
+    *("ETag", "etag", "md5Hash", "content_md5", "blob_id", "mtime", "LastModified"),
+    *("last_modified", "created"),
+)
 """What file systems say of a file that changes with its content; the first one counts."""
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -79,7 +81,8 @@ def _found(files: Any, path: str) -> dict[str, Mapping[str, Any]]:
         return {}
     parts = path.split("/")
     fixed = next(place for place, part in enumerate(parts) if _PATTERN.search(part))
-    root, result = "/".join(parts[:fixed]), {}
+    root = "/".join(parts[:fixed])
+    result: dict[str, Mapping[str, Any]] = {}
     for match, info in files.glob(path, detail=True).items():
         folder = info["type"] == "directory"
         result |= _below(files, match, root) if folder else {_relative(match, root): info}

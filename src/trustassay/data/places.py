@@ -75,9 +75,7 @@ def place_of(source: str) -> Place | None:
     scheme, is_url = scheme_of(source)
     if not scheme:
         return _by_pattern(source) if _PATTERN.search(source) else None
-    if _SECRET.search(source):
-        message = "holds a key or password, which would be stored with the run"
-        raise InputError(f"{scheme}: the source {message}; give it by the environment")
+    refuse_secret(source)
     entries = {one.name: one for one in entry_points(group=ENTRY_POINT_GROUP)}
     entry = entries.get(scheme) or (entries.get(URL) if is_url else None)
     if entry is None:
@@ -91,6 +89,13 @@ def place_of(source: str) -> Place | None:
         raise InputError(f"{scheme}: cannot be read ({error}); pip install {error.name}") from error
     place: Place = opened(source)
     return place
+
+
+def refuse_secret(source: str) -> None:
+    """Raise :class:`InputError` where a key or a password is in a source, which runs store."""
+    if _SECRET.search(source):
+        message = "holds a key or password, which would be stored; give it by the environment"
+        raise InputError(f"{source.partition(':')[0]}: {message}")
 
 
 def scheme_of(source: str) -> tuple[str, bool]:
