@@ -17,7 +17,7 @@ from trustassay.show.text import amount
 
 def shards_folder(source: str) -> Path:
     """Return the folder of an input's shards: beside a file, here for what is elsewhere."""
-    beside = Path() if scheme_of(source)[0] else Path(source).parent
+    beside = Path() if scheme_of(source) else Path(source).parent
     return beside / f"{name_of(source)}.shards"
 
 

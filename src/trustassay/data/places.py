@@ -1,8 +1,7 @@
 """Inputs that are no path of this machine: URLs, queries, tables, and patterns of paths.
 
-An entry point of the group ``trustassay.inputs`` is a function that gets the source as the user
-wrote it and returns a :class:`Place`. Its name is the scheme (``duckdb`` of ``duckdb:SELECT ...``);
-the one named ``url`` is for each ``SCHEME://`` that has none of its own.
+An entry point of the group ``trustassay.inputs`` gets the source as the user wrote it and returns a
+:class:`Place`. Its name is a scheme; ``url`` is for each ``SCHEME://`` that has none of its own.
 """
 
 import glob
@@ -20,11 +19,10 @@ from trustassay.data.records import InputError
 from trustassay.progress import tell
 from trustassay.sample import clean
 
-ENTRY_POINT_GROUP = "trustassay.inputs"
-URL = "url"
+ENTRY_POINT_GROUP, URL = "trustassay.inputs", "url"
 NEEDED = {"delta": "deltalake", "duckdb": "duckdb pyarrow", "iceberg": "'pyiceberg[pyarrow]'"}
-"""Schemes of trustassay-cluster without slashes, and the packages that they need."""
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//)?")
+"""Schemes that no slashes follow, and the packages that they need."""
+_SCHEME = re.compile(rf"({'|'.join(NEEDED)})(?=:)|[a-z][a-z0-9+.-]*(?=://)", re.IGNORECASE)
 _SECRET = re.compile(
     r"://[^/\s]*:[^/\s]*@|[?&][\w-]*(sig|signature|token|key|secret|password|credential)=",
     re.IGNORECASE,
@@ -54,11 +52,9 @@ class File(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """What a source names: files, or a table.
-
-    state: returns what changes with its content, for the default folder of a run.
-    files: by the path below the source; that of a source that is one file is empty.
-    table: opens it as an Arrow stream; ``None`` where there are files.
+    """What a source names: ``files`` by their paths below it, empty of one that is the source
+    itself; or a ``table``, which is opened as batches of Arrow. ``state`` returns what changes with
+    the content.
     """
 
     state: Callable[[], Sequence[str]]
@@ -70,24 +66,17 @@ def place_of(source: str) -> Place | None:
     """Return the place that a source names, ``None`` where it is a path of this machine.
 
     Raises:
-        InputError: there is none, what reads it is not installed, or a secret is in it.
+        InputError: what reads it is not installed, a secret is in it, or as that says.
     """
-    scheme, is_url = scheme_of(source)
-    if not scheme:
+    if not (scheme := scheme_of(source)):
         return _by_pattern(source) if _PATTERN.search(source) else None
     refuse_secret(source)
     entries = {one.name: one for one in entry_points(group=ENTRY_POINT_GROUP)}
-    entry = entries.get(scheme) or (entries.get(URL) if is_url else None)
-    if entry is None:
-        packages = NEEDED.get(scheme, "fsspec")
-        install = f"pip install --no-deps ./cluster, and pip install {packages}"
-        what = f"{scheme}: is read by the package trustassay-cluster, which is not installed"
-        raise InputError(f"{what}; in a clone of trustassay: {install}")
-    try:
-        opened = entry.load()
-    except ImportError as error:
-        raise InputError(f"{scheme}: cannot be read ({error}); pip install {error.name}") from error
-    place: Place = opened(source)
+    if (entry := entries.get(scheme) or entries.get(URL)) is None:
+        install = f"./cluster, and pip install {NEEDED.get(scheme, 'fsspec')}"
+        message = "needs trustassay-cluster; in a clone of trustassay: pip install --no-deps"
+        raise InputError(f"{scheme}: {message} {install}")
+    place: Place = entry.load()(source)
     return place
 
 
@@ -98,47 +87,33 @@ def refuse_secret(source: str) -> None:
         raise InputError(f"{source.partition(':')[0]}: {message}")
 
 
-def scheme_of(source: str) -> tuple[str, bool]:
-    """Return the scheme of a source, empty for a path, and whether slashes follow it."""
+def scheme_of(source: str) -> str:
+    """Return the scheme of a source in small letters, empty for a path."""
     match = _SCHEME.match(source)
-    if match and (match[2] or match[1].lower() in NEEDED or _is_added(match[1].lower())):
-        return match[1].lower(), bool(match[2])
-    return "", False
-
-
-def _is_added(scheme: str) -> bool:
-    return scheme != URL and bool(entry_points(group=ENTRY_POINT_GROUP, name=scheme))
+    return match[0].lower() if match else ""
 
 
 def name_of(source: str) -> str:
-    """Return a short name of a source, for titles and folders: of what is no path, its scheme."""
-    scheme, is_url = scheme_of(source)
-    return scheme if scheme and not is_url else PurePath(source).name
+    """Return a short name of a source, for titles and folders: of a query its scheme."""
+    scheme = scheme_of(source)
+    return scheme if scheme in NEEDED else PurePath(source).name
 
 
 def _by_pattern(pattern: str) -> Place | None:
-    """Return the files whose paths match, and those in folders that do; ``None`` for the path of a
-    file whose own name has such characters."""
+    """Return the files whose paths match, and those in folders that do; ``None`` if the characters
+    are those of a file's own name."""
     with suppress(OSError, ValueError):
         if Path(pattern).exists():
             return None
-    parts = PurePath(pattern).parts
-    fixed = next(place for place, part in enumerate(parts) if _PATTERN.search(part))
-    root = Path(*parts[:fixed])
-    matches = map(Path, glob.glob(pattern, recursive=True))  # noqa: PTH207 - of any root
-    files = {name: one for path in matches for name, one in files_below(path, root).items()}
-
-    def state() -> list[str]:
-        stats = ((str(one.resolve()), one.stat()) for _, one in sorted(files.items()))
-        return [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats]
-
-    return Place(state, files)
+    root, found = Path(re.split(_PATTERN, pattern)[0] + "*").parent, dict[str, Path]()
+    for match in glob.glob(pattern, recursive=True):  # noqa: PTH207 - of any root
+        found |= files_below(Path(match), root)
+    stats = ((path, one.stat()) for path, one in sorted(found.items()))
+    return Place(lambda: [f"{path} {one.st_size} {one.st_mtime_ns}" for path, one in stats], found)
 
 
 def files_below(path: Path, root: Path | None = None) -> dict[str, Path]:
-    """Return the files below a folder by their paths below ``root``, default the folder itself; of
-    a file itself.
-    """
+    """Return the files below a folder, or a file, by their paths below ``root`` or the folder."""
     paths = path.rglob("*") if path.is_dir() else [path]
     return {str(one.relative_to(root or path)): one for one in paths if one.is_file()}
 

@@ -39,8 +39,6 @@ _LISTS: tuple[str, ...] = (
     *("observations", "items"),
 )
 """Under what name an object holds the list of records: TriviaQA writes a capital letter."""
-LONGEST_NAME = 80
-"""Characters of a source that the places of its records begin with, where it is a query."""
 LONGEST_LINE = 2**24
 """Bytes of a first line that may be one record of many."""
 
@@ -70,8 +68,7 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
 
 def _records_at(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if place.table:
-        short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
-        return arrow.batch_records(arrow.in_slices(place.table()), short, fields)
+        return arrow.batch_records(arrow.in_slices(place.table()), f"{name:.80}", fields)
     if not place.files:
         raise InputError(f"{name}: no such file, and no file matches")
     alone = place.files.get("")
