@@ -17,14 +17,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from trustassay.data.places import files_below, keys_of, place_of, record_files, refuse_secret
+from trustassay.data.places import files_below, keys_of, place_of, record_files
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.progress import SILENT, Steps
 from trustassay.runs.counts import domain_of
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import clean
 from trustassay_cluster.store import Store
-from trustassay_cluster.urls import file_system, reason
+from trustassay_cluster.urls import file_system, reason, refuse_secret
 
 LIST = "_trustassay.json"
 NONE = "none"

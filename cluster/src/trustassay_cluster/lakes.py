@@ -15,7 +15,7 @@ import fsspec
 from trustassay.data.arrow import MOST_ROWS, of_arrow
 from trustassay.data.places import NEEDED, Place
 from trustassay.data.records import InputError
-from trustassay_cluster.urls import file_system, reason
+from trustassay_cluster.urls import file_system, reason, refuse_secret
 
 _QUERY = re.compile(r"\s*(select|from|with|values|table)\b|\s*\(", re.IGNORECASE)
 _SCHEMES = re.compile(r"\b([a-z][a-z0-9+.-]*)://")
@@ -65,6 +65,7 @@ def duckdb(source: str) -> Place:
     Raises:
         InputError: it is not one SELECT, DuckDB is not installed, or the file cannot be opened.
     """
+    refuse_secret(source)
     library = _library("duckdb", "duckdb")
     _library("pyarrow", "duckdb")
     text = source.partition(":")[2]
@@ -123,6 +124,7 @@ def delta(source: str) -> Place:
     Raises:
         InputError: deltalake is not installed, or there is no such table or version.
     """
+    refuse_secret(source)
     library = _library("deltalake", "delta")
     path, version = _at(source, "version")
     try:
@@ -154,6 +156,7 @@ def iceberg(source: str) -> Place:
     Raises:
         InputError: pyiceberg is not installed, or there is no such table or snapshot.
     """
+    refuse_secret(source)
     _library("pyiceberg", "iceberg")
     arrow = _library("pyiceberg.io.pyarrow", "iceberg")
     path, snapshot = _at(source, "snapshot")

@@ -29,6 +29,17 @@ _CHANGES = (
 )
 """What file systems say of a file that changes with its content; the first one counts."""
 _PATTERN = re.compile(r"[*?\[]")
+_SECRET = re.compile(
+    r"://[^/\s]*:[^/\s]*@|[?&][\w-]*(sig|signature|token|key|secret|password|credential)=",
+    re.IGNORECASE,
+)
+
+
+def refuse_secret(source: str) -> None:
+    """Raise :class:`InputError` where a key or a password is in a source, which runs store."""
+    if _SECRET.search(source):
+        message = "holds a key or password, which would be stored; give it by the environment"
+        raise InputError(f"{source.partition(':')[0]}: {message}")
 
 
 def file_system(url: str, error: type[UsageError] = InputError) -> tuple[Any, str]:
@@ -58,6 +69,7 @@ def url(source: str) -> Place:
     Raises:
         InputError: the file system cannot be used, or what it says when it is listed.
     """
+    refuse_secret(source)
     files, path = file_system(source)
     files.invalidate_cache()
     try:

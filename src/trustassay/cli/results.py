@@ -58,9 +58,9 @@ def scored_run(
     from trustassay import api
     from trustassay.data.places import scheme_of
 
-    if isinstance(source, str) and not scheme_of(source):
-        if (Path(source) / "run.json").exists():
-            return Path(source), metric, 0
+    alone = isinstance(source, str) and not scheme_of(source) and Path(source)
+    if alone and (alone / "run.json").exists():
+        return alone, metric, 0
 
     chosen = metric or METRIC
     folder = run_folder(out, source, records, metrics=[chosen], seed=seed, **backends)

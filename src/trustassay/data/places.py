@@ -23,10 +23,6 @@ ENTRY_POINT_GROUP, URL = "trustassay.inputs", "url"
 NEEDED = {"delta": "deltalake", "duckdb": "duckdb pyarrow", "iceberg": "'pyiceberg[pyarrow]'"}
 """Schemes that no slashes follow, and the packages that they need."""
 _SCHEME = re.compile(rf"({'|'.join(NEEDED)})(?=:)|[a-z][a-z0-9+.-]*(?=://)", re.IGNORECASE)
-_SECRET = re.compile(
-    r"://[^/\s]*:[^/\s]*@|[?&][\w-]*(sig|signature|token|key|secret|password|credential)=",
-    re.IGNORECASE,
-)
 _PATTERN = re.compile(r"[*?\[]")
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
@@ -66,11 +62,10 @@ def place_of(source: str) -> Place | None:
     """Return the place that a source names, ``None`` where it is a path of this machine.
 
     Raises:
-        InputError: what reads it is not installed, a secret is in it, or as that says.
+        InputError: what reads it is not installed, or as that says.
     """
     if not (scheme := scheme_of(source)):
         return _by_pattern(source) if _PATTERN.search(source) else None
-    refuse_secret(source)
     entries = {one.name: one for one in entry_points(group=ENTRY_POINT_GROUP)}
     if (entry := entries.get(scheme) or entries.get(URL)) is None:
         install = f"./cluster, and pip install {NEEDED.get(scheme, 'fsspec')}"
@@ -78,13 +73,6 @@ def place_of(source: str) -> Place | None:
         raise InputError(f"{scheme}: {message} {install}")
     place: Place = entry.load()(source)
     return place
-
-
-def refuse_secret(source: str) -> None:
-    """Raise :class:`InputError` where a key or a password is in a source, which runs store."""
-    if _SECRET.search(source):
-        message = "holds a key or password, which would be stored; give it by the environment"
-        raise InputError(f"{source.partition(':')[0]}: {message}")
 
 
 def scheme_of(source: str) -> str:
@@ -125,7 +113,7 @@ def checked_kind(file: File, name: str) -> str:
         InputError: it is of no known kind.
     """
     if not (kind := _kind_of(path := PurePath(file.name))):
-        suffixes = path.suffixes[-2:] if path.suffix.lower() in PACKED else path.suffixes[-1:]
+        suffixes = path.suffixes[-2 if path.suffix.lower() in PACKED else -1 :]
         shown = "".join(suffixes).lower() or "(none)"
         raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
     return kind

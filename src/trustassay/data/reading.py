@@ -15,18 +15,10 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from trustassay.data import arrow, recognising
+from trustassay.data import arrow, places, recognising
 from trustassay.data.conversations import CHATS, is_no_answer, turns_of
 from trustassay.data.messages import messages_of
-from trustassay.data.places import (
-    File,
-    Place,
-    checked_kind,
-    files_below,
-    keys_of,
-    place_of,
-    record_files,
-)
+from trustassay.data.places import File, Place, place_of
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
 from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
 from trustassay.data.tables import csv_records, workbook_records
@@ -51,7 +43,7 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     """
     if name == STANDARD_INPUT:
         kept = kept_input()
-        return _of_kind(kept.kind, kept.path, NAME, fields)
+        return _file(kept.path, NAME, fields, kept.kind)
     if (place := place_of(name)) is not None:
         return _records_at(place, name, fields)
     path = Path(name)
@@ -75,11 +67,8 @@ def _records_at(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[
     return _file(alone, name, fields) if alone else _files(place.files, name, fields)
 
 
-def _file(file: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    return _of_kind(checked_kind(file, name), file, name, fields)
-
-
-def _of_kind(kind: str, path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _file(path: File, name: str, fields: Mapping[str, str], kind: str = "") -> Iterator[Raw]:
+    kind = kind or places.checked_kind(path, name)
     if kind in {".jsonl", ".ndjson"}:
         return _json_lines(path, name)
     if kind == ".json":
@@ -225,18 +214,18 @@ def _files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]
     if (path / "run.json").is_file():
         message = "is the folder of a run, which has answers already"
         raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
-    return _files(files_below(path), name, fields)
+    return _files(places.files_below(path), name, fields)
 
 
 def _files(found: Mapping[str, File], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     """Return the records of files below a folder; folders ``KEY=VALUE`` are fields of the records
     in them that have none of the name.
     """
-    paths = record_files(found, name)
+    paths = places.record_files(found, name)
 
     def records() -> Iterator[Raw]:
         for path in paths:
-            keys, file = keys_of(path), found[path]
+            keys, file = places.keys_of(path), found[path]
             for raw in _file(file, str(file), fields):
                 own = raw.record
                 yield raw._replace(record=keys | own) if keys and isinstance(own, dict) else raw
