@@ -20,8 +20,7 @@ from benchmarks.planted import planted
 from benchmarks.results import write_result
 from trustassay.metrics.faithfulness import Faithfulness
 from trustassay.runs.intake import InputOptions
-from trustassay.workflows.audit.experiment import Audit, Audited
-from trustassay.workflows.audit.outputs import headline
+from trustassay.workflows.audit.experiment import Audit, Audited, headline
 
 ANSWERS = 120
 

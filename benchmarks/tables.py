@@ -39,6 +39,7 @@ def _sections() -> Iterator[str]:
         ("How often a gate notices", "gate", _gate),
         ("Answers taken for the wrong language", "languages", _languages),
         ("Sets of answers called unstable by gamma", "stability", _stability),
+        ("Errors that people marked, found by tokens", "mu-shroom", _mu_shroom),
     ):
         record = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
         yield f"## {title}\n"
@@ -150,6 +151,22 @@ def _stability(figures: Mapping[str, Any]) -> Iterator[Table]:
     keys = ("differ", "of_ten", "median", "unstable", "unstable_at_paper")
     titles = ["answers differ", "of ten", "median gamma", "unstable at 0.18, %", "at 0.05, %"]
     yield titles, [[one[key] for key in keys] for one in figures["sets"]]
+
+
+def _mu_shroom(figures: Mapping[str, Any]) -> Iterator[Table]:
+    columns = [
+        *("language", "answers", "IoU: all", "names, numbers", "tokens"),
+        *("correlation: names, numbers", "tokens"),
+    ]
+    cells = [
+        *(("all of it", "iou"), ("names and numbers", "iou"), ("token", "iou")),
+        *(("names and numbers", "correlation"), ("token", "correlation")),
+    ]
+    rows = [
+        [language, one["answers"], *(_with_interval(one[by][of]) for by, of in cells)]
+        for language, one in figures["test"].items()
+    ]
+    yield columns, rows
 
 
 if __name__ == "__main__":

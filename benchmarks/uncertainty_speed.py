@@ -36,7 +36,7 @@ from benchmarks.results import write_result
 from trustassay import score
 from trustassay.backends.embedded import EmbeddedEntailer, encoder
 from trustassay.metrics.uncertainty import Uncertainty
-from trustassay.metrics.uncertainty.parts import selected
+from trustassay.metrics.uncertainty.options import selected
 from trustassay.statistics.resampling import generator
 
 Record = dict[str, Any]

@@ -96,10 +96,21 @@ ALLOWED: dict[str, set[str]] = {
     | METRIC
     | {"backends", "calls", "data", "options", "show"}
     | {"runs", "trustassay_cluster", "workflows"},
-    "": {"answering", "api", "backends", "calls", "data", "errors", "metric", "runs", "sample"}
+    "columns": {"api", "data", "errors", "metric", "options", "registry", "runs", "sample"}
     | {"workflows"},
-    # doors for other tools: they score by ``trustassay.scorer`` and say what it found
-    "integrations": {"errors", "metric", "registry", "show", "runs", "sample", "workflows"},
+    "": {
+        "answering",
+        "api",
+        "columns",
+        "backends",
+        "calls",
+        "data",
+        "errors",
+        "metric",
+        "runs",
+        "sample",
+    }
+    | {"workflows"},
     "cli": VALUES
     | METRIC
     | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}

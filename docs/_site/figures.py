@@ -3,7 +3,8 @@
 A page writes a figure as ``<!-- figure: FILE#KEY/KEY -->.923<!-- /figure -->``. FILE is a JSON file
 below the repository's root, or a name in ``benchmarks/results`` without ``.json``; ``measured`` is
 ``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
-for the entry with that value; its spaces are written as ``_``.
+for the entry with that value; its spaces are written as ``_``. ``KEY&KEY`` at the end takes several
+numbers of one object, and of an interval both ends: ``auroc&interval`` of ``.80 (.74 to .86)``.
 """
 
 from __future__ import annotations
@@ -46,10 +47,16 @@ def value_of(file: str, keys: str) -> Any:
             elif isinstance(value, list):
                 value = value[int(key)]
             else:
-                value = {_word(name): one for name, one in value.items()}[key]
+                named = {_word(name): one for name, one in value.items()}
+                several = [named[name] for name in key.split("&")]
+                value = several[0] if len(several) == 1 else _flat(several)
     except (LookupError, StopIteration, TypeError, AttributeError, ValueError, OSError) as error:
         raise NoFigureError(f"no file holds the figure {file}#{keys}: {error!r}") from None
     return value
+
+
+def _flat(values: list[Any]) -> list[float]:
+    return [one for value in values for one in (value if isinstance(value, list) else [value])]
 
 
 def _word(key: str) -> str:
@@ -60,7 +67,14 @@ def shown(value: Any, before: str) -> str:
     """Write a value with as many decimals as the page has now, and shares as ``.92``.
 
     Of a text such as ``0.921 (0.901 to 0.937)`` the value alone where the page shows that alone.
+    Several numbers are written in the places of those that the page has now.
     """
+    if isinstance(value, list):
+        parts = re.split(r"([\d.]*\d)", before)
+        if len(parts) != 2 * len(value) + 1:
+            raise NoFigureError(f"expected {len(value)} numbers between the marks, got {before!r}")
+        parts[1::2] = [shown(one, old) for one, old in zip(value, parts[1::2], strict=True)]
+        return "".join(parts)
     if isinstance(value, str) and re.fullmatch(r"\.\d+", before):
         value = float(value.split()[0])
     if isinstance(value, float) and before.isdigit():

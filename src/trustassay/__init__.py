@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
     from trustassay.backends.resolve import embedder, entailer, similarity
     from trustassay.calls.prices import Budget, Prices
+    from trustassay.columns import Batch, batch
     from trustassay.data.records import InputError
     from trustassay.errors import (
         AssessmentError,
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answering", "Assay", "Assessment", "AssessmentError", "BackendError", "BadInputError",
-    "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError", "Labelling",
-    "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
+    "Batch", "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError",
+    "Labelling", "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
     "ScorerClosedError", "Study", "Summary", "Unanswered", "UnansweredError",
     "UnknownNameError", "UnparsedError", "UsageError", "WatchOptions", "WorstAnswer", "ascore",
-    "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score", "scorer",
-    "similarity", "study", "watch",
+    "batch", "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score",
+    "scorer", "similarity", "study", "watch",
 ]  # fmt: skip
 
 _HOMES = {
@@ -47,6 +48,7 @@ _HOMES = {
         "trustassay.api": "Run ascore plan rescore score scorer watch",
         "trustassay.backends.resolve": "embedder entailer similarity",
         "trustassay.calls.prices": "Budget Prices",
+        "trustassay.columns": "Batch batch",
         "trustassay.data.records": "InputError",
         "trustassay.errors": (
             "AssessmentError BackendError CallError FaultsError RunFolderError UnknownNameError "

@@ -29,39 +29,18 @@ class Found(NamedTuple):
     start: int
 
 
-_WORDS: dict[Verdict, str] = {
-    "support": r"support(?:s|ed|ing|ive)?|entail(?:s|ed|ing|ment)?",
-    "neutral": r"neither|neutral|undecided|undetermined|inconclusive|unrelated|irrelevant"
-    r"|insufficient|(?:not enough|lack of) (?:info(?:rmation)?|evidence)"
-    r"|(?:cannot|can't|can not) (?:be )?(?:determined?|decided?|said|tell)",
-    "contradict": r"contradict(?:s|ed|ing|ion|ory)?|refut(?:e|es|ed|ing|ation)|conflict(?:s|ing)?",
-}
-_ANY = "|".join(f"(?P<{verdict}>{words})" for verdict, words in _WORDS.items())
-_NAMED = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
 _P = read_patterns("verdicts.toml")
+_NAMED = re.compile(rf"(?<![\w-])(?:{_P['any']})(?![\w-])", re.IGNORECASE)
 _NEGATION = re.compile(_P["negation"], re.IGNORECASE)
 _DISMISSED = re.compile(_P["dismissed"], re.IGNORECASE)
 _DENIED = re.compile(_P["denied"], re.IGNORECASE)
 _BREAK = re.compile(_P["break"], re.IGNORECASE)
 _OPEN = re.compile(r"\b(?:whether|if)\b[^.!?;:]*$", re.IGNORECASE)
 """The beginning of a question that the reply only repeats: "whether the passage supports"."""
-_NEITHER_NOR = re.compile(
-    rf"\bneither\s+(?:{_WORDS['support']}|{_WORDS['contradict']})(?:\s+it|\s+them)?\s+nor\s+"
-    rf"(?:{_WORDS['support']}|{_WORDS['contradict']})",
-    re.IGNORECASE,
-)
-_BLANK = r"[\s\"'`*_(\[{<>:=-]{0,12}"
-_MARKED = re.compile(
-    r"(?<![\w-])(?:verdict|relation(?:ship)?|label|judge?ment|conclusion|decision|classification"
-    rf"|(?:final )?answer)(?![\w-])[\"'`*_]{{0,4}}\s{{0,4}}(?:is|:|=|-|–|—)?"
-    rf"{_BLANK}(?:{_ANY})(?![\w-])"
-    r"(?!\s{0,4}(?:[,/|]|or\b|nor\b))",
-    re.IGNORECASE,
-)
-_ALONE = re.compile(
-    rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>]{{0,12}}\s{{0,12}}(?:[.;:!–—-]|$)", re.IGNORECASE
-)
-_WHOLE = re.compile(rf"{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>.!\s]{{0,12}}", re.IGNORECASE)
+_NEITHER_NOR = re.compile(_P["neither_nor"], re.IGNORECASE)
+_MARKED = re.compile(_P["marked"], re.IGNORECASE)
+_ALONE = re.compile(_P["alone"], re.IGNORECASE)
+_WHOLE = re.compile(_P["whole"], re.IGNORECASE)
 REACH = 60
 """Characters before a verdict's word in which what leaves it open is looked for."""
 CLAUSE = 300

@@ -73,6 +73,17 @@ def test_a_figure_that_no_file_holds_is_noticed() -> None:
             with_figures(wrong)
 
 
+def test_several_numbers_of_one_object_stand_in_one_mark() -> None:
+    marker = "<!-- figure: measured#{}/near_copies/{} -->.7 (.6 to .8)<!-- /figure -->"
+    value, low, high = value_of("measured", f"{SHIPPED}/near_copies/auc&interval")
+    written = with_figures(marker.format(SHIPPED, "auc&interval"))
+    assert f"-->{value:.1f} ({low:.1f} to {high:.1f})<".replace("0.", ".") in written
+    with pytest.raises(NoFigureError, match="no file holds"):
+        with_figures(marker.format(SHIPPED, "auc&precision"))
+    with pytest.raises(NoFigureError, match="expected 2 numbers between the marks"):
+        with_figures(marker.format(SHIPPED, "interval"))
+
+
 def test_the_tables_are_those_of_the_files() -> None:
     assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), "make figures"
 

@@ -21,9 +21,15 @@ from trustassay.metrics.pairwise import Pairwise
 from trustassay.runs.intake import BadInputError, InputOptions
 from trustassay.sample import Sample
 from trustassay.testing import ScriptedChat
-from trustassay.workflows.audit.changes import ERROR, changes_of
-from trustassay.workflows.audit.experiment import Audit
-from trustassay.workflows.audit.outputs import document_of, headline, notes, table
+from trustassay.workflows.audit.experiment import (
+    ERROR,
+    Audit,
+    changes_of,
+    document_of,
+    headline,
+    notes,
+    table,
+)
 
 
 def sample(response: str, number: int = 0, **others: Any) -> Sample:

@@ -25,8 +25,8 @@ from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ModelOutput, Mo
 from inspect_ai.solver import generate
 from tutorials import run_section, section
 
-from trustassay.integrations import resident
-from trustassay.integrations.inspect_ai import trust_scorer
+from trustassay.workflows import open_scorers
+from trustassay_serve.integrations.inspect_ai import trust_scorer
 
 
 def said(text: str) -> ModelOutput:
@@ -137,7 +137,7 @@ def test_fifty_samples_share_one_scorer_and_epochs_are_reduced() -> None:
     [found] = log.results.scores
     assert (found.scored_samples, found.unscored_samples) == (50, 0)
     assert found.metrics["mean"].value == 0.02  # 1911
-    assert len(resident._opened) == 1
+    assert len(open_scorers._opened) == 1
 
 
 def test_an_epoch_that_failed_counts_in_no_mean() -> None:

@@ -19,8 +19,8 @@ from langsmith import Client
 from langsmith.schemas import Example
 from tutorials import run_section
 
-from trustassay.integrations import resident
-from trustassay.integrations.langsmith import async_trust_evaluator, trust_evaluator
+from trustassay.workflows import open_scorers
+from trustassay_serve.integrations.langsmith import async_trust_evaluator, trust_evaluator
 
 
 def examples(*questions: str) -> list[Example]:
@@ -109,7 +109,7 @@ def test_an_asynchronous_experiment_of_fifty_shares_one_scorer() -> None:
 
     found = asyncio.run(run())
     assert sorted(score for [(_, score, _)] in found) == [0.0] * 25 + [1.0] * 25
-    assert len(resident._opened) == 1
+    assert len(open_scorers._opened) == 1
 
 
 def test_one_metric_gives_one_feedback_and_a_list_a_list() -> None:

@@ -1,9 +1,29 @@
-"""The HTTP service: single answers scored over the network by a scorer that stays open.
+"""trustassay beside other programs: a scoring service, doors for other tools, and alarms.
 
-Beside it :mod:`~.monitor`: alarms from one run a day.
+The service is :mod:`~.app`, doors for evaluation tools are in :mod:`~.integrations`, alarms from
+one run a day in :mod:`~.monitor`.
 """
 
-from trustassay_serve.app import Part, create_app
-from trustassay_serve.service import BusyError, ClosingError, Service, ServiceSettings
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trustassay_serve.app import Part, create_app
+    from trustassay_serve.service import BusyError, ClosingError, Service, ServiceSettings
 
 __all__ = ["BusyError", "ClosingError", "Part", "Service", "ServiceSettings", "create_app"]
+
+_HOMES = {"Part": "app", "create_app": "app"}
+"""Where the names are that are not in ``service``."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: who wants a command's help or a door loads no server."""
+    if name not in __all__:
+        raise AttributeError(f"module 'trustassay_serve' has no attribute {name!r}")
+    home = _HOMES.get(name, "service")
+    return getattr(importlib.import_module(f"trustassay_serve.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

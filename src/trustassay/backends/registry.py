@@ -13,12 +13,14 @@ imported when the scheme is used::
 
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
@@ -156,7 +158,7 @@ def load(kind: str, choice: Any) -> Any:
     if not isinstance(choice, str):
         return as_backend(kind, choice)
     if kind == "entailer" and not find(kind, choice)[0] and find("chat model", choice)[0]:
-        return _asked(choice, "")
+        return asked(choice, "")
     result, target, options = read(kind, choice)
     if result.wraps:
         given = [load(result.wraps, target or result.default)]
@@ -364,80 +366,13 @@ def _count(text: str) -> int:
     raise ValueError(text)
 
 
-for _kind, _made in (
-    ("entailer", partial(_lazy("backends.embedded:embedded_model"), "entailer")),
-    ("embedder", partial(_lazy("backends.embedded:embedded_model"), "embedder")),
-    ("token embedder", _lazy("backends.embedded_tokens:embedded_tokens")),
-):
-    scheme(
-        "embedded", kind=_kind, form="embedded[?threads=N]", options={"threads": _count}, slow=True
-    )(_made)
-
-scheme("lexical", kind="entailer", form="lexical")(_lazy("backends.lexical:LexicalEntailer"))
-
-_HF = {"torch": requirement("hf"), "transformers": requirement("hf")}
-_SENTENCES = {"sentence_transformers": requirement("sentence-transformers")}
-_HF_OPTIONS: dict[str, Callable[[str], Any]] = {"device": str, "dtype": str, "batch_tokens": int}
-HF_CHAT_OPTIONS = _HF_OPTIONS | {"template": str, "max_tokens": int}
-_HF_ENTAILER_OPTIONS = _HF_OPTIONS | {"check": _truth, "labels": lambda text: text.split(",")}
-for _kind, _path, _options, _needs in (
-    ("entailer", "hf_entailer:HuggingFaceEntailer", _HF_ENTAILER_OPTIONS, _HF),
-    ("chat model", "hf_chat:HuggingFaceChat", HF_CHAT_OPTIONS, _HF),
-    ("embedder", "hf_embedders:SentenceTransformerEmbedder", _HF_OPTIONS, _HF | _SENTENCES),
-    ("token embedder", "hf_embedders:HuggingFaceTokenEmbedder", _HF_OPTIONS | {"layer": int}, _HF),
-):
-    scheme(
-        "hf",
-        kind=_kind,
-        form="hf:ID-or-path",
-        options=_options,
-        target="a model, as in hf:ID or hf:PATH",
-        needs=_needs,
-        path="folder",
-        slow=True,
-        models=r"[\w.-]+/[\w.-]+(\?|$)",
-    )(_lazy(f"backends.{_path}"))
-
-scheme(
-    "gguf",
-    kind="chat model",
-    form="gguf:FILE",
-    options={"template": str, "file": str}
-    | dict.fromkeys(("threads", "parallel", "context", "max_tokens"), _count),
-    target="a file, as in gguf:model.gguf",
-    needs={"xllamacpp": requirement("gguf")},
-    path="file",
-    slow=True,
-    models=r".*\.gguf$",
-)(_lazy("backends.gguf:GgufChat"))
-
-_GPT = r"(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"
-for _name, _kind, _path, _price, _models in (
-    ("openai", "chat model", "openai:OpenAIChat", "openai", _GPT),
-    ("anthropic", "chat model", "anthropic:AnthropicChat", "anthropic", "claude-"),
-    ("gemini", "chat model", "gemini:GeminiChat", "google", "gemini-"),
-    ("ollama", "chat model", "openai:OpenAIChat", "", ""),
-    ("llamafile", "chat model", "openai:OpenAIChat", "", ""),
-    ("openai", "embedder", "openai:OpenAIEmbedder", "", _GPT),
-):
-    scheme(
-        _name,
-        kind=_kind,
-        form=f"{_name}:MODEL",
-        address=partial(_lazy("backends.http:service_address"), _name),
-        price=_price,
-        models=_models,
-    )(_lazy(f"backends.{_path}"))
-
-
-@scheme("replay", kind="chat model", form="replay:FILE", target="a file, as in replay:FILE")
-def _replay(rest: str) -> Any:
+def recorded(rest: str) -> Any:
+    """Return the chat model that answers from a file."""
     file, _, model = rest.partition("?model=")  # whatever follows: names of models have ? and &
     return _lazy("backends.replay:ReplayChat")(file, model or None)
 
 
-@scheme("chat", kind="entailer", form="chat:MODEL")
-def _asked(uri: str, prefix: str = "chat:") -> Any:
+def asked(uri: str, prefix: str = "chat:") -> Any:
     """Return a chat model as an entailer; ``prefix`` stands before its name."""
     from trustassay.backends.chat_entailer import ChatEntailer, judging_of
 
@@ -445,38 +380,7 @@ def _asked(uri: str, prefix: str = "chat:") -> Any:
     return ChatEntailer(load("chat model", model), judging, prefix)
 
 
-for _name, _inner, _default, _path in (
-    ("cosine", "embedder", DEFAULT_EMBEDDER, "CosineSimilarity"),
-    ("consistency", "entailer", DEFAULT_ENTAILER, "ConsistencySimilarity"),
-    ("agreement", "entailer", DEFAULT_ENTAILER, "AgreementSimilarity"),
-):
-    scheme(
-        _name, kind="similarity", form=f"{_name}[:{_inner.upper()}]", wraps=_inner, default=_default
-    )(_lazy(f"backends.similarity:{_path}"))
-
-scheme(
-    "bertscore",
-    kind="similarity",
-    form="bertscore[:hf:ID-or-path[?layer=N]]",
-    wraps="token embedder",
-    default=DEFAULT_EMBEDDER,
-)(_lazy("backends.similarity:BertScoreSimilarity"))
-scheme("lexical", kind="similarity", form="lexical")(_lazy("backends.similarity:LexicalSimilarity"))
-scheme("novel", kind="similarity", form="novel")(_lazy("backends.similarity:NovelWordsSimilarity"))
-
-scheme(
-    "bm25",
-    kind="retriever",
-    form="bm25:PATH[?index=FOLDER]",
-    options={"index": str},
-    target="a corpus, as in bm25:PATH",
-    path="file",
-    slow=True,
-)(_lazy("retrieval.bm25:bm25_retriever"))
-
-
-@scheme("embedding", kind="distractors", form="embedding[:FILE]", slow=True)
-def _near_words(rest: str = "") -> Any:
+def near_words(rest: str = "") -> Any:
     """Return the nearest words of the word table; those of a file by the scheme that it has now."""
     if not rest:
         return _lazy("backends.word_substitutes:NearWords")()
@@ -484,17 +388,36 @@ def _near_words(rest: str = "") -> Any:
     return load("distractors", f"word2vec:{rest}")
 
 
-scheme("pos", kind="distractors", form="pos")(_lazy("backends.word_substitutes:DrawnWords"))
-
-
-def _python(kind: str, path: str = "") -> Any:
+def of_python(kind: str, path: str = "") -> Any:
+    """Return the backend of a kind that ``MODULE:NAME`` of Python is."""
     from trustassay.backends.functions import as_backend, imported
 
     return as_backend(kind, imported(path), f"python:{path}")
 
 
-for _kind in KINDS:
-    scheme("python", kind=_kind, form="python:MODULE:FUNCTION", slow=True)(partial(_python, _kind))
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    **{"text": str, "whole": int, "count": _count, "truth": _truth},
+    "list": lambda text: text.split(","),
+}
+
+
+def _describe(row: dict[str, Any]) -> None:
+    """Register a row of ``schemes.toml``."""
+    kinds, name, load_by = row.pop("kind"), row.pop("name"), _lazy(row.pop("load"))
+    first = row.pop("first", False)
+    if "options" in row:
+        row["options"] = {key: _READERS[reader] for key, reader in row["options"].items()}
+    row["needs"] = {package: requirement(extra) for package, extra in row.get("needs", {}).items()}
+    if row.pop("address", False):
+        row["address"] = partial(_lazy("backends.http:service_address"), name)
+    if wraps := row.get("wraps"):
+        row["default"] = DEFAULT_ENTAILER if wraps == "entailer" else DEFAULT_EMBEDDER
+    for kind in [kinds] if isinstance(kinds, str) else kinds:
+        scheme(name, kind=kind, **row)(partial(load_by, kind) if first else load_by)
+
+
+for _row in tomllib.loads(files(__package__).joinpath("schemes.toml").read_text("utf-8"))["scheme"]:
+    _describe(_row)
 
 OWN = frozenset(one.name for one in schemes())
 """The schemes that come with trustassay; no other package can have one of these names."""

@@ -10,23 +10,17 @@ from typing import Any, Literal
 from trustassay.capabilities import Choice, Models, Reply, Turns
 from trustassay.errors import BackendError
 from trustassay.event_loop import all_of
-from trustassay.prose import THIS, Prose, Value, plain
+from trustassay.prose import THIS, Prose, Value, plain, read_patterns
 
 LETTERS = ascii_uppercase
 HALF = 0.5
 """Of the probability, which letters are to hold if the first token itself is none."""
 ALTERNATIVES = 20
 """Likeliest first tokens that are asked for; no public endpoint gives more."""
-_INITIALS = re.compile(
-    r"\b[A-Za-z]\.(?:[A-Za-z]\b\.?)+|\b[A-Z]\.(?: ?[A-Z]\.){1,5}(?=\s?[A-Z][a-z])"
-    r"|\b[A-Z]\.(?=\s[a-z])(?!\s(?:because|since|as|it|the|this|that|is|i|no|not|so|and|or|but|none)\b)"
-    r"|\b[A-Z]-(?=[a-z])|(?<=\w-)[A-Z]\b"
-)
+_P = read_patterns("prose.toml")
+_INITIALS = re.compile(_P["initials"])
 """Letters that are no answer: ``D.C.``, ``C. S. Lewis``, ``E. coli``, ``A-ha``."""
-_BEFORE = (
-    "answer choice option reply winner antwort réponse respuesta resposta risposta antwoord".split()
-)
-_BEFORE += "odpowiedź ответ cevap 答案 回答 答え 정답".split()
+_BEFORE = _P["before_letters"].split("|")
 
 
 async def choose(

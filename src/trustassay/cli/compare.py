@@ -189,8 +189,7 @@ def audit(  # noqa: PLR0913 - one argument an option
     from trustassay.calls.client import CallOptions
     from trustassay.registry import metric_from_text
     from trustassay.runs.intake import InputOptions
-    from trustassay.workflows.audit import outputs
-    from trustassay.workflows.audit.experiment import Audit
+    from trustassay.workflows.audit import experiment
 
     fields = records.get("fields", {})
     chosen = metric or (
@@ -198,16 +197,16 @@ def audit(  # noqa: PLR0913 - one argument an option
     )
     folder = run_folder(out, source, records, audit=chosen, seed=seed, **backends)
     options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)
-    auditing = Audit(source, metric_from_text(chosen), backends, folder, options, seed)
+    auditing = experiment.Audit(source, metric_from_text(chosen), backends, folder, options, seed)
     if dry_run:
         show_plan(auditing.plan(), as_json=as_json)
         return
     found = auditing.run()
-    table = outputs.table(found)
+    table = experiment.table(found)
     show_rows("changed", table.columns, table.rows, wide=True)
-    for line in (*outputs.notes(found), outputs.headline(found)):
+    for line in (*experiment.notes(found), experiment.headline(found)):
         say(one_line(line))
-    outputs.document_of(found).write(page or folder / "audit.html")
+    experiment.document_of(found).write(page or folder / "audit.html")
     say(f"page: {page or folder / 'audit.html'}")
     if as_json:
         print_json(found.to_dict())

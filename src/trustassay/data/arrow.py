@@ -79,6 +79,30 @@ class ArrowStream(Protocol):
         """Return the table as a stream of batches."""
 
 
+class Columns:
+    """Columns of one length by name: lists, arrays of numpy or Arrow, as Ray Data gives them."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Raises :class:`InputError` if they differ in length."""
+        self.columns = list(map(str, given))
+        self._lists = [
+            one.to_pylist() if hasattr(one, "to_pylist") else one for one in given.values()
+        ]
+        lengths = list(map(len, self._lists))
+        if len(set(lengths)) > 1:
+            told = ", ".join(f"{k} {n:,}" for k, n in zip(self.columns, lengths, strict=True))
+            raise InputError(f"{FRAME}: expected columns of one length, got the lengths {told}")
+        self._length = max(lengths, default=0)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._length
+
+    def iter_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Return the rows."""
+        return zip(*self._lists, strict=True)
+
+
 def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | None:
     """Return the rows of a table in memory; ``None`` where ``source`` is none.
 
@@ -93,7 +117,7 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
     library = kind.__module__.partition(".")[0]
     if library == "pandas" and kind.__name__ == "DataFrame":
         return _rows(list(map(str, source.columns)), _pandas_rows(source), fields)
-    if library == "polars" and kind.__name__ == "DataFrame":
+    if kind is Columns or (library == "polars" and kind.__name__ == "DataFrame"):
         return _rows(list(source.columns), source.iter_rows(), fields)
     if kind.__name__ == "LazyFrame":
         raise InputError("expected a table, got a LazyFrame; collect() it first")

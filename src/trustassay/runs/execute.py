@@ -23,7 +23,6 @@ from trustassay.event_loop import TaskLimiter, run_in_thread
 from trustassay.files import whole
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
-from trustassay.runs.appending import StoredSamples, check_append
 from trustassay.runs.assess import assessed
 from trustassay.runs.counts import DRAWN, GROWN, UNIT
 from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
@@ -36,6 +35,7 @@ from trustassay.runs.folder import (
     described,
     run_settings,
 )
+from trustassay.runs.growing import StoredSamples, check_append
 from trustassay.runs.intake import (
     WHY,
     YIELD_EVERY,

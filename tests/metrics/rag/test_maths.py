@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.metrics.rag.maths import average_precision, figures
+from trustassay.metrics.rag.metric import average_precision, figures
 
 
 def test_the_figures_of_an_answer_by_hand() -> None:

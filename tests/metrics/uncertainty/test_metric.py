@@ -18,7 +18,7 @@ from trustassay.api import plan
 from trustassay.capabilities import ChatRequest, Reply, TokenLogprob, TokenVectors
 from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metrics.uncertainty import Uncertainty
-from trustassay.metrics.uncertainty.parts import PARTS, selected
+from trustassay.metrics.uncertainty.options import PARTS, selected
 from trustassay.runs.intake import BadInputError
 from trustassay.testing import ScriptedChat, ScriptedEntailer
 

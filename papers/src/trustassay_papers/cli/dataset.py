@@ -64,8 +64,8 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 
-    Test splits come before dev splits. Run a stopped command again to continue. Layouts and
-    filters: docs/papers.md.
+    Test splits come before dev splits. Run a stopped command again to continue. Layouts:
+    docs/data.md; filters: papers/README.md.
 
     \b
     trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\

@@ -15,7 +15,7 @@ from trustassay.errors import UnparsedError
 from trustassay.metrics.grounding.refusal import Detector, answers_apart, belongs_to_refusal
 from trustassay.metrics.grounding.sentences import Splitter, claims_nothing, statements
 from trustassay.metrics.grounding.text import without_references
-from trustassay.prose import numbered
+from trustassay.prose import numbered, read_patterns
 from trustassay.texts import content_words, is_empty_word, plain_words
 
 LONGEST = 6
@@ -33,24 +33,13 @@ _PREPOSITIONS = frozenset("at in on for from to into until till since by with of
 _PRONOUNS = frozenset("it they he she we you i there this that these those".split())
 _DETERMINERS = frozenset("the a an my your our their his her its".split())
 _MEASURES = frozenset("long old tall high far deep wide big large heavy thick".split())
-_PARTICIPLE = re.compile(
-    r"\w{2,}ed|\w{3,}ing|born|built|made|held|written|known|found|sold|bought|paid|kept|led|lost|won"
-    r"|sent|taken|given|driven|chosen|drawn|shown|spoken|broken|begun|become|said|told|taught|brought"
-    r"|put|cut|shut|open|lent|met|laid"
-)
-_LEAD = re.compile(
-    r"(?:hi|hello|hey|please|so|and|ok|okay|thanks|well|also)\b[\s,!.:-]*"
-    r"|(?:(?:can|could|would) you (?:please )?)?(?:tell|explain)(?: to)? me\b[\s,:]*"
-    r"|do you know\b[\s,]*",
-    re.IGNORECASE,
-)
-_AGREES = re.compile(
-    r"(?P<no>no|nope)|(?:yes|yeah|yep|correct|right|true|of course|certainly)", re.IGNORECASE
-)
+_P = read_patterns("claims.toml", __package__)
+_PARTICIPLE = re.compile(_P["participle"])
+_LEAD = re.compile(_P["lead"], re.IGNORECASE)
+_AGREES = re.compile(_P["agrees"], re.IGNORECASE)
+_VERB = f"{'|'.join(sorted(_AUXILIARY))}|ca|wo|sha"
 _ELLIPSIS = re.compile(
-    rf"(?:(?:{'|'.join(sorted(_PRONOUNS))}) (?:{'|'.join(sorted(_AUXILIARY))}|ca|wo|sha)"
-    r"(?: ?not|n?['’]?t)?|(?:of course|certainly|indeed|never|not)(?: not)?)[.!]*",
-    re.IGNORECASE,
+    rf"(?:(?:{'|'.join(sorted(_PRONOUNS))}) (?:{_VERB}){_P['not']})[.!]*", re.IGNORECASE
 )
 """What repeats yes or no: "it is", "you cannot", "they don't", "never"."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean, install
 from trustassay.metrics.grounding.text import (
+    POLITE,
     citation_markers,
     citations_as_in_paper,
     masked,
@@ -23,15 +24,6 @@ Splitter = Callable[[str], list[str]]
 """Takes a text and returns its sentences in order, each a part of the text."""
 
 
-_POLITE = re.compile(
-    r"(?:sure|certainly|of course|absolutely|great question|good question|hello|hi|hey|thanks?"
-    r"|thank you|you(?:'|’)re welcome|sorry|i apologi[sz]e)\b[^.!?]{0,60}[.!]?"
-    r"|(?:i |we )?hope (?:this|that|it) (?:helps|answers)\b.*"
-    r"|(?:please )?(?:let me know|feel free|don(?:'|’)t hesitate|do not hesitate)\b.*"
-    r"|(?:is there )?anything else\b.*|have a (?:nice|great|good) day\b.*"
-    r"|here(?:'s| is| are)\b[^.!?]{0,80}:",
-    re.IGNORECASE,
-)
 _LEAD = re.compile(r"(?:[^\W\d]+ ){0,4}[^\W\d]+:")
 """What only leads on to what follows: "Use this:"."""
 
@@ -50,7 +42,7 @@ def claims_nothing(sentence: str) -> bool:
     follows, as "Here is a summary:" does: there is nothing in it to support.
     """
     bare = sentence.strip()
-    return bool(bare.endswith("?") or _POLITE.fullmatch(bare) or _LEAD.fullmatch(bare))
+    return bool(bare.endswith("?") or POLITE.fullmatch(bare) or _LEAD.fullmatch(bare))
 
 
 def statement(text: str) -> Statement:

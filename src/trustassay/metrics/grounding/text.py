@@ -11,26 +11,16 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-_CODE = re.compile(
-    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]+`"
-    r"|(?<![\w.])(?:[a-z]|[a-z]\w{0,40}_\w{0,40})(?:\[[0-9]{1,9}\])+"
-    r"|\w(?:\[[0-9]{1,9}\])+(?=\s?(?:[-+*/]?=|\+\+|--)|\.\w{1,99}\()"
-    r"|=\s?\[[^\[\]\n]*\]",
-    re.DOTALL,
-)
-"""Code between backticks; an index of a variable with a name of one letter or with underscores, or
-before an assignment or a call; a list that is assigned."""
+from trustassay.prose import read_patterns
+
+_P = read_patterns("text.toml", __package__)
+_CODE = re.compile(_P["code"], re.DOTALL)
 _OPENING = str.maketrans("[【", "\ue000\ue001")
 _OPENED = str.maketrans("\ue000\ue001", "[【")
-_ENTRY = re.compile(
-    r"\s*(?:[-*•]\s+|\d{1,3}[.)]\s+)?(?:\[\^?\d{1,3}\]|【\d{1,3}】)(?P<colon>:?).*", re.ASCII
-)
-_HEADING = re.compile(
-    r"\W*(?:list of )?(?:sources?|references?|citations?|bibliography|works cited|footnotes?"
-    r"|quellen|literatur|références|fuentes|referencias|fontes|referências|fonti|bronnen"
-    r"|参考文献|出典|来源)\W*",
-    re.IGNORECASE,
-)
+_ENTRY = re.compile(_P["entry"], re.ASCII)
+_HEADING = re.compile(_P["heading"], re.IGNORECASE)
+POLITE = re.compile(_P["polite"], re.IGNORECASE)
+"""A sentence that only greets, thanks or leads on."""
 
 
 def masked(text: str) -> str:

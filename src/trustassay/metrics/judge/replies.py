@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from trustassay.metrics.judge.options import Rubric
-from trustassay.prose import ELSEWHERE, LONGEST, OFF, Prose, Value, plain
+from trustassay.prose import ELSEWHERE, LONGEST, OFF, Prose, Value, plain, read_patterns
 
 Fault = Literal["none", "several", "outside"]
 """No level is named; several are; a number or a word that is no level."""
@@ -47,43 +47,12 @@ def read_reply(text: str, rubric: Rubric) -> Reading:
 # Numbers ----------------------------------------------------------------------------------------
 
 _WORDS = "zero one two three four five six seven eight nine ten".split()
-_ONE_OF_WORDS = f"(?a:{'|'.join(_WORDS)})"
-"""Of ASCII alone: without regard to case, the dotless i of "fıve" would match, too."""
-_NUMBER = re.compile(
-    rf"(?<![\d.,])([-−–+]?)(\d+(?:[.,]\d+)?|[.,]\d+)(?![\w]|[.,:]\d)|({_ONE_OF_WORDS})\b(?![-\w])",
-    re.IGNORECASE,
-)
-_OFF = re.compile(
-    r"\s*(?:%|(?:percent|prozent|процент\w*)\b|and a (?:half|quarter)|\d+\s*/\s*\d+(?!\d)|\+(?!\d))"
-    r"|[-−](?!\s*[\w-])",
-    re.IGNORECASE,
-)
-"""Behind a number: it is no whole one, or a share."""
-_UNIT = re.compile(
-    r"\s*(?:stars?|points?|pts|marks|sternen?|punkten?|étoiles|puntos|estrellas|pontos|estrelas"
-    r"|punti|stelle|punten|sterren|punkt(?:y|ów)|балл(?:а|ов)?|puan|点|分|점|نقاط)(?!\w)",
-    re.IGNORECASE,
-)
-_TOP = rf"(\d+(?:\.\d+)?|{_ONE_OF_WORDS})(?!\w|%)"
-_OF_WHICH = re.compile(
-    rf"\s*,?\s*[(\[]?\s*(?:/|\b(?:out of|of|in|von|sur|de|em|sobre|su|van|uit|na|z|из|من|über)\b)"
-    rf"\s*(?:de\s|a possible\s|a maximum(?: of)?\s|max\w*\.?\s)?\s*{_TOP}(?:\s*[)\]])?",
-    re.IGNORECASE,
-)
-"""Behind a number: the highest of the scale that it is on."""
-_FROM_TO = rf"(?:\d+|{_ONE_OF_WORDS})\s*(?:[-–—~]|\.\.|to|and|bis|à|a|до|tot|do|al?|至|到)\s*{_TOP}"
-_SCALE = re.compile(
-    rf"(?:[,;]\s*)?(?:\b(?:on|using|from|auf)\s+)?(?:\b(?:an?|the|einer)\s)?\s*(?:"
-    rf"\b(?:scale|range|skala|échelle|escala|scala|schaal|шкал[аеы]|skali)\b\W*"
-    rf"(?:(?:\w+\s+){{0,2}}?{_FROM_TO}|of {_TOP})|[(\[]\s*(?:from\s*)?{_FROM_TO}\s*[)\]]"
-    rf"|\b{_TOP}[- ]points?\s+scale|\bmax(?:imum|\.)?(?:\s+\w+)?(?:\s+of|\s+is|:)?\s*{_TOP}"
-    r"|\bmin(?:imum|\.)?(?:\s+\w+)?(?:\s+of|\s+is|:)?\s*\d+"
-    rf"|[(\[]\s*(?:/|out of|of)\s*(?:max\w*\.?\s*)?{_TOP}\s*[)\]]|(?:满分|总分|滿分)\s*{_TOP}\s*分?"
-    rf"|\b{_TOP}\s*(?:=|is|being)\s*(?:the\s+)?(?:best|highest|perfect)\b"
-    rf"|\b{_TOP}\s*(?:点満点|点中|分制|üzerinden)中?)",
-    re.IGNORECASE,
-)
-"""A scale that is named, before a value or behind it."""
+_P = read_patterns("replies.toml", __package__)
+_NUMBER = re.compile(_P["number"], re.IGNORECASE)
+_OFF = re.compile(_P["off"], re.IGNORECASE)
+_UNIT = re.compile(_P["unit"], re.IGNORECASE)
+_OF_WHICH = re.compile(_P["of_which"], re.IGNORECASE)
+_SCALE = re.compile(_P["scale"], re.IGNORECASE)
 
 
 class _Levels(Prose):
@@ -93,7 +62,7 @@ class _Levels(Prose):
         super().__init__(
             {word: level.label for level in rubric.levels for word in level.words},
             {rubric.label, rubric.name},
-            rf"[-−+]?\d|{_ONE_OF_WORDS}" if rubric.numeric else r"(?!)",
+            rf"[-−+]?\d|{_P['words']}" if rubric.numeric else r"(?!)",
         )
         self._offer = rubric.choices
         self._values: Mapping[float, str] = (
@@ -147,16 +116,9 @@ _reader = cache(_Levels)
 
 # JSON -------------------------------------------------------------------------------------------
 
-_TOPS = re.compile(
-    r"(?:(?:max\w*|scale|out of|of|range|total|possible|best)(?: (?:score|rating|points|max))?)",
-    re.IGNORECASE,
-)
-_REASON = re.compile(
-    r"\b(?:reason(?:ing)?|explanation|rationale|justification)\b\W{0,6}[:=]\W{0,3}", re.IGNORECASE
-)
-_SCORE_LINE = re.compile(
-    r"\n[^\w\n]{0,6}(?:final |overall )?(?:score|rating|verdict|category)\b", re.IGNORECASE
-)
+_TOPS = re.compile(_P["tops"], re.IGNORECASE)
+_REASON = re.compile(_P["reason"], re.IGNORECASE)
+_SCORE_LINE = re.compile(_P["score_line"], re.IGNORECASE)
 _OPENING = re.compile(r"```\w{0,10}\s{0,9}$")
 _Object = tuple[tuple[str, Any], ...]
 """Keys and values in order, as a key may come twice; lists of JSON stay lists."""

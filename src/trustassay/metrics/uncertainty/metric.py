@@ -26,8 +26,13 @@ from trustassay.metrics.uncertainty.evidence import (
     Token,
     view_of,
 )
-from trustassay.metrics.uncertainty.options import FEWEST, UncertaintyOptions
-from trustassay.metrics.uncertainty.parts import OF_TOKENS, PARTS, Part
+from trustassay.metrics.uncertainty.options import (
+    FEWEST,
+    OF_TOKENS,
+    PARTS,
+    Part,
+    UncertaintyOptions,
+)
 from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relations
 from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank

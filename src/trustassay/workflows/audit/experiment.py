@@ -1,8 +1,15 @@
-"""The experiments of an audit: run in folders of their own, and measured against each other."""
+"""An audit: what moves a judge, by experiments that change one thing in answers, or requests.
+
+First the changes, of what must not matter and an error, which must. Then the experiments, run in
+folders of their own and measured against each other. Last what an audit found in a sentence, as a
+table and as a page.
+"""
 
 import os
+import re
+import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -15,6 +22,7 @@ import numpy as np
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Assessment, Metric
+from trustassay.metrics.grounding.sentences import splitter
 from trustassay.metrics.judge import Judge
 from trustassay.metrics.pairwise import Pairwise
 from trustassay.runs.estimates import Plan, Planned
@@ -24,12 +32,104 @@ from trustassay.runs.intake import InputOptions, RunOptions, Source, samples_of
 from trustassay.runs.needs import settle
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
+from trustassay.show import document
+from trustassay.show.text import ends_text, number, p_text
 from trustassay.statistics import Floats, matched
 from trustassay.statistics.intervals import Estimate
+from trustassay.statistics.matched import Moved
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
-from trustassay.workflows.audit.changes import ERROR, Changes, changes_of
 from trustassay.workflows.compare import PairedSamples
 from trustassay.workflows.json_form import JsonForm
+
+LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    (files(__package__) / "changes.toml").read_text(encoding="utf-8")
+)
+Changes = Mapping[str, Mapping[int, Sample]]
+ERROR = "error"
+"""The change that must matter."""
+TRIED = 50
+"""Other answers that are looked at for one that can stand in an answer's place."""
+NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)")
+NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*")
+VERB = re.compile(rf"\b(?:{LISTED[ERROR]['verbs'].replace(' ', '|')})\b(?! not\b|n['’]t)")
+
+
+def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
+    """Return by its name each change that a metric must not mind, and the error: the changed
+    samples, by their places. An error's kind stands behind its id.
+
+    What is changed, and in which answers, follows from the samples and the seed alone.
+    """
+    names = sorted({name for one in samples for name in NAME.findall(one.response or "")})
+    result = dict[str, dict[int, Sample]]()
+    for name, listed in LISTED.items():
+        field = next((one for one in ("response", "question") if one in listed), None)
+        if metric in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR)):
+            continue
+        for place, sample in enumerate(samples):
+            rng, kind = generator(seed, "audit", name, sample.id), name
+            if name == ERROR:
+                kind, changed = _error(place, samples, names, rng)
+            elif field:
+                given: dict[str, Any] = {field: _filled(sample, rng.choice(listed[field]))}
+                changed = replace(sample, **given)
+            else:
+                changed = _RULES[name](sample)
+            if changed != sample:
+                result.setdefault(name, {})[place] = replace(changed, id=f"{sample.id}~{kind}")
+    return result
+
+
+def _filled(sample: Sample, text: str) -> str:
+    given = {"question": sample.question, "response": (sample.response or "").strip()}
+    return re.sub(r"\{(question|response)\}", lambda one: given[one[1]], str(text))
+
+
+def _sentences(sample: Sample, form: Callable[[str], str], between: str) -> Sample:
+    found = [one for one in map(str.strip, splitter("sentencex")(sample.response or "")) if one]
+    return replace(sample, response=between.join(map(form, found)))
+
+
+def _citations(sample: Sample) -> Sample:
+    if re.search(r"\[\d", sample.response or ""):
+        return sample
+    return _sentences(sample, lambda one: re.sub(r"([.!?]*)$", r" [1]\1", one, count=1), " ")
+
+
+_RULES: Mapping[str, Callable[[Sample], Sample]] = {
+    "bullets": lambda sample: _sentences(sample, "- {}".format, "\n"),
+    "citations": _citations,
+    "passages": lambda one: replace(one, documents=one.documents and one.documents[::-1]),
+}
+
+
+def _error(
+    place: int, samples: Sequence[Sample], names: Sequence[str], rng: np.random.Generator
+) -> tuple[str, Sample]:
+    """Return the kind of an error and the answer with it: a small one, drawn from those that the
+    text allows, else the answer to another question; the same answer if there is none."""
+    sample = samples[place]
+    answer, key = sample.response or "", question_key(sample.question)
+    others = [name for name in names if name not in answer]
+    kinds = {"number": NUMBER, "negation": VERB, **({"name": NAME} if others else {})}
+    for kind in rng.permutation(list(kinds)).tolist():
+        if kind == "negation" and " not " in answer:
+            return kind, replace(sample, response=answer.replace(" not ", " ", 1))
+        if found := list(kinds[kind].finditer(answer)):
+            match = found[int(rng.integers(len(found)))]
+            other = f"{match[0]} not" if kind == "negation" else ""
+            if kind == "number":
+                value = int(match[0].replace(",", ""))
+                value += int(rng.integers(1, max(9, value // 20) + 1))
+                other = f"{value:,}" if "," in match[0] else str(value)
+            other = other or others[int(rng.integers(len(others)))]
+            text = f"{answer[: match.start()]}{other}{answer[match.end() :]}"
+            return kind, replace(sample, response=text)
+    for one in (samples[(place + step) % len(samples)] for step in range(1, TRIED)):
+        if question_key(one.question) != key and one.response != answer:
+            return "another answer", replace(sample, response=one.response)
+    return "none", sample
+
 
 ANSWERS, AGAIN, FAILED = "answers", "again", "failed"
 HOT = 1.0
@@ -241,3 +341,74 @@ def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
         path = files(__package__) / "prompts" / f"{metric.name}-{name}.jinja"
         if path.is_file():
             yield name, replace(options, prompt=str(path))
+
+
+COLUMNS = ("shift of the score", "95 % interval", "flips, %", "95 % interval ", "p", "of error")
+
+
+def headline(found: Audited) -> str:
+    """Return a sentence on how far what must not matter moves the judge, against an error."""
+    by = f"It is significantly moved by {', '.join(found.moved_by) or 'nothing that was tried'}."
+    if found.ratio is None or found.ratio.value is None:
+        message = "A planted error does not make this judge's scores significantly worse"
+        return f"{message}, so that there is no measure for what else moves it. {by}"
+    ends = ends_text(found.ratio.interval, digits=2)
+    within = f"95 % interval {ends}" if ends else f"no interval: {found.ratio.without}"
+    most, name = max((_ratio(one), name) for name, one in found.experiments.items())
+    message = (
+        f"What must not matter moves this judge {number(found.ratio.value, 2)} times as far as"
+    )
+    return f"{message} a planted error ({within}); {name} most, {number(most, 2)} times. {by}"
+
+
+def _ratio(one: Moved) -> float:
+    return (one.ratio and one.ratio.value) or 0.0
+
+
+def notes(found: Audited) -> Iterator[str]:
+    """Yield what the error is made of, and what was left out."""
+    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.errors.items()))
+    yield f"planted errors: {errors or 'none is possible in these answers'}"
+    lost: dict[int, list[str]] = {}
+    for name, one in found.experiments.items():
+        if one.flips.n < found.answers:
+            yield f"{name}: compared in {one.flips.n:,} of {found.answers:,} answers"
+        lost.setdefault(one.flips.n - one.shift.n, []).append(name)
+    for count, names in sorted(lost.items()):
+        if count:
+            yield f"without both scores, in flips alone: {count:,} answers of {', '.join(names)}"
+    if found.blank:
+        yield f"left out: {found.blank:,} samples without a response"
+
+
+def table(found: Audited) -> document.Table:
+    """Return the table of all experiments, the error first, then by p."""
+    rows = ({ERROR: found.control} if found.control else {}) | dict(found.experiments)
+    texts = [document.Row(name, _cells(one), LISTED[name]["says"]) for name, one in rows.items()]
+    return document.Table("Changed", COLUMNS, texts)
+
+
+def _cells(one: Moved) -> Sequence[str]:
+    shift = "–" if one.shift.value is None else f"{one.shift.value:+.3f}".replace("-", "−")
+    ends = one.flips.interval and (100 * one.flips.interval[0], 100 * one.flips.interval[1])
+    cells = (shift, ends_text(one.shift.interval, "+") or "too few")
+    flips = (number(100 * (one.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
+    return (*cells, *flips, p_text(one.p), f"{_ratio(one):.2f}" if one.ratio else "")
+
+
+def document_of(found: Audited) -> document.Document:
+    """Return the page of an audit."""
+    moves = found.experiments.items()
+    ratios = [(name, _ratio(one), one.ratio.interval) for name, one in moves if one.ratio]
+    parts: list[document.Block] = [table(found), *map(document.Text, notes(found))]
+    if ratios:
+        note = "1: as far as a planted error. Bar: 95 % interval over questions."
+        parts.insert(
+            0, document.Chart("Movement", note, [document.interval_bars(ratios, style="thin")])
+        )
+    facts = {"judge": found.judge, "metric": found.metric, "run": str(found.run)}
+    facts |= {"answers": f"{found.answers:,} to {found.questions:,} questions"}
+    section = document.Section("What was changed, and what it did", parts)
+    return document.Document(
+        "audit", "What moves this judge", facts, headline(found), [], [section]
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trustassay import Assessment
-from trustassay.integrations.resident import Finding, finding_of, refused
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
+from trustassay_serve.integrations.resident import Finding, finding_of, refused
 
 
 def found(metric: Metric, assessment: Assessment) -> Finding:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trustassay.errors import UsageError
-from trustassay.integrations.resident import Finding, ResidentScorer, needs, traced
 from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
 
 with needs("mlflow", "mlflow"):
     import mlflow.genai
@@ -40,7 +40,7 @@ def trust_scorer(
     ``expected_facts`` of the expectations are what would have been right.
 
     Args:
-        metrics, options: as of :class:`~trustassay.integrations.resident.ResidentScorer`.
+        metrics, options: as of :class:`~.resident.ResidentScorer`.
         name: the name of the feedback instead of the metric's; for a single metric.
         threshold: the score from which an answer passes in ``EvaluationResult.passed`` (up to
             which, where low scores are good); for a single metric.

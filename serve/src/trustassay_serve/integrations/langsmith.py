@@ -8,8 +8,8 @@ Both tools call plain functions, so this file imports neither.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from trustassay.integrations.resident import Finding, ResidentScorer, traced
 from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, traced
 
 Feedback = dict[str, Any]
 
@@ -27,7 +27,7 @@ def trust_evaluator(
     A metric that could not score has the score ``None``, the reason as its comment, and
     ``extra={"error": True}``, as LangSmith records an evaluator that failed.
 
-    Metrics and options are those of :class:`~trustassay.integrations.resident.ResidentScorer`.
+    Metrics and options are those of :class:`~.resident.ResidentScorer`.
     """
     resident = ResidentScorer(metrics, **options)
     several = not isinstance(metrics, str | Metric)

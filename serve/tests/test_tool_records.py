@@ -9,8 +9,8 @@ import pytest
 
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault
-from trustassay.integrations.resident import simple, traced
 from trustassay.sample import Sample
+from trustassay_serve.integrations.resident import simple, traced
 
 
 def sample_of(record: dict[str, Any]) -> Sample:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trustassay.errors import AssessmentError
-from trustassay.integrations.resident import Finding, ResidentScorer, needs
 from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs
 
 with needs("deepeval", "deepeval"):
     from deepeval.errors import MissingTestCaseParamsError
@@ -26,7 +26,7 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
     score to judge, as for a refusal.
 
     Args:
-        metric: as of :class:`~trustassay.integrations.resident.ResidentScorer`.
+        metric: as of :class:`~.resident.ResidentScorer`.
         threshold: a test case is successful from this score on; without it if the metric finds
             nothing in it that needs a look.
         options: all others, as a mapping (DeepEval makes a metric again from its fields) or as

@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from trustassay.integrations.resident import Finding, ResidentScorer, needs, traced
 from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
 
 with needs("langfuse", "langfuse"):
     from langfuse import Evaluation, Langfuse
@@ -28,7 +28,7 @@ class TrustEvaluator:
     metadata under their usual names, or in lists of messages; ``fields`` names others, as in
     ``fields={"documents": "outputs.sources"}``. A trace's passages may also be ``context``.
 
-    Metrics and options are those of :class:`~trustassay.integrations.resident.ResidentScorer`.
+    Metrics and options are those of :class:`~.resident.ResidentScorer`.
     """
 
     __name__ = "trustassay"  # what Langfuse shows

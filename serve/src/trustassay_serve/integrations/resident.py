@@ -6,9 +6,8 @@ closed at the end, so that models are loaded once and what is in progress is sco
 import asyncio
 import dataclasses
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,20 @@ from trustassay.registry import metric_from_text
 from trustassay.runs.finished import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.show.first_card import problem_of
-from trustassay.workflows.scorer import Assay, OpenScorer, ScorerClosedError, ThreadScorer
+from trustassay.workflows import open_scorers
+from trustassay.workflows.open_scorers import close_all
+from trustassay.workflows.scorer import Assay, ScorerClosedError, ThreadScorer
+
+__all__ = [
+    "Finding",
+    "ResidentScorer",
+    "close_all",
+    "finding_of",
+    "needs",
+    "refused",
+    "simple",
+    "traced",
+]
 
 
 @contextmanager
@@ -155,10 +167,6 @@ def finding_of(metric: Metric, found: Assessment) -> Finding:
 
 
 _UNSCORED = (ScorerClosedError, SampleError, RecursionError)
-_opened: dict[Any, tuple[ThreadScorer, OpenScorer]] = {}
-"""Open scorers by their settings; the second one keeps objects that are told apart by identity."""
-_lock = threading.Lock()
-_ended = False
 
 
 class ResidentScorer:
@@ -217,18 +225,10 @@ class ResidentScorer:
 
         All integrations with these settings share the scorer; a later record opens it again.
         """
-        with _lock:
-            result = _opened.pop(self._key, None)
-        if result is not None:
-            result[0].close()
+        open_scorers.close(self._key)
 
     def _open(self) -> ThreadScorer:
-        with _lock:
-            if _ended:
-                raise ScorerClosedError("the process is ending; nothing more is scored")
-            if self._key not in _opened:
-                _opened[self._key] = self._door.__enter__(), self._door
-            return _opened[self._key][0]
+        return open_scorers.opened(self._key, self._door)
 
     def _findings(self, assay: Assay) -> list[Finding]:
         return [finding_of(metric, assay[metric.name]) for metric in self.metrics]
@@ -238,9 +238,7 @@ class ResidentScorer:
         closed after it had been handed out: it is forgotten, and another one is to be opened.
         """
         if isinstance(error, ScorerClosedError):
-            with _lock:
-                if self._key in _opened and _opened[self._key][0] is scorer:
-                    del _opened[self._key]
+            open_scorers.forget(self._key, scorer)
             return []
         words = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
         return refused(self.metrics, words)
@@ -248,16 +246,6 @@ class ResidentScorer:
 
 def _plain(record: Sample | Mapping[str, Any]) -> Any:
     return record if isinstance(record, Sample) else simple(record)
-
-
-def close_all() -> None:
-    """Close every scorer of the process: what was begun is finished, folders are written."""
-    with _lock:
-        result = list(_opened.values())
-        _opened.clear()
-    with ExitStack() as closing:  # one that cannot write its folder leaves no other open
-        for scorer, _ in result:
-            closing.callback(scorer.close)
 
 
 def _key(value: Any) -> Any:
@@ -274,21 +262,3 @@ def _key(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float):
         return (type(value).__name__, value)
     return ("object", id(value))
-
-
-def _end() -> None:
-    global _ended  # noqa: PLW0603 - the process ends once
-    _ended = True
-    close_all()
-
-
-def _begin_anew() -> None:
-    """In a forked process: the threads of the scorers are not there."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
-    _opened.clear()
-
-
-# `atexit` comes too late: no thread can be started any more, and closing needs some.
-threading._register_atexit(_end)  # type: ignore[attr-defined]
-os.register_at_fork(after_in_child=_begin_anew)

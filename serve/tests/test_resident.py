@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support import Recorder
+
 from trustassay.errors import BackendError, UnknownNameError
-from trustassay.integrations import resident
-from trustassay.integrations.resident import ResidentScorer, close_all, needs
 from trustassay.sample import Sample
+from trustassay.workflows import open_scorers
+from trustassay_serve.integrations.resident import ResidentScorer, close_all, needs
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def record(number: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 def opened() -> int:
-    return len(resident._opened)
+    return len(open_scorers._opened)
 
 
 def test_a_scorer_is_opened_by_the_first_record_and_kept() -> None:
@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_written_leaves_no_scorer_open(tmp_path: Path) -
     others = [ResidentScorer("faithfulness", entailer="lexical", seed=n) for n in range(2)]
     for scorer in (others[0], broken, others[1]):
         scorer.score(record())
-    threads = [one[0] for one in resident._opened.values()]
+    threads = [one[0] for one in open_scorers._opened.values()]
     (tmp_path / "run" / "summary.json").mkdir()
     with pytest.raises(OSError, match="summary"):
         close_all()
@@ -202,7 +202,7 @@ def test_a_folder_that_cannot_be_written_leaves_no_scorer_open(tmp_path: Path) -
 
 
 AT_THE_END = """
-from trustassay.integrations.resident import ResidentScorer
+from trustassay_serve.integrations.resident import ResidentScorer
 
 scorer = ResidentScorer("faithfulness", entailer="lexical", out={out!r})
 scorer.score({record!r})

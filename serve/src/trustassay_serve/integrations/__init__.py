@@ -1,4 +1,4 @@
 """Doors for other evaluation tools, one file a tool; each imports its tool, and nothing else does.
 
-All stand on :mod:`trustassay.integrations.resident`. LlamaIndex has a package of its own.
+All stand on :mod:`~.resident`. LlamaIndex has a package of its own.
 """

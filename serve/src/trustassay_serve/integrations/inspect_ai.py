@@ -2,7 +2,7 @@
 
     Task(dataset=..., solver=generate(), scorer=trust_scorer("faithfulness", entailer="embedded"))
 
-``inspect score LOG --scorer trustassay/trust_scorer -S metrics=faithfulness`` scores a log.
+``inspect score LOG --scorer trustassay_serve/trust_scorer -S metrics=faithfulness`` scores a log.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trustassay.integrations.resident import Finding, ResidentScorer, needs, traced
 from trustassay.metric import Metric
+from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
 
 with needs("inspect_ai", "inspect-ai"):
     import anyio.to_thread
@@ -31,7 +31,7 @@ def trust_scorer(metrics: str | Metric | Sequence[str | Metric], **options: Any)
     A metric that could not score a sample has inspect_ai's mark of the unscored, NaN, which counts
     in no mean and is reported as unscored; the explanation says why.
 
-    Metrics and options are those of :class:`~trustassay.integrations.resident.ResidentScorer`;
+    Metrics and options are those of :class:`~.resident.ResidentScorer`;
     options that a log is to record must be names.
     """
     resident = ResidentScorer(metrics, **options)

@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-
 from tests.support import ROOT
-from trustassay.integrations.langsmith import async_trust_evaluator, trust_evaluator
-from trustassay.integrations.resident import close_all
+
+from trustassay_serve.integrations.langsmith import async_trust_evaluator, trust_evaluator
+from trustassay_serve.integrations.resident import close_all
 
 PASSAGE = "The stone bridge was opened in 1911."
 ASKED = {"question": "When?"}
@@ -42,13 +42,14 @@ def test_a_door_without_its_tool_says_what_to_install(
     if find_spec(tool):
         pytest.skip(f"{tool} is installed")
     with pytest.raises(ImportError, match=rf"pip install {package}$"):
-        importlib.import_module(f"trustassay.integrations.{module}")
+        importlib.import_module(f"trustassay_serve.integrations.{module}")
 
 
 def test_nothing_of_a_tool_is_imported_with_trustassay() -> None:
     program = (
-        "import sys, trustassay.api, trustassay.integrations.langsmith\n"
-        "print(*{'langsmith', 'openevals', 'inspect_ai', 'deepeval'} & set(sys.modules))"
+        "import sys, trustassay.api, trustassay_serve.integrations.langsmith\n"
+        "tools = {'langsmith', 'openevals', 'inspect_ai', 'deepeval', 'starlette', 'uvicorn'}\n"
+        "print(*tools & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
@@ -105,7 +106,7 @@ def test_outputs_that_are_nested_too_deeply_are_a_failure() -> None:
 
 
 def test_inspect_ai_finds_the_scorer_by_its_entry_point() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    found = project["entry-points"]["inspect_ai"]
-    assert found == {"trustassay": "trustassay.integrations.inspect_ai"}
-    assert find_spec(found["trustassay"])
+    text = (ROOT / "serve" / "pyproject.toml").read_text(encoding="utf-8")
+    found = tomllib.loads(text)["project"]["entry-points"]["inspect_ai"]
+    assert found == {"trustassay_serve": "trustassay_serve.integrations.inspect_ai"}
+    assert find_spec(found["trustassay_serve"])
