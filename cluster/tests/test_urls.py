@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -151,12 +154,43 @@ def test_any_error_of_a_file_system_is_told_with_the_url(memory: Any, monkeypatc
         list(read_samples("memory://a.jsonl"))
 
 
-def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trustassay.data.places.entry_points", lambda **_: [])
-    for source in ("s3://bucket/a.jsonl", "duckdb:SELECT 1", "delta:table", "iceberg:c/n.t"):
-        with pytest.raises(InputError, match=r"pip install --no-deps \./cluster") as error:
-            list(read_samples(source))
-        assert source.partition(":")[0] in str(error.value)
+class Server(BaseHTTPRequestHandler):
+    """Serves one file, by ranges if ``ranges``."""
+
+    content, ranges = b"", True
+
+    def do_HEAD(self) -> None:
+        self.do_GET(body=False)
+
+    def do_GET(self, *, body: bool = True) -> None:
+        asked = re.match(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        part = self.content
+        if asked and self.ranges:
+            part = part[int(asked[1]) : int(asked[2]) + 1]
+        self.send_response(206 if asked and self.ranges else 200)
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Accept-Ranges", "bytes" if self.ranges else "none")
+        self.end_headers()
+        if body:
+            self.wfile.write(part)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_file_of_a_web_server_is_read(monkeypatch: pytest.MonkeyPatch, *, ranges: bool) -> None:
+    text = "".join(json.dumps(row) + "\n" for row in records(3)).encode()
+    monkeypatch.setattr(Server, "content", text)
+    monkeypatch.setattr(Server, "ranges", ranges)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/logs/a.jsonl"
+            assert [one.sample.id for one in found(url)] == ["q0", "q1", "q2"]
+            assert [one.sample.id for one in found(f"{url}?download=true")] == ["q0", "q1", "q2"]
+        finally:
+            server.shutdown()
 
 
 def test_a_run_of_a_url_goes_on_and_grows(memory: Any, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import fsspec
 from trustassay.data.places import Place
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
+from trustassay.sample import clean
 
 T = TypeVar("T")
 BLOCK = 2**21
@@ -59,7 +60,7 @@ def file_system(url: str, error: type[UsageError] = InputError) -> tuple[Any, st
 
 def reason(error: BaseException) -> str:
     """Return an error in a line, with its class where it says nothing else."""
-    text = " ".join(str(error).split())[:300]
+    text = clean(" ".join(str(error).split())[:300])
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
