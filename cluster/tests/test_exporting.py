@@ -132,12 +132,25 @@ def test_an_export_that_was_killed_is_repeated(
     run, place = scored(tmp_path, 3, append=True), tmp_path / "scores"
     with monkeypatch.context() as patch:
         patch.setattr(exporting._Writer, "close", lambda self: self._flush(("day=0",)) or 1 / 0)
+        patch.setattr(exporting._Target, "undo", lambda self, files: None)  # as of kill -9
         with pytest.raises(ZeroDivisionError):
             export(run, str(place))
     assert json.loads((place / LIST).read_text())["complete"] is False
     assert len(list(place.rglob("*.parquet"))) == 1
     export(scored(tmp_path, 4, append=True), str(place))
     assert len(exported(place)) == 16, "the file of the killed one is gone"
+
+
+def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
+    run, place = scored(tmp_path, 2), tmp_path / "scores"
+    with pytest.raises(UsageError, match="no sample has the field"):
+        export(run, str(place), "day,none_such")
+    assert not list(place.rglob("*.*"))
+    export(run, str(place))
+    kept = {one: one.read_bytes() for one in place.rglob("*") if one.is_file()}
+    with pytest.raises(UsageError, match="no sample has the field"):
+        export(run, str(place), "none_such")
+    assert {one: one.read_bytes() for one in place.rglob("*") if one.is_file()} == kept
 
 
 def test_rows_wait_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,11 +77,15 @@ def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> 
         steps.begin("writing the table", metrics * samples["samples"]) as step,
     ):
         writer = _Writer(target.store, Path(place), names, tag)
-        for batch, keys in _keyed(folder, names, metrics):
-            writer.add(batch, keys)
-            for _ in keys:
-                step()
-        writer.close()
+        try:
+            for batch, keys in _keyed(folder, names, metrics):
+                writer.add(batch, keys)
+                for _ in keys:
+                    step()
+            writer.close()
+        except BaseException:
+            target.undo(writer.files)
+            raise
     target.end(writer.files, {"run": samples["sha256"], "by": names, "rows": writer.rows})
     return Exported(to, names, len(writer.files), writer.rows)
 
@@ -210,6 +214,7 @@ class _Target:
     def __init__(self, to: str) -> None:
         self._files, self._root = file_system(to, UsageError)
         self.store = Store(to)
+        self._before: Mapping[str, Any] = {}
 
     def _there(self) -> list[str]:
         self._files.invalidate_cache()
@@ -228,8 +233,17 @@ class _Target:
                 f"{self.store.url}: holds other files, as {there[0]!r:.80}; expected an empty "
                 "folder, or one of an earlier export"
             )
-        before = _told(self.store.url, lambda: self.store.read(LIST)) or {}
-        self._write({**before, "complete": False})
+        self._before = _told(self.store.url, lambda: self.store.read(LIST)) or {}
+        self._write({**self._before, "complete": False})
+
+    def undo(self, files: Sequence[str]) -> None:
+        """Remove what was written, so that an earlier export is valid again."""
+        for one in set(files) - set(self._before.get("files", ())):
+            self.store.remove(one)
+        if self._before:
+            self._write(self._before)
+        else:
+            self.store.remove(LIST)
 
     def end(self, files: Sequence[str], about: Mapping[str, Any]) -> None:
         """Remove what an earlier export left, and list what is valid."""
