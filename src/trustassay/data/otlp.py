@@ -3,14 +3,13 @@
 import base64
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
+from trustassay.data.places import File
 from trustassay.data.records import InputError, Raw
 from trustassay.data.source_files import opened
 from trustassay.errors import install
 
-SUFFIXES = (".binpb", ".pb", ".otlp")
 _IDS = ("traceId", "spanId", "parentSpanId")
 _WAYS = ("resource_spans scope_spans spans", "resource_logs scope_logs log_records")
 _INSIDE = ("resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords")
@@ -50,7 +49,7 @@ def decoded(data: bytes, name: str) -> list[dict[str, Any]]:
     return list(result.values())
 
 
-def records_of(path: Path, name: str) -> Iterator[Raw]:
+def records_of(path: File, name: str) -> Iterator[Raw]:
     """Yield the messages of a file."""
     with opened(path, name) as stream:
         data = stream.read()
