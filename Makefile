@@ -43,9 +43,9 @@ pictures: $(VENV)/test.stamp  ## take the pictures of the guide from today's pro
 
 INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 
-integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp  ## the tests of integrations/, from wheels in environments of their own
+integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp $(VENV)-phoenix/stamp  ## the tests of integrations/, from wheels in environments of their own
 	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider $(dir $(INTEGRATIONS))
-	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
+	PHOENIX=$(CURDIR)/$(VENV)-phoenix/bin/phoenix PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
 
 $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
 		$(shell find src papers/src serve/src integrations -name '*.py' -o -name '*.jsonl')
@@ -64,6 +64,12 @@ $(VENV)-tools/stamp: requirements/tools.txt $(VENV)-integrations/stamp
 	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/tools.txt
 	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl dist/tools/*.whl
 	$(VENV)-tools/bin/python -m pip check
+	touch $@
+
+# A server, which agrees with neither.
+$(VENV)-phoenix/stamp: requirements/phoenix.txt
+	test -x $(VENV)-phoenix/bin/python || $(PYTHON) -m venv $(VENV)-phoenix
+	$(VENV)-phoenix/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.txt
 	touch $@
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
@@ -101,4 +107,4 @@ $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
 	touch $@
 
 clean:
-	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools $(VENV)-phoenix .mypy_cache .pytest_cache .ruff_cache dist
