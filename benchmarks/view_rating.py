@@ -91,7 +91,7 @@ def measure(root: Path, answers: int) -> dict[str, Any]:
     second = time.monotonic()
     client.post(f"{base}/propose?run=one&page=next").raise_for_status()
     planned = time.monotonic()
-    promise = promise_of(site, index.folder("one").path)  # type: ignore[union-attr]
+    promise = promise_of(site, root / "one")
     told: list[float] = []
     plan = plan_of(folder)
     assert plan

@@ -36,6 +36,8 @@ BEGIN = datetime.datetime(2026, 9, 28, 6, 30)
 BY_CHANCE, WRONG_NUMBERS = 0.04, 0.25
 MANY, LARGE = 2000, 200_000
 LOADS = 7
+TEXTS = (".asked .passage .prose", ".asked > .prose")
+"""Where the page of an answer has its passages and the response."""
 NAMES = ["Al", "Bren", "Cor", "Dun", "Els", "Far", "Gor", "Hal", "Ist", "Jor"]
 ENDS = ["ford", "mouth", "wick", "ham"]
 TOWNS = [first + last for last in ENDS for first in NAMES]
@@ -108,9 +110,9 @@ def make(folder: Path) -> None:
 
 
 @contextmanager
-def served(folder: Path, cache: Path) -> Iterator[str]:
+def served(folder: Path, cache: Path, *options: str) -> Iterator[str]:
     """Start the command on a folder; yield the address of its list of runs."""
-    command = [sys.executable, "-m", "trustassay", "view", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "trustassay", "view", str(folder), "--port", "0", *options]
     environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
@@ -191,6 +193,8 @@ def times(folder: Path) -> dict[str, Any]:
             indexed = until(base, lambda text: shown in text and "still to be read" not in text)
             result: dict[str, Any] = {
                 "runs": MANY,
+                "cores": os.cpu_count(),
+                "load": round(os.getloadavg()[0], 1),
                 "index_s": indexed,
                 "list_ms": loads(base),
                 "trend_ms": loads(f"{base}trend"),
@@ -236,9 +240,64 @@ def painted(address: str) -> int:
     return round(float(np.median(found)))
 
 
-def walk(folder: Path) -> dict[str, Any]:
-    """Return the steps of the tried hour."""
-    raise NotImplementedError
+def walk(folder: Path) -> list[dict[str, Any]]:
+    """Go from the list of runs to an exported decision with clicks and keys; return the steps.
+
+    Seconds are those of the pages; a person needs time to read besides.
+    """
+    from playwright.sync_api import sync_playwright
+
+    steps: list[dict[str, Any]] = []
+
+    def step(name: str, clicks: int, keys: int = 0, said: str = "") -> None:
+        taken = round(time.perf_counter() - begun[-1], 1)
+        begun.append(time.perf_counter())
+        said = said.replace(f"{made}/", "")
+        steps.append({"step": name, "clicks": clicks, "keys": keys, "seconds": taken, "said": said})
+
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as running:
+        runs = Path(made) / "runs"
+        shutil.copytree(folder, runs)
+        browser = running.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(accept_downloads=True)
+        with served(runs, Path(made) / "cache", "--rate", "anna") as base:
+            ready = f"{RUNS} runs"
+            until(base, lambda text: ready in text and "still to be read" not in text)
+            begun = [time.perf_counter()]
+            page.goto(base)
+            card = page.locator(".small-lines li").first
+            step("the fall is found", 0, 0, card.locator(".because").inner_text())
+            card.locator("a", has_text="Which answers").click()
+            page.locator(".pairs > li").first.wait_for()
+            groups = page.locator(".kinds-of tbody tr").all_inner_texts()
+            step("it is understood", 1, 0, "; ".join(" ".join(one.split()) for one in groups))
+            page.locator("h1 a").last.click()
+            page.locator("a", has_text="What to rate next").first.click()
+            page.get_by_role("button", name="Draw 50 answers").click()
+            progress = page.locator("#progress")
+            for number in range(10):
+                progress.filter(has_text=f"{number} of 50 done").wait_for()
+                passages, response = (page.locator(one).last.inner_text() for one in TEXTS)
+                levels = page.locator(".rate button[name=choice]")
+                right = response.strip() in passages
+                best = levels.evaluate_all("(all) => all.map((one) => one.dataset.keys)")
+                page.keyboard.press(sorted(best)[-1 if right else 0].split()[0])
+            progress.filter(has_text="10 of 50 done").wait_for()
+            step("ten answers are rated", 3, 10, page.locator(".promise").first.inner_text())
+            page.goto(f"{base}calibrate?run=nightly-11-03")
+            page.locator("select[name=ratings]").select_option(index=1)
+            page.locator("form.filters button").click()
+            page.locator(".error, .headline").first.wait_for()
+            said = page.locator(".error, .headline").first.inner_text()
+            step("the threshold is calibrated", 4, 0, said)
+            page.goto(base)
+            page.locator(".small-lines a", has_text="Which answers").click()
+            with page.expect_download() as download:
+                page.locator(".decision a", has_text="Markdown").click()
+            exported = download.value.path().read_text(encoding="utf-8").splitlines()[0]
+            step("the decision of gate is exported", 3, 0, exported)
+        browser.close()
+    return steps
 
 
 def main() -> None:

@@ -165,6 +165,8 @@ def test_people_see_each_other_once_they_have_rated(
     assert "a note by anna" in visit("").get("answer", at=0).text
     (root / "one" / "ratings-table.jsonl").write_text("{damaged\n")
     assert "ratings-table.jsonl:1: damaged" in bela.get("answer", at=0).text
+    (root / "one" / "verdicts.jsonl").write_text("{damaged\n")
+    assert "verdicts.jsonl:1: damaged" in bela.get("answer", at=0).text
 
 
 def test_nobody_rates_where_the_pages_are_only_read(
@@ -308,7 +310,7 @@ def test_levels_of_words_and_gold_answers(visit: Callable[..., Visitor], tmp_pat
 def mark_all(anna: Visitor, right: Callable[[int], bool]) -> None:
     """Rate each answer, and say of each verdict whether it is right."""
     for at in range(ANSWERS):
-        anna.post("rate", at, choice=3)
+        anna.post("rate", at, choice=5 if right(at) else 1)
         said = "right" if right(at) else "wrong"
         assert anna.post("verdict", at, metric="faithfulness", verdict=said).status_code == 200
 
@@ -324,6 +326,8 @@ def test_study_and_calibrate_read_what_is_said_of_verdicts(
     turned = {f"t{at}" for at in range(0, ANSWERS, 10)}
     expected = {f"t{at}" for at in range(ANSWERS)} - junk.symmetric_difference(turned)
     assert {item for item, said in by_item.items() if said == "yes"} == expected
+    rated = study(root / "one", ratings=root / "one" / "ratings-answer.jsonl")
+    assert rated.labels[0].label.n == ANSWERS
     result = study(root / "one", ratings=path)
     assert result.labels[0].label.n == ANSWERS
     calibrated = calibrate(root / "one", ratings=path)

@@ -44,13 +44,14 @@ class Viewed:
         """Start it and return its address."""
         said = self.folder.parent / f"said-{self.rater}"
         rate = ["--rate", self.rater] if self.rater else []
-        words = ["view", str(self.folder), *rate, "--port", str(self.port)]
+        words = [str(self.folder), *rate, "--port", str(self.port)]
         own = [str(ROOT / "src"), str(ROOT / "serve/src"), str(ROOT)]
         path = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
         cache = str(self.folder.parent / "cache")
         env = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
         with said.open("wb") as file:
-            command = [sys.executable, "-m", "trustassay", *words]
+            begin = "from trustassay_serve.commands import view_app; view_app()"
+            command = [sys.executable, "-c", begin, *words]
             self.process = subprocess.Popen(command, stderr=file, env=env)
         deadline = time.monotonic() + 60
         while "Ctrl-C ends" not in (text := said.read_text()):
@@ -161,6 +162,7 @@ def test_an_answer_is_rated_by_keys_and_its_scores_appear(
     page.locator(".gave", has_text="You rated 1").wait_for()
     page.get_by_role("button", name="Wrong").first.click()
     page.locator(".marks [aria-pressed]", has_text="Wrong").wait_for()
+    assert page.evaluate("document.activeElement.closest('.marks') !== null")
     press(page, "j")
     page.wait_for_url("**at=1**")
     press(page, "s")

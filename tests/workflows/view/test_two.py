@@ -173,6 +173,14 @@ def test_runs_that_cannot_be_compared_are_named(pair: Path, visit: Visit) -> Non
         assert "Two runs are needed" in visited.page("compare.md", 404, first="one", second=strange)
 
 
+def test_runs_that_are_not_read_yet_are_waited_for(both: Path, visit: Visit) -> None:
+    visited = visit(both)
+    visited.index.waiting = 3
+    assert "being read" in asked(visited, second="later")
+    visited.index.waiting = 0
+    assert "Two runs are needed" in asked(visited, second="later", status=404)
+
+
 def test_what_takes_longer_is_followed_and_computed_once(
     both: Path, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from benchmarks.viewing import served
+from benchmarks.viewing import served, until
 
 from tests.show.test_browser import CONTRASTS, WATCH, browser
-from tests.support import ROOT
 from tests.workflows.view.test_trend import HIGH, LOW, add
 from tests.workflows.view.test_two import both
 
@@ -26,10 +24,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture
-def base(both: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def base(both: Path, tmp_path: Path) -> Iterator[str]:
     """Serve ten runs: a fall between two that can be compared, the names of which stay."""
-    path = [str(ROOT / "src"), str(ROOT / "serve/src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     root = tmp_path / "runs"
     shutil.copytree(both, root)
     for day in range(12):
@@ -125,6 +121,7 @@ def test_pages_fit_and_can_be_read(base: str, browser: Browser, width: int, sche
 def test_pages_are_complete_without_a_script(base: str, browser: Browser) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
+    until(base, lambda text: "12 runs" in text)
     page.goto(f"{base}compare?first=day-0005&second=day-0006")
     page.locator(".pairs > li").first.wait_for(timeout=20_000)
     assert page.locator(".pairs > li").count() == 2

@@ -27,6 +27,8 @@ from trustassay_serve.view.rating import Rated, key_of, verdicts_of
 A_PAGE = 50
 """Answers on a page."""
 NO_RUN = "There is no run of this name here; it may have been moved or removed."
+STARTING_S = 5.0
+"""Seconds that a page waits for a run which a server that has just begun does not know yet."""
 NO_ANSWER = "There is no such answer in this run, or it is not read yet."
 OTHER_RUNS = 200
 """Runs, the newest first, in which the same question is looked for."""
@@ -47,6 +49,8 @@ class Run(NamedTuple):
 def find(site: Site, index: Index, request: Request, name: str = "run") -> Run | Response:
     """Return the run that an address names, or the page that says why it cannot be shown."""
     key = request.query_params.get(name, "")
+    if index.run(key) is None:
+        index.complete.wait(STARTING_S)
     row, folder = index.run(key), index.folder(key)
     if row is None or folder is None:
         return site.problem("No such run", f"{key[:200]}: {NO_RUN}")
@@ -111,7 +115,7 @@ def one(site: Site, index: Index, request: Request) -> Response:
         query={"run": row.key, **asked.query()},
         answer=replace(answer, ratings=given.shown),
         given=given,
-        marked=verdicts_of(site, folder, sample, answer.results) if may_mark else [],
+        marked=verdicts_of(site, folder, sample, answer.results, given.faults) if may_mark else [],
         place=place,
         number=at + 1,
         count=len(order),

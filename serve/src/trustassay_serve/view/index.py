@@ -140,6 +140,8 @@ class Index:
         self._writing = threading.Lock()
         self.waiting = 0
         """Runs that are known and not yet read."""
+        self.complete = threading.Event()
+        """Whether all was read once since this process began."""
         try:
             sound = self._layout() == LAYOUT
         except sqlite3.DatabaseError:
@@ -211,6 +213,7 @@ class Index:
                 with self._open() as database:
                     _drop(database, sorted(gone))
             self.waiting = 0
+            self.complete.set()
         return bool(gone or new)
 
 

@@ -82,8 +82,10 @@ class Promise:
                     work = self._read()
                     self.result = work.told((), WIDTH, beyond=False) if work.plan else None
                 self.fault = ""
-            except (UsageError, OSError) as error:
-                self.result, self.fault = None, str(error)
+            except Exception as error:  # it is told on the page, which goes on
+                named = isinstance(error, UsageError | OSError)
+                self.result = None
+                self.fault = str(error) if named else f"{type(error).__name__}: {error}"
             self._of = now
 
     def _read(self) -> LabelWork:

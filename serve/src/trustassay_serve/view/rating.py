@@ -183,20 +183,25 @@ def _model(folder: RunFolder, sample: Sample) -> dict[str, Any]:
 
 
 def verdicts_of(
-    site: Site, folder: RunFolder, sample: Sample, results: Sequence[Result]
+    site: Site, folder: RunFolder, sample: Sample, results: Sequence[Result], faults: list[str]
 ) -> list[tuple[Result, dict[int, str]]]:
     """Return the results that say whether an answer needs a look, each with what its rater says of
-    it: of its verdict at 0, of the statements that it judged by their numbers, from 1.
+    it: of its verdict at 0, of the statements that it judged by their numbers, from 1. A file that
+    cannot be read is added to the ``faults``.
     """
     path = folder.path / VERDICTS
-    journal = read_journal(path) if path.exists() else Journal(path, {}, (), 0)
+    try:
+        journal = read_journal(path) if path.exists() else Journal(path, {}, (), 0)
+    except (InputError, OSError) as error:
+        faults.append(str(error))
+        return []
     judged = [one for one in results if one.mark.tone != "none" and one.assessment.error is None]
     return [(one, _said(journal, site.rater, sample.id, one.name)) for one in judged]
 
 
 def _said(journal: Journal, rater: str, item: str, metric: str) -> dict[int, str]:
     result = {
-        int(line.get("statement") or 0): str(line.get("verdict"))
+        number if isinstance(number := line.get("statement"), int) else 0: str(line.get("verdict"))
         for _, line in journal.lines
         if (line["rater"], line["item"], line.get("metric")) == (rater, item, metric)
     }

@@ -25,7 +25,8 @@ WHOLE_SIZE, SMALL_SIZE = (960.0, 280.0), (180.0, 36.0)
 WHOLE_ROOM, SMALL_ROOM = (44.0, 12.0, 28.0, 26.0), (3.0, 5.0, 5.0, 5.0)
 """Room of a drawing on its left, right, top and bottom."""
 VERSION = "trustassay"
-OF = "FROM figures JOIN runs USING (key) WHERE metric = ? AND figure = ? AND grp = ? AND"
+OF = "FROM runs CROSS JOIN figures USING (key) WHERE metric = ? AND figure = ? AND grp = ? AND"
+"""CROSS: through the runs in the order of time, so that the newest are found without the others."""
 ORDER = "ORDER BY made DESC, key LIMIT ? OFFSET ?"
 
 
@@ -64,13 +65,12 @@ class Change:
 
 @dataclass(frozen=True)
 class Line:
-    """A figure over some of the ``total`` runs that have it, the oldest first, and its changes."""
+    """A figure over runs, the oldest first, and its changes."""
 
     metric: str
     figure: str
     points: Sequence[Point]
     changes: Sequence[Change]
-    total: int
 
     @property
     def clear(self) -> list[Change]:
@@ -109,8 +109,10 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     metrics = choose("metric", "metric", "count(*) DESC, metric")
     groups = choose("group", "grp", "grp", metric=metrics[1])
     figures = choose("figure", "figure", "min(place), figure", metric=metrics[1], grp=groups[1])
-    page = page_of(asked)
-    line = line_of(index, (metrics[1], figures[1], groups[1]), asked, DRAWN, DRAWN * (page - 1))
+    page, of = page_of(asked), (metrics[1], figures[1], groups[1])
+    condition, values = chosen({**asked, "metric": of[0]})
+    ((total,),) = index.ask(f"SELECT count(*) {OF} {condition}", [*of, *values])
+    line = line_of(index, of, asked, DRAWN, DRAWN * (page - 1))
     return site.html(
         "trend.html.jinja",
         line=line,
@@ -120,7 +122,8 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         choices={"metric": metrics, "figure": figures, "group": groups},
         models=[row[0] for row in index.ask("SELECT DISTINCT model FROM runs ORDER BY 1")],
         page=page,
-        pages=-(-line.total // DRAWN),
+        total=total,
+        pages=-(-total // DRAWN),
     )
 
 
@@ -131,12 +134,11 @@ def line_of(
     an address asks for, after some.
     """
     condition, values = chosen({**asked, "metric": of[0]})
-    ((total,),) = index.ask(f"SELECT count(*) {OF} {condition}", [*of, *values])
     query = f"SELECT figures.*, runs.title, model, made, stamp {OF} {condition} {ORDER}"
     own = len(FigureRow._fields)
     rows = index.ask(query, [*of, *values, most, skip])[::-1]
     points = [Point(FigureRow(*row[:own]), *row[own:]) for row in rows]
-    return Line(*of[:2], points, _changes(index.root, of[0], points), total)
+    return Line(*of[:2], points, _changes(index.root, of[0], points))
 
 
 def _changes(root: Path, metric: str, points: Sequence[Point]) -> list[Change]:

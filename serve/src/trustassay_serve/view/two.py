@@ -165,7 +165,9 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     query = request.query_params
     asked = Asked.of(index, query)
     if asked is None:
-        return site.problem(*NO_RUN)
+        return (
+            site.waiting("The folder is being read …") if index.waiting else site.problem(*NO_RUN)
+        )
     found = asked.compared(site)
     if found is None:
         return site.waiting(f"Comparing {asked.runs[0].title} and {asked.runs[1].title} …")

@@ -41,7 +41,11 @@
     }
   };
 
-  const show = (html, url) => {
+  // What was marked stays where it was on the screen; what was rated begins anew.
+  const marks = (what) => [...document.querySelectorAll(`.marks ${what}`)];
+  const show = (html, url, form) => {
+    const [place, top] = [marks("form").indexOf(form), window.scrollY];
+    const opened = marks("details").map((one) => one.open);
     const page = new DOMParser().parseFromString(html, "text/html");
     remember(page.getElementById("promise"));
     const fresh = [...page.querySelector("main").children].filter((one) => one.id !== "fault");
@@ -50,10 +54,11 @@
     document.title = page.title;
     history.replaceState(null, "", url);
     restore();
-    window.scrollTo(0, 0);
-    const heading = document.querySelector("h1");
-    heading.tabIndex = -1;
-    heading.focus({ preventScroll: true });
+    marks("details").forEach((one, at) => (one.open ||= opened[at] ?? false));
+    document.querySelector("h1").tabIndex = -1;
+    const next = marks("form")[place]?.querySelector("button") ?? document.querySelector("h1");
+    next.focus({ preventScroll: true });
+    window.scrollTo(0, place < 0 ? 0 : top);
     document.dispatchEvent(new Event("shown"));
     follow();
   };
@@ -72,7 +77,7 @@
     say(ok ? "" : `Not stored: ${text}`);
     if (!ok) return;
     sessionStorage.removeItem(draft(form));
-    show(text, url);
+    show(text, url, form);
   });
 
   // --- What the ratings say of all answers ---------------------------------------------------
