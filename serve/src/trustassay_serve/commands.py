@@ -1,4 +1,4 @@
-"""``trustassay serve``, ``mcp`` and ``monitor``: commands that trustassay finds by entry points."""
+"""The commands that trustassay finds by entry points: ``serve``, ``mcp``, ``monitor``, ``view``."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from trustassay.options import (
 )
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay_serve.options import Monitoring
+from trustassay_serve.view.command import view
 
 if TYPE_CHECKING:
     from trustassay_serve import Part, Service
@@ -333,3 +334,4 @@ mcp_app = _app(mcp, "Serve a tool to MCP clients that checks answers.")
 monitor_app = _app(
     quietable(monitor), "Say whether answers got worse, from one run a day.", "Scores"
 )
+view_app = _app(view, "See, compare and rate all runs below a folder, on a local page.", "Scores")

@@ -100,25 +100,20 @@ def _open(project: "Project", out: Path) -> "Iterator[Session]":
 
 
 def _serve(project: "Project", out: Path, host: str, port: int) -> None:
-    import socket
-
-    from trustassay.workflows.annotate.server import Links, application, serve
-    from trustassay.workflows.listening import is_loopback, listening
+    from trustassay.workflows import serving
+    from trustassay.workflows.annotate.server import application
+    from trustassay.workflows.listening import listening
 
     with listening(host, port) as at, _open(project, out) as session:
-        links = Links(out, list(project.steps))
-        shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
-        shown = f"[{shown}]" if ":" in shown else shown
-        if not is_loopback(host):
-            say(
-                f"warning: other machines can reach {host}. Whoever has a link can read the answers"
-                " and rate; nothing is encrypted"
-            )
+        links = serving.Links(out, list(project.steps))
+        if warning := serving.warning_of(host):
+            say(warning)
         for rater, state in session.raters.items():
             done = f"{state.rated:,} of {len(state.steps):,} rated"
-            say(f"{rater}: http://{shown}:{at.getsockname()[1]}/{links.tokens[rater]} ({done})")
+            say(f"{rater}: {serving.address(host, at)}/{links.tokens[rater]} ({done})")
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
-        serve(application(session, links, say), at, session)
+        hosts = serving.known_hosts(host, at.getsockname()[1])
+        serving.serve(application(session, links, say, hosts), at, session.drain)
 
 
 rubric = typer.Typer(no_args_is_help=True)

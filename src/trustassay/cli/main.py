@@ -27,6 +27,7 @@ MOVED = {"cite": "papers cite", "probe": "papers"}
 OTHERS = "More"
 """The group of commands that name none."""
 ELSEWHERE = {
+    "view": ("Scores", "serve", "See, compare and rate all runs below a folder, on a local page"),
     "monitor": ("Scores", "serve", "Say whether answers got worse, from one run a day"),
     "shard": ("Several machines", "cluster", "Divide an input into shards"),
     "merge": ("Several machines", "cluster", "Put the runs of all shards together"),

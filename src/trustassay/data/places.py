@@ -25,11 +25,12 @@ NEEDED = {"delta": "deltalake", "duckdb": "duckdb pyarrow", "iceberg": "'pyicebe
 _SCHEME = re.compile(rf"({'|'.join(NEEDED)})(?=:)|[a-z][a-z0-9+.-]*(?=://)", re.IGNORECASE)
 _PATTERN = re.compile(r"[*?\[]")
 KNOWN_KINDS = (
-    ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
+    ".jsonl, .ndjson, .json, .csv, .tsv, .pb (each also with .gz or .zst), .xlsx, .parquet, "
     "a folder of such files or of Hugging Face datasets, a pattern, a URL, or - for standard input"
 )
-TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
-"""Kinds of text, which may be compressed."""
+OTLP = (".binpb", ".pb", ".otlp")
+TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP})
+"""Kinds that may be compressed."""
 PACKED = frozenset({".gz", ".zst"})
 _announced: set[str] = set()
 """Folders of which it was told what is left out; an input is read more than once."""

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from trustassay.data import arrow, places, recognising
+from trustassay.data import arrow, otlp, places, recognising
 from trustassay.data.conversations import CHATS, is_no_answer, turns_of
 from trustassay.data.messages import messages_of
 from trustassay.data.places import File, Place, place_of
@@ -77,6 +77,8 @@ def _file(path: File, name: str, fields: Mapping[str, str], kind: str = "") -> I
         return workbook_records(path, name, fields)
     if kind == ".parquet":
         return _parquet(path, name, fields)
+    if kind in places.OTLP:
+        return otlp.records_of(path, name)
     return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 

@@ -28,6 +28,8 @@ from trustassay.statistics import Bools, Places
 from trustassay.texts import OTHER_LANGUAGE, TOO_LONG
 
 DOMAIN = "domain"
+LOOKED = "looked"
+"""The key in ``summary.json`` of how many answers need a look."""
 SHOWN = 500
 """Answers on a report page; where a run has more, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]

@@ -80,6 +80,7 @@ def write_outputs(
         "skipped": run["skipped"],
         **second_results(folder, metrics, run, options.seed),
         **silent,
+        counts.LOOKED: counted.looked.to_dict(),
         **larger_judge(folder, run, prices, counts.unread(silent)),
         "seconds": round(seconds, 3),
     }

@@ -55,6 +55,10 @@ class Looked:
             name = why if len(self.unscored) < MOST_WHYS or why in self.unscored else OTHER_WHYS
             self.unscored[name] = self.unscored.get(name, 0) + 1
 
+    def to_dict(self) -> dict[str, int]:
+        """Return the JSON form: the counts; none is flagged where no metric draws a line."""
+        return {"answers": self.answers, "flagged": self.flagged, "failed": self.failed}
+
     @property
     def sentence(self) -> str:
         """The sentence with which a report opens."""

@@ -25,7 +25,7 @@ from trustassay.entailer_quality import EntailerQuality
 from trustassay.files import whole
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
-from trustassay.show import answers, charts, plots, text
+from trustassay.show import answers, charts, text
 from trustassay.show.answers import Answer
 from trustassay.show.choice import Selection
 from trustassay.show.distributions import Groups, Histogram, Series
@@ -110,7 +110,7 @@ def write_template(template: str, path: Path, **context: Any) -> None:
         " base-uri 'none'; form-action 'none'"
     )
     context |= {"style": style, "script": script, "policy": policy}
-    stream = _environment().get_template(template).stream(**context)
+    stream = environment().get_template(template).stream(**context)
     stream.enable_buffering(PIECES_AT_ONCE)
     with whole(path) as file:
         file.writelines(piece.encode() for piece in stream)
@@ -120,7 +120,7 @@ def write_template(template: str, path: Path, **context: Any) -> None:
 
 def rendered(template: str, **context: Any) -> str:
     """Return what one of this package's templates makes of its context."""
-    return _environment().get_template(template).render(**context)
+    return environment().get_template(template).render(**context)
 
 
 def _answers(run: ReportRun) -> Iterator[Answer]:
@@ -174,7 +174,8 @@ def _asset(name: str) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the templates of this package, with what they may call; foreign text is escaped."""
     environment = _Environment(
         loader=ChoiceLoader(
             [
@@ -198,7 +199,6 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         **dict(getmembers(charts, isfunction)),
-        **dict(getmembers(plots, isfunction)),
         "interval_svg": charts.percent_svg,
         "split_long": text.split_long,
         "series": Series.all_of,

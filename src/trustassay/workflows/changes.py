@@ -12,7 +12,7 @@ from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.show.text import amount
-from trustassay.statistics import Floats, comparison
+from trustassay.statistics import Bools, Floats, Places, comparison
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
 from trustassay.workflows.json_form import JsonForm, fields_as_json
@@ -302,8 +302,12 @@ def why_not_resampled(pairing: Pairing, first: Scored, second: Scored) -> str:
     return "it cannot be resampled, or has no value over the pairs"
 
 
-def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerChanges:
-    """Return the pairs whose score or verdict changed, those that changed most first."""
+def kinds_of(first: Scored, second: Scored, pairing: Pairing) -> tuple[dict[str, Bools], Places]:
+    """Return which pairs changed in which way, and all pairs, those that changed most first.
+
+    The ways are those of :class:`AnswerChanges`, and ``refused``: scored in the first run, and
+    neither scored nor failed in the second.
+    """
     before, after = first.scores[pairing.first], second.scores[pairing.second]
     failed = (first.failed[pairing.first], second.failed[pairing.second])
     sign = -1.0 if first.info.lower_is_better else 1.0
@@ -315,15 +319,25 @@ def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerCha
         "worse": scored & (rise < -SAME),
         "better": scored & (rise > SAME),
         "other": ~scored & verdicts & ~failed[0] & ~failed[1],
+        "refused": ~np.isnan(before) & np.isnan(after) & ~failed[1],
+        "failed_now": failed[1] & ~failed[0],
+        "failed": failed[0] | failed[1],
     }
-    counts = {name: int(found.sum()) for name, found in kinds.items()}
-    counts["failed_now"] = int((failed[1] & ~failed[0]).sum())
-    counts["failed"] = int((failed[0] | failed[1]).sum())
-    counts["same"] = len(before) - sum(counts[name] for name in (*kinds, "failed"))
     moved = np.abs(second.badness[pairing.second] - first.badness[pairing.first])
-    order = np.lexsort((-np.abs(np.nan_to_num(rise)), -np.nan_to_num(moved))).tolist()
+    order = np.lexsort((-np.abs(np.nan_to_num(rise)), -np.nan_to_num(moved)))
+    return kinds, order
+
+
+def answer_changes(first: Scored, second: Scored, pairing: Pairing) -> AnswerChanges:
+    """Return the pairs whose score or verdict changed, those that changed most first."""
+    found, order = kinds_of(first, second, pairing)
+    kinds = {name: found[name] for name in ("worse", "better", "other")}
+    counts = {name: int(where.sum()) for name, where in kinds.items()}
+    counts |= {name: int(found[name].sum()) for name in ("failed_now", "failed")}
+    counts["same"] = len(order) - sum(counts[name] for name in (*kinds, "failed"))
     chosen = {
-        name: [place for place in order if found[place]][:LISTED] for name, found in kinds.items()
+        name: [place for place in order.tolist() if where[place]][:LISTED]
+        for name, where in kinds.items()
     }
     wanted = [place for places in chosen.values() for place in places]
     told = [

@@ -68,7 +68,7 @@ class Comparison:
     p-value (NaN). ``pairs`` counts the pairs that both runs scored, ``paired`` is the mean of their
     differences and ``paired_p`` its p-value, ``None`` of fewer than two.
     ``warnings`` say which settings differ, and what has no score. ``corrected``: the shares of
-    right answers, if there are labels.
+    right answers, if there are labels. ``scored``: what the metric said of all samples of each.
     """
 
     metric: MetricInfo
@@ -88,6 +88,7 @@ class Comparison:
     outcomes: Sequence[two_runs.Outcome]
     answers: changes.AnswerChanges
     warnings: Sequence[str]
+    scored: tuple[two_runs.Scored, two_runs.Scored] = field(repr=False)
     corrected: Corrected | None = None
 
     @property
@@ -218,6 +219,7 @@ def compare(
             for side in (a, b)
             if side.without_score
         ],
+        scored=scored,
         corrected=correct([first, second], labels, [name], seed=seed)[name] if labels else None,
     )
 

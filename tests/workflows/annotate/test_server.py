@@ -13,9 +13,10 @@ from tests.show.conftest import HOSTILE
 from tests.support import lines
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
 from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.server import LEASE_S, Links, Tabs, application
+from trustassay.workflows.annotate.server import LEASE_S, Tabs, application
 from trustassay.workflows.annotate.session import Session
 from trustassay.workflows.listening import is_loopback, listening
+from trustassay.workflows.serving import Links
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -283,7 +284,7 @@ def test_a_page_can_load_nothing_from_elsewhere(site: Site) -> None:
         policy = headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; style-src 'self'; script-src 'self'")
         assert "unsafe" not in policy
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cache-control"] == "no-store"
     loaded = re.findall(r"(?:href|src)=\"([^\"]+)\"", visited.page())

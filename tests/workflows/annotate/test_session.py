@@ -17,8 +17,8 @@ from trustassay.metrics.judge import read_rubric
 from trustassay.runs.folder import RunFolder
 from trustassay.workflows.annotate.items import Reading
 from trustassay.workflows.annotate.project import AnnotateOptions, Project, open_project
-from trustassay.workflows.annotate.server import Links
 from trustassay.workflows.annotate.session import NotOfferedError, RatingsFile, Session, State
+from trustassay.workflows.serving import Links
 
 
 def rate_all(found: Session, rater: str, choice: str = "4") -> None:
@@ -478,9 +478,9 @@ def test_links_are_secret_and_stay(tmp_path: Path) -> None:
     assert Links(tmp_path / "r.jsonl", ["bela"]).tokens["bela"] == first.tokens["bela"]
     assert first.tokens["anna"] != Links(tmp_path / "s.jsonl", ["anna"]).tokens["anna"]
     assert len(set(first.tokens.values())) == 2
-    assert first.rater(first.tokens["bela"]) == "bela"
+    assert first.owner(first.tokens["bela"]) == "bela"
     for wrong in ("", "anna", first.tokens["anna"][:-1], first.tokens["anna"] + "x", "é\ud800"):
-        assert first.rater(wrong) is None
+        assert first.owner(wrong) is None
     path = tmp_path / ".r.jsonl.links"
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text('{"anna": "short"}')

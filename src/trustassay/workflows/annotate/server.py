@@ -1,142 +1,40 @@
 """The pages that a rater sees, and their server: a link and one tab for each rater, no one else.
 
-Pages are blind to models, scores and ids. All text may be hostile. Of Markdown only the tags of the
-rules below are written. Raw HTML, links, images and character references are shown as they were
-written, so that nothing is loaded and nothing hidden.
+Pages are blind to models, scores and ids. All text may be hostile.
 """
 
-import asyncio
-import hmac
-import json
-import os
-import re
-import secrets
-import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from importlib.resources import files
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any
-from urllib.parse import parse_qs
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererHTML
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
-from markupsafe import Markup
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
-from trustassay.data.records import InputError
-from trustassay.files import is_full, whole
+from trustassay.files import is_full
 from trustassay.sample import is_blank
+from trustassay.show.markdown import markdown_html
 from trustassay.show.text import amount, cut, finalized, visible
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.session import LONGEST_NOTE, NotOfferedError, RaterState, Session
-from trustassay.workflows.listening import QUIET
+from trustassay.workflows.serving import (
+    NUMBER,
+    Fields,
+    Links,
+    Tell,
+    asset_routes,
+    read_fields,
+    starlette,
+)
 
-BLOCKS = ("paragraph", "heading", "lheading", "hr", "list", "blockquote", "fence", "code", "table")
-INLINE = ("backticks", "emphasis", "newline")
-LONGEST = 30_000
-"""Characters of a text that is parsed; a longer one, which may take seconds, is shown as it is."""
-OUTLINE = 2
-"""A heading of a text is this many levels below its own, since the page has headings above it."""
-
-
-@lru_cache(maxsize=256)
-def markdown_html(text: str) -> Markup:
-    """Return a text as HTML: as Markdown if each letter and digit of it is shown then, else as it
-    is. The parser leaves out cells that a table has no column for, and what is nested too deeply.
-    """
-    text = text.replace("\r\n", "\n")
-    if len(text) <= LONGEST:
-        parser = _parser()
-        tokens = parser.parse(text)
-        if _letters("".join(map(_content, tokens))) == _letters(text):
-            return Markup(parser.renderer.render(tokens, parser.options, {}))
-    return Markup('<p class="plain">{}</p>').format(visible(text))
-
-
-def _content(token: Token) -> str:
-    return token.info + ("".join(map(_content, token.children or ())) or token.content)
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text))
-
-
-class _Renderer(RendererHTML):
-    """Writes text with its hidden characters spelled out, and tags without foreign attributes."""
-
-    def text(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return str(visible(tokens[idx].content))
-
-    def code_inline(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return f"<code>{visible(tokens[idx].content)}</code>"
-
-    def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        info = tokens[idx].info.strip()
-        language = f"<span>{visible(info)}</span>\n" if info else ""
-        code = visible(tokens[idx].content.removesuffix("\n"))
-        return f"<pre>{language}<code>{code}</code></pre>"
-
-    def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return self.code_block(tokens, idx)
-
-    def softbreak(self, *_: Any) -> str:
-        return "<br>"
-
-    def list_item_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        number = tokens[idx].info  # as it was written: the parser counts on from the first
-        return f'<li value="{int(number)}">' if number else "<li>"
-
-    def th_open(self, *_: Any) -> str:
-        return "<th>"  # the page's policy forbids the style that aligns a column
-
-    def td_open(self, *_: Any) -> str:
-        return "<td>"
-
-    def heading_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return f"<h{_level(tokens[idx])}>"
-
-    def heading_close(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return f"</h{_level(tokens[idx])}>"
-
-
-def _level(token: Token) -> int:
-    return min(int(token.tag[1:]) + OUTLINE, 6)
-
-
-def _within_a_word(state: StateInline, silent: bool) -> bool:
-    """Keep asterisks between letters and digits, as of ``5*x + 3*y``: a product and no emphasis."""
-    start = end = state.pos
-    while end < state.posMax and state.src[end] == "*":
-        end += 1
-    around = state.src[start - 1 : start] + state.src[end : end + 1]
-    if start == end or len(around) < 2 or not (around.isascii() and around.isalnum()):
-        return False
-    if not silent:
-        state.pending += state.src[start:end]
-    state.pos = end
-    return True
-
-
-@cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("zero", renderer_cls=_Renderer)
-    parser.enable([*BLOCKS, *INLINE])
-    parser.inline.ruler.before("emphasis", "within_a_word", _within_a_word)
-    parser.inline.ruler.enable(["within_a_word"])
-    return parser
-
-
-STYLES = (("trustassay.show", "report.css"), (__package__, "annotate.css"))
+ASSETS = {
+    "annotate.css": (("trustassay.show", "report.css"), (__package__, "annotate.css")),
+    "annotate.js": ((__package__, "annotate.js"),),
+}
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -179,16 +77,6 @@ def _given(project: Project, rater: RaterState, step: int) -> str:
         return words[0]
     named = zip(project.scales, words, strict=True)
     return ", ".join(f"{scale.name} {word}" for scale, word in named)
-
-
-@cache
-def asset(name: str) -> str:
-    """Return the style sheet (that of the report comes first) or the script of the page."""
-    sources = STYLES if name == "annotate.css" else ((__package__, name),)
-    return "\n".join(
-        files(package).joinpath("templates", file).read_text(encoding="utf-8")
-        for package, file in sources
-    )
 
 
 def _task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
@@ -253,48 +141,6 @@ def _environment() -> Environment:
     return environment
 
 
-BYTES = 18
-
-
-class Links:
-    """The tokens of raters, kept in ``.NAME.links`` beside the file of ratings, so that links stay
-    the same when the command is run again. Only its owner can read that file.
-    """
-
-    def __init__(self, ratings: Path, raters: Sequence[str]) -> None:
-        """Read the tokens, and make those that are missing; InputError: the file is damaged."""
-        path = ratings.with_name(f".{ratings.name}.links")
-        known = _read_tokens(path)
-        new = {name: secrets.token_urlsafe(BYTES) for name in raters if name not in known}
-        if new:
-            with whole(path) as file:
-                os.fchmod(file.fileno(), 0o600)
-                file.write(json.dumps(known | new, indent=2).encode() + b"\n")
-        self.tokens: Mapping[str, str] = {name: (known | new)[name] for name in raters}
-
-    def rater(self, token: str) -> str | None:
-        """Return whose token it is; ``None`` if nobody's. The time it takes tells nothing."""
-        result = None
-        for name, known in self.tokens.items():
-            if hmac.compare_digest(known.encode(), token.encode(errors="replace")):
-                result = name
-        return result
-
-
-def _read_tokens(path: Path) -> dict[str, str]:
-    try:
-        result = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        result = None
-    if not isinstance(result, dict) or not all(
-        isinstance(token, str) and len(token) >= BYTES for token in result.values()
-    ):
-        raise InputError(f"{path}: damaged; remove it, and all raters get new links")
-    return result
-
-
 LEASE_S = 15.0
 """Seconds after which a tab that gave no sign counts as closed; an open one gives one every 5."""
 
@@ -324,27 +170,8 @@ class Tabs:
             del self._held[rater]
 
 
-LARGEST_BODY = 64 * 1024
-"""Bytes of a request; a note has at most 2,000 characters."""
-GRACE_S = 3
-NUMBER = re.compile("[0-9]{1,9}")
 LONGEST_TAB = 64
 ELSEWHERE = "this rater is already rating in another tab."
-ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
-HEADERS = {
-    "content-security-policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-        "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cross-origin-opener-policy": "same-origin",
-}
-Fields = dict[str, str]
-Tell = Callable[[str], None]
-"""Says something to whoever started the server; it is never told what an answer says."""
-
 
 ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
     "rate": lambda session, rater, fields: session.rate(
@@ -359,7 +186,9 @@ ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
 """What a rater can do, by the name under which a form is sent."""
 
 
-def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
+def application(
+    session: Session, links: Links, tell: Tell, hosts: Callable[[str], bool] = lambda _: True
+) -> ASGIApp:
     """Return the ASGI application that shows and stores ratings.
 
     ``/TOKEN`` is a rater's page, ``/TOKEN/ratings`` the list of what is rated; ``/TOKEN/rate``,
@@ -368,7 +197,7 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
     tabs = Tabs()
 
     def who(request: Request) -> RaterState:
-        rater = links.rater(request.path_params["token"])
+        rater = links.owner(request.path_params["token"])
         if rater is None:
             raise HTTPException(404)
         return session.raters[rater]
@@ -388,7 +217,7 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
         return HTMLResponse(list_page(session.project, who(request), request.path_params["token"]))
 
     async def tab(request: Request) -> Response:
-        rater, fields = who(request), await _fields(request)
+        rater, fields = who(request), await read_fields(request)
         name = fields.get("tab", "")[:LONGEST_TAB]
         if "leave" in fields:
             tabs.leave(rater.name, name)
@@ -398,7 +227,7 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
 
     def acts(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            rater, fields = who(request), await _fields(request)
+            rater, fields = who(request), await read_fields(request)
             if not tabs.claim(rater.name, fields.get("tab", "")[:LONGEST_TAB]):
                 return PlainTextResponse(ELSEWHERE, 409)
             open_before = rater.current is not None
@@ -424,53 +253,11 @@ def application(session: Session, links: Links, tell: Tell) -> ASGIApp:
         scale = session.offered(fields["choice"])[0] + 1
         return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
 
-    async def failed(_request: Request, error: Exception) -> Response:
-        tell(f"a request failed: {type(error).__name__}")  # its words may quote an answer
-        return PlainTextResponse("the server failed.", 500)
-
-    async def file(request: Request) -> Response:
-        name = request.url.path.removeprefix("/")
-        return Response(asset(name), media_type=ASSETS[name])
-
-    routes = [Route(f"/{name}", file) for name in ASSETS]
-    routes += [Route("/{token}", shown), Route("/{token}/ratings", listed)]
+    routes = [*asset_routes(ASSETS), Route("/{token}", shown)]
+    routes.append(Route("/{token}/ratings", listed))
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))
     routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTS]
-    handlers: Any = {HTTPException: _nothing, Exception: failed}
-    result = Starlette(routes=routes, exception_handlers=handlers)
-    result.router.redirect_slashes = False
-    return _with_headers(result)
-
-
-async def _nothing(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return PlainTextResponse("", error.status_code)
-
-
-def _with_headers(application: ASGIApp) -> ASGIApp:
-    """Add the headers that keep a page from loading or telling anything elsewhere."""
-    raw = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-
-    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-        async def sending(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *raw]
-            await send(message)
-
-        await application(scope, receive, sending)
-
-    return wrapped
-
-
-async def _fields(request: Request) -> Fields:
-    """Read a form: what is not UTF-8 is replaced, of a field that comes twice the last counts."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            raise HTTPException(413)
-    result = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
-    return {name: values[-1] for name, values in result.items()}
+    return starlette(routes, tell, hosts)
 
 
 def _number(fields: Fields, name: str) -> int:
@@ -478,18 +265,3 @@ def _number(fields: Fields, name: str) -> int:
     if not NUMBER.fullmatch(text):
         raise NotOfferedError(f"{name}: expected a number")
     return int(text)
-
-
-def serve(application: ASGIApp, at: socket.socket, session: Session) -> None:
-    """Serve until the process is interrupted; what is being stored then is stored."""
-    import uvicorn
-
-    config = uvicorn.Config(application, http="h11", timeout_graceful_shutdown=GRACE_S, **QUIET)
-
-    async def run() -> None:
-        try:
-            await uvicorn.Server(config).serve(sockets=[at])
-        finally:
-            await session.drain()
-
-    asyncio.run(run())

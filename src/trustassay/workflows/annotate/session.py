@@ -5,6 +5,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,21 +27,32 @@ class RatingsFile:
     many raters.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open and claim a file, or a new one; InputError: another process holds it."""
+    def __init__(self, path: Path, wait_s: float = 0.0) -> None:
+        """Open and claim a file, or a new one; InputError: another process holds it, after
+        ``wait_s`` seconds still.
+        """
         self.path = path
         with named(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        end = time.monotonic() + wait_s
+        while not self._claimed():
+            if time.monotonic() < end:
+                time.sleep(0.01)
+                continue
             os.close(self._file)
             raise InputError(
                 f"{path}: another process writes to this file; end it, or choose another --out"
-            ) from None
+            )
         self._size = os.fstat(self._file).st_size
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
+
+    def _claimed(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
 
     def begin(self, start: Mapping[str, Any]) -> Journal:
         """Return what the file holds; a line that a killed process left unfinished is cut off. A
@@ -318,13 +330,13 @@ class Session:
         """
         scale, value = self.offered(choice)
         rating = self._ratings(rater, step)[scale]
-        return await self._store(rater, rating, State(value, _tidy(note)))
+        return await self._store(rater, rating, State(value, tidy(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
         """Leave a step without the ratings that it lacks, without all if it has all."""
         result, ratings = self.raters[rater], self._ratings(rater, step)
         for rating in [one for one in ratings if one not in result.done] or ratings:
-            await self._store(rater, rating, State(None, _tidy(note)))
+            await self._store(rater, rating, State(None, tidy(note)))
 
     async def undo(self, rater: str, rating: int) -> None:
         """Take back what the rater did last, if that was ``rating``: one rating, or the skip of a
@@ -374,23 +386,35 @@ class Session:
         """Return the line that says what a rater did."""
         asked, scale = self._asked(rater, rating)
         item = self.project.items[asked.item]
-        line: dict[str, Any] = {
-            "item": item.id,
-            "rater": rater,
-            "rating": None if state.choice is None else scale.stored(asked, state.choice),
-            "repeat": asked.repeat,
-        }
-        if len(self.scales) > 1:
-            line[RUBRIC] = scale.name
+        more: dict[str, object] = {RUBRIC: scale.name} if len(self.scales) > 1 else {}
         if item.model:
-            line["model"] = item.model
+            more["model"] = item.model
         if self.project.pairs:
-            line["first"] = "b" if asked.swapped else "a"
-        line |= {"note": state.note, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
-        if state.choice is None:
-            line[ACTION] = action or SKIP
-        return line
+            more["first"] = "b" if asked.swapped else "a"
+        value = None if state.choice is None else scale.stored(asked, state.choice)
+        return rating_line(
+            item.id, rater, value, state.note, action=action, repeat=asked.repeat, **more
+        )
 
 
-def _tidy(note: str) -> str:
+def rating_line(
+    item: str,
+    rater: str,
+    rating: str | int | None,
+    note: str = "",
+    *,
+    action: str | None = None,
+    repeat: int = 0,
+    **more: object,
+) -> dict[str, Any]:
+    """Return a line of a file of ratings; without a rating it is a skip, or another ``action``."""
+    line = {"item": item, "rater": rater, "rating": rating, "repeat": repeat, **more}
+    line |= {"note": note, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
+    if rating is None:
+        line[ACTION] = action or SKIP
+    return line
+
+
+def tidy(note: str) -> str:
+    """Return a note as it is stored."""
     return clean(note).replace("\r\n", "\n").strip()[:LONGEST_NOTE]

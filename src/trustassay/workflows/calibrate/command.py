@@ -19,7 +19,7 @@ from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
 from trustassay.runs.needs import needed_words
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
-from trustassay.show.plots import Line, Plot
+from trustassay.show.charts import Line, Plot
 from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats, correlation
 from trustassay.statistics.auroc import auroc_difference
@@ -382,6 +382,11 @@ def promise_rows(made: Calibrator) -> list[document.Row]:
 
 def write_page(result: Calibration, path: Path) -> None:
     """Write the page, whole or not at all."""
+    document_of(result).write(path)
+
+
+def document_of(result: Calibration) -> document.Document:
+    """Return the page."""
     made = result.calibrator
     facts = {
         "runs": ", ".join(result.runs),
@@ -404,14 +409,14 @@ def write_page(result: Calibration, path: Path) -> None:
     ]
     plots = document.curves([name for name, _ in _series(result)], list(_plots(result)))
     title = f"Probability of being right ({made.label})"
-    document.Document(
+    return document.Document(
         "calibrate",
         "Calibration: " + ", ".join(Path(run).name for run in result.runs),
         facts,
         "From scores to the probability that an answer is right.",
         result.notes,
         [document.Section(title, [document.Text(headline(result), "headline"), *plots, *tables])],
-    ).write(path)
+    )
 
 
 def _series(result: Calibration) -> list[tuple[str, Floats]]:

@@ -85,6 +85,18 @@ def default_plan(run: Path) -> Path:
     return run.parent / f"{run.name}.label.jsonl"
 
 
+@dataclass(frozen=True)
+class PlanOptions:
+    """What a plan is made for, and what is asked of it; as of :func:`label`."""
+
+    scores: Sequence[str] = ()
+    compare: tuple[str, str] | None = None
+    auroc: str = ""
+    unit: Unit = "question"
+    equal: bool = False
+    seed: int = 0
+
+
 @door
 def label(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -144,13 +156,28 @@ def label(  # noqa: PLR0913 - one argument an option
     source = LabelSource(
         [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
     )
+    options = PlanOptions(as_list(scores), compare, auroc, unit, equal, seed)
+    work = open_work(paths, path, source, options)
+    added: Sequence[AnswerKey] = ()
+    if propose is not None or work.plan is None:
+        added = work.propose(propose or PROPOSED)
+    return work.told(added, width, beyond)
+
+
+def open_work(
+    paths: Sequence[Path], path: Path, source: LabelSource, options: PlanOptions
+) -> LabelWork:
+    """Read the answers of runs, their plan if there is one at ``path``, and their labels; errors as
+    of :func:`label`.
+    """
+    unit, compare = options.unit, options.compare
     known = read_plan(path) if path.exists() and path.stat().st_size else None
     kept: tuple[str, ...] = ()
     if known is not None:
-        _check(path, known.start, unit, as_list(scores), equal, seed)
+        _check(path, known.start, options)
         unit = "answer" if known.start["unit"] == "answer" else "question"
         kept = tuple(map(str, known.start["models"]))
-        if len(kept) == 2 and not auroc:  # the models that the plan was made to compare
+        if len(kept) == 2 and not options.auroc:  # the models that the plan was made to compare
             compare = compare or (kept[0], kept[1])
     population = read_population(paths, source, unit, kept)
     if known is not None and population.digest != known.start["input"]:
@@ -158,7 +185,7 @@ def label(  # noqa: PLR0913 - one argument an option
             f"{path}: is a plan of other answers, or of an earlier state of these; name the runs "
             "that it was made of, or another --plan"
         )
-    figure = _figure(population, compare, auroc)
+    figure = _figure(population, compare, options.auroc)
     if known is not None:
         start = known.start
     else:
@@ -169,27 +196,22 @@ def label(  # noqa: PLR0913 - one argument an option
             "runs": [str(run) for run in paths],
             "input": population.digest,
             "unit": unit,
-            "chances": "equal" if equal else UNEQUAL,
-            "scores": as_list(scores) or metrics,
+            "chances": "equal" if options.equal else UNEQUAL,
+            "scores": list(options.scores) or metrics,
             "models": list(models),
-            "seed": seed,
+            "seed": options.seed,
         }
-    work = _Work(path, known, start, population, figure, read_labels(population, source))
-    added: Sequence[AnswerKey] = ()
-    if propose is not None or known is None:
-        added = work.propose(propose or PROPOSED)
-    return work.told(added, width, beyond)
+    return LabelWork(path, known, start, population, figure, read_labels(population, source))
 
 
-def _check(
-    path: Path, start: Mapping[str, Any], unit: Unit, scores: list[str], equal: bool, seed: int
-) -> None:
+def _check(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
     """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
     fixed = {
-        f"the scores {', '.join(start['scores']) or 'none'}": scores and scores != start["scores"],
-        f"the unit {start['unit']}": unit == "answer" != start["unit"],
-        "unequal probabilities": equal and start["chances"] == UNEQUAL,
-        f"the seed {start['seed']}": seed and seed != start["seed"],
+        f"the scores {', '.join(start['scores']) or 'none'}": options.scores
+        and list(options.scores) != start["scores"],
+        f"the unit {start['unit']}": options.unit == "answer" != start["unit"],
+        "unequal probabilities": options.equal and start["chances"] == UNEQUAL,
+        f"the seed {start['seed']}": options.seed and options.seed != start["seed"],
     }
     if different := [words for words, differs in fixed.items() if differs]:
         raise UsageError(
@@ -199,8 +221,8 @@ def _check(
 
 
 @dataclass
-class _Work:
-    """One call of :func:`label`; ``start`` is the first line of the plan."""
+class LabelWork:
+    """A plan with its answers and labels; ``start`` is the first line of the plan."""
 
     path: Path
     plan: LabelPlan | None

@@ -9,8 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from trustassay.show import document
-from trustassay.show.charts import box_svg
-from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
+from trustassay.show.charts import MOST_CURVES, Line, Parting, Plot, box_svg, heat_svg
 from trustassay.show.text import amount, ends_text, number, p_text
 from trustassay.statistics import Floats
 from trustassay.statistics.calibration import reliability_bins
@@ -226,9 +225,13 @@ def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
 
 def write_page(study: Study, path: Path) -> None:
     """Write the page, whole or not at all."""
+    document_of(study, path.parent).write(path)
+
+
+def document_of(study: Study, folder: Path | None = None) -> document.Document:
+    """Return the page; of one in a ``folder`` the examples have links to the reports of runs."""
     sections = [
-        document.Section(f"Label {label_title(one)}", _parts(one, path.parent))
-        for one in study.labels
+        document.Section(f"Label {label_title(one)}", _parts(one, folder)) for one in study.labels
     ]
     if study.costs:
         rows = [
@@ -238,7 +241,7 @@ def write_page(study: Study, path: Path) -> None:
         sections.append(
             document.Section("What a sample takes", [document.Table("Metric", COST_COLUMNS, rows)])
         )
-    document.Document(
+    return document.Document(
         "study",
         "Scores against labels: " + ", ".join(Path(run).name for run in study.runs),
         {
@@ -250,10 +253,10 @@ def write_page(study: Study, path: Path) -> None:
         "Which score distinguishes right answers from wrong ones, and how reliably.",
         study.notes,
         sections,
-    ).write(path)
+    )
 
 
-def _parts(one: LabelStudy, folder: Path) -> list[document.Block]:
+def _parts(one: LabelStudy, folder: Path | None) -> list[document.Block]:
     """Return what the page shows of one label: drawings, examples, tables, what is missing."""
     order = ranked(one)
     scores = [column for column in one.columns if column.kind in ("metric", "judge")]
@@ -309,9 +312,9 @@ def _parts(one: LabelStudy, folder: Path) -> list[document.Block]:
     return parts
 
 
-def _example(case: Case, first: str, second: str, folder: Path) -> document.Item:
+def _example(case: Case, first: str, second: str, folder: Path | None) -> document.Item:
     link = ""
-    if case.link:
+    if case.link and folder is not None:
         path, _, anchor = case.link.rpartition("#")
         link = f"./{quote(os.path.relpath(path, folder))}#{anchor}"
     name = f"{case.id} ({case.model})" if case.model else case.id

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.show.conftest import HOSTILE
-from trustassay.workflows.annotate.server import LONGEST, markdown_html
+from trustassay.show.markdown import LONGEST, markdown_html
 
 TAGS = {"p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li", "span"}
 TAGS |= {"h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}

@@ -1,0 +1,1 @@
+"""``trustassay view``: one local page for all runs below a folder."""

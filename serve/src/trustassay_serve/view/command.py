@@ -1,0 +1,101 @@
+"""``trustassay view``: one local page for all runs below a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+from trustassay.cli.options import with_options
+from trustassay.errors import UsageError
+from trustassay.options import Argument, Flag
+from trustassay.show.terminal import say
+
+
+@with_options
+def view(
+    *,
+    folder: Annotated[
+        Path | None,
+        Argument(
+            "The folder below which runs are looked for, or a run's folder. Default: "
+            "trustassay-runs if it is there, else the folder that you are in.",
+            "FOLDER",
+        ),
+    ],
+    rate: Annotated[
+        str,
+        Flag(
+            "Who rates on the pages; without it they can only be read. The ratings are those of "
+            "`annotate`, in the folder of each run.",
+            metavar="NAME",
+            default="",
+        ),
+    ],
+    rubric: Annotated[
+        str,
+        Flag(
+            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
+            "YAML file.",
+            metavar="NAME|FILE",
+            default="answer",
+        ),
+    ],
+    blind: Annotated[
+        bool,
+        Flag(
+            "Hide scores and other people's ratings until an answer is rated.",
+            "--blind/--no-blind",
+            default=True,
+        ),
+    ],
+    host: Annotated[
+        str,
+        Flag("The address to listen at; other machines reach it at 0.0.0.0.", default="127.0.0.1"),
+    ],
+    port: Annotated[
+        int,
+        Flag("The port to listen at; 0 takes a free one.", default=8766, least=0, most=65535),
+    ],
+) -> None:
+    """See, compare and rate the runs below a folder on a page of this machine.
+
+    The page lists the runs, follows what is written meanwhile, and has each answer with its marks,
+    its passages and the calls behind it; a figure over time; two runs side by side; and what to
+    rate next. Its address begins with a token. Nothing leaves this machine.
+
+    \b
+    trustassay view
+    trustassay view runs --rate anna
+    trustassay view runs --rate anna --rubric verdict --port 0
+    """
+    from trustassay.metrics.judge import read_rubric
+    from trustassay.workflows import serving
+    from trustassay.workflows.annotate.project import NAME
+    from trustassay.workflows.listening import listening
+    from trustassay_serve.view.index import Index, index_path
+    from trustassay_serve.view.pages import Site
+    from trustassay_serve.view.server import VIEWER, Keeper, application
+
+    folder = folder or Path("trustassay-runs" if Path("trustassay-runs").is_dir() else ".")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: expected a folder with runs; `score --out` makes one")
+    if rate and not NAME.fullmatch(rate):
+        hint = "expected up to 40 letters, digits, _, - and . (not first)"
+        raise UsageError(f"--rate: {hint}, got {rate[:50]!r}")
+    with listening(host, port) as at:
+        path = index_path(folder)
+        index = Index(folder, path)
+        links = serving.Links(path, [VIEWER])
+        base = f"/{links.tokens[VIEWER]}"
+        site = Site(folder.resolve(), base, rate, read_rubric(rubric), blind=blind)
+        if warning := serving.warning_of(host):
+            say(warning)
+        say(f"{serving.address(host, at)}{site.base}/")
+        say("Ctrl-C ends; the same command has the same address")
+        keeper = Keeper(index, say)
+        keeper.start()
+        hosts = serving.known_hosts(host, at.getsockname()[1])
+
+        async def drained() -> None:
+            keeper.close()
+
+        served = application(site, index, links, say, hosts, lambda: keeper.version)
+        serving.serve(served, at, drained)
