@@ -43,9 +43,9 @@ pictures: $(VENV)/test.stamp  ## take the pictures of the guide from today's pro
 
 INTEGRATIONS := $(wildcard integrations/*/pyproject.toml)
 
-integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp $(VENV)-s3/stamp  ## the tests of integrations/, from wheels in environments of their own
+integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp $(VENV)-phoenix/stamp $(VENV)-s3/stamp  ## the tests of integrations/, from wheels in environments of their own
 	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider $(dir $(INTEGRATIONS))
-	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
+	PHOENIX=$(CURDIR)/$(VENV)-phoenix/bin/phoenix PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
 	$(VENV)-s3/bin/python -m pytest -rs -p no:cacheprovider cluster/tests/test_s3.py
 
 $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
@@ -71,6 +71,12 @@ $(VENV)-s3/stamp: requirements/core.txt requirements/s3.txt cluster/pyproject.to
 	test -x $(VENV)-s3/bin/python || $(PYTHON) -m venv $(VENV)-s3
 	$(VENV)-s3/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/s3.txt
 	$(VENV)-s3/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl ./cluster
+	touch $@
+
+# A server, which agrees with neither.
+$(VENV)-phoenix/stamp: requirements/phoenix.txt
+	test -x $(VENV)-phoenix/bin/python || $(PYTHON) -m venv $(VENV)-phoenix
+	$(VENV)-phoenix/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.txt
 	touch $@
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
@@ -108,4 +114,4 @@ $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
 	touch $@
 
 clean:
-	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools $(VENV)-s3 .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools $(VENV)-phoenix $(VENV)-s3 .mypy_cache .pytest_cache .ruff_cache dist

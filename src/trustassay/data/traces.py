@@ -203,6 +203,7 @@ def _records(
     chats = [part for one in (*models[-1:], *roots) for part in (one.input, one.output)]
     steps = _steps(spans, chats, question, {text: n for n, text in enumerate(passages, 1)})
     record |= {"steps": told} if (told := steps.so_far()) else {}
+    record |= {"root_span": roots[-1].id, "started": roots[-1].start}  # where scores are sent back
     return [Raw(where, record | ({"conversation": session} if session else {}))]
 
 
