@@ -29,10 +29,10 @@ from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
     "Answering", "Assay", "Assessment", "AssessmentError", "BackendError", "BadInputError",
-    "Batch", "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError", "Labelling",
-    "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
+    "Batch", "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError",
+    "Labelling", "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
     "ScorerClosedError", "Study", "Summary", "Unanswered", "UnansweredError",
     "UnknownNameError", "UnparsedError", "UsageError", "WatchOptions", "WorstAnswer", "ascore",
-    "batch", "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score", "scorer",
-    "similarity", "study", "watch",
+    "batch", "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score",
+    "scorer", "similarity", "study", "watch",
 ]  # fmt: skip

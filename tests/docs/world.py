@@ -110,7 +110,7 @@ def build(folder: Path) -> None:
     asked = [_only(one, "question", "documents", "answers") for one in samples]
     _lines(folder / "asked.jsonl", asked)
     _lines(folder / "log.jsonl", [{**one, "response": _bare(one)} for one in samples])
-    _lines(folder / "chats.jsonl", map(_chat, samples))
+    _lines(folder / "chats.jsonl", [_chat(one) for one in samples])
     recorded = [{"question": one["question"], "response": _bare(one)} for one in samples]
     _lines(folder / "recorded.jsonl", [{**one, "resamples": ["It."] * 3} for one in recorded])
     rows = [f'{one["question"]},{_bare(one)},"[""{_bare(one)}""]"' for one in samples]

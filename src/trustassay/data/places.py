@@ -29,6 +29,7 @@ KNOWN_KINDS = (
     "a folder of such files or of Hugging Face datasets, a pattern, a URL, or - for standard input"
 )
 OTLP = (".binpb", ".pb", ".otlp")
+"""Kinds of protobuf."""
 TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP})
 """Kinds that may be compressed."""
 PACKED = frozenset({".gz", ".zst"})
