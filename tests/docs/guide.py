@@ -28,9 +28,9 @@ BUDGETS: dict[str, tuple[int, tuple[str, ...]]] = {
     "choose": (1500, ("which-metric.md",)),
     "methods": (9600, ("methods/*.md",)),
     "input": (1000, ("input.md",)),
-    "models": (4400, ("models/*.md",)),
+    "models": (4350, ("models/*.md",)),
     "runs": (
-        4600,
+        4500,
         ("runs.md", "view.md", "intervals.md", "monitoring.md", "privacy.md", "big-runs.md"),
     ),
     "live": (3500, ("live/*.md",)),
