@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test slow lint types unit nightly golden docs figures pictures integrations wheel lowest format clean
+.PHONY: demo test slow lint types unit nightly golden docs figures pictures integrations servers wheel lowest format clean
 
 demo: $(VENV)/core.stamp  ## score the bundled answers and name the report
 	$(BIN)/trustassay demo
@@ -47,6 +47,10 @@ integrations: $(VENV)-integrations/stamp $(VENV)-tools/stamp  ## the tests of in
 	$(VENV)-integrations/bin/python -m pytest -rs -p no:cacheprovider $(dir $(INTEGRATIONS))
 	PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools
 
+servers: $(VENV)-tools/stamp $(VENV)-phoenix/stamp $(VENV)-s3/stamp  ## tests at real servers: Phoenix, and one that speaks S3
+	PHOENIX=$(CURDIR)/$(VENV)-phoenix/bin/phoenix PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(VENV)-tools/bin/python -m pytest -rs -p no:cacheprovider integrations/tools -k phoenix
+	$(VENV)-s3/bin/python -m pytest -rs -p no:cacheprovider cluster/tests/test_s3.py
+
 $(VENV)-integrations/stamp: requirements/core.txt requirements/integrations.txt pyproject.toml $(INTEGRATIONS) \
 		$(shell find src papers/src serve/src integrations -name '*.py' -o -name '*.jsonl')
 	test -x $(VENV)-integrations/bin/python || $(PYTHON) -m venv $(VENV)-integrations
@@ -64,6 +68,18 @@ $(VENV)-tools/stamp: requirements/tools.txt $(VENV)-integrations/stamp
 	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/tools.txt
 	$(VENV)-tools/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl dist/tools/*.whl
 	$(VENV)-tools/bin/python -m pip check
+	touch $@
+
+# A server, which agrees with neither.
+$(VENV)-phoenix/stamp: requirements/phoenix.txt
+	test -x $(VENV)-phoenix/bin/python || $(PYTHON) -m venv $(VENV)-phoenix
+	$(VENV)-phoenix/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/phoenix.txt
+	touch $@
+
+$(VENV)-s3/stamp: requirements/core.txt requirements/s3.txt cluster/pyproject.toml $(VENV)-integrations/stamp
+	test -x $(VENV)-s3/bin/python || $(PYTHON) -m venv $(VENV)-s3
+	$(VENV)-s3/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/s3.txt
+	$(VENV)-s3/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/integrations/trustassay-*.whl ./cluster
 	touch $@
 
 wheel: $(VENV)/core.stamp  ## build the wheel, and run the demo from it in an empty environment
@@ -101,4 +117,4 @@ $(VENV)/docs.stamp: $(VENV)/core.stamp requirements/docs.txt
 	touch $@
 
 clean:
-	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf site $(VENV) $(VENV)-wheel $(VENV)-lowest $(VENV)-integrations $(VENV)-tools $(VENV)-phoenix $(VENV)-s3 .mypy_cache .pytest_cache .ruff_cache dist

@@ -22,8 +22,8 @@ import numpy as np
 
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import shared
+from trustassay.statistics.comparison import moved
 from trustassay.statistics.intervals import mean_interval, unit_mean
-from trustassay.statistics.matched import moved
 from trustassay.statistics.resampling import generator, holm
 
 PROMPTS = ("Vanilla_NoRules", "Vanilla", "CoT")

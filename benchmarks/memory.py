@@ -37,7 +37,7 @@ def write(path: Path, n: int) -> None:
             file.write(json.dumps(row | own) + "\n")
 
 
-def measure(source: Path, out: Path) -> dict[str, float]:
+def measure(source: Path | str, out: Path) -> dict[str, float]:
     """Return the figures of ``trustassay score``, measured in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.memory", "--child", str(source), str(out)]
     result = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.local_replies import kept
 from benchmarks.results import write_result
-from trustassay.backends.packed_tokens import packed, unpacked
+from trustassay.backends.chat_text import packed, unpacked
 from trustassay.calls.replies import reply_from_json, reply_to_json
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import Reply, TokenLogprob

@@ -1,5 +1,6 @@
 """The Python door: what goes in, what comes out, and that it works inside a notebook."""
 
+import ast
 import asyncio
 import contextlib
 import gc
@@ -455,7 +456,21 @@ def test_everything_that_the_package_offers_is_there() -> None:
         assert getattr(trustassay, name) is not None
     assert dir(trustassay) == trustassay.__all__
     with pytest.raises(AttributeError, match="scoer"):
-        trustassay.scoer  # noqa: B018
+        trustassay.scoer  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_type_checkers_are_told_of_the_same_names_from_the_same_modules() -> None:
+    path = Path(trustassay.__file__).with_suffix(".pyi")
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    told = {
+        name.name: one.module
+        for one in body
+        if isinstance(one, ast.ImportFrom)
+        for name in one.names
+    }
+    assert told == trustassay._HOMES  # type: ignore[attr-defined]
+    exported = next(ast.literal_eval(one.value) for one in body if isinstance(one, ast.Assign))
+    assert exported == trustassay.__all__
 
 
 def test_a_generator_is_read_once() -> None:

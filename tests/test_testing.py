@@ -41,6 +41,19 @@ RECORDS = [
     }
     for i in range(4)
 ]
+STEPS = [
+    {
+        **{key: one[key] for key in ("id", "question", "response", "documents")},
+        "steps": [
+            {"user": "Hello"},
+            {"assistant": "Hello. Lamp 9 stands in the blue house."},
+            {"user": one["question"]},
+            {"tool": "find", "arguments": {"lamp": "Lamp 7"}, "passages": [1], "error": ""},
+            {"tool": "find", "arguments": None, "passages": [2], "error": "out of service"},
+        ],
+    }
+    for one in RECORDS
+]
 PLAIN = [{key: one[key] for key in ("id", "question", "response")} for one in RECORDS]
 
 
@@ -80,6 +93,7 @@ CASES: Sequence[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any]]] = (
     ("judge:by=entailer", RECORDS, ENTAILER),
     ("pairwise", RECORDS, {"judge": ScriptedChat(longer)}),
     ("rag", RECORDS, ENTAILER),
+    ("tool_use", STEPS, ENTAILER),
     ("reference:parts=em+token_f1+token_recall", RECORDS, {}),
     (
         "trustscore",
@@ -105,6 +119,7 @@ REPLIES_DECIDE = {
     "harmonicity",
     "rag",
     "semantic_harmonicity",
+    "tool_use",
     "uncertainty:samples=3",
     "uncertainty:samples=auto,most=6",
 }

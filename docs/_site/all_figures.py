@@ -20,6 +20,7 @@ METRICS = (
     "pairwise",
     "rag",
     "reference",
+    "tool_use",
     "uncertainty:parts=all,samples=auto",
 )
 """Every built-in metric but ``grounding``, whose figures depend on the kind of correctness."""

@@ -135,8 +135,10 @@ _EMPTY = ("id", "question", "response", "model", "documents", "label")
 
 
 def content_id(raw: Mapping[str, Any]) -> str:
-    """Return an id for a record without one: 12 hexadecimal digits made from its content."""
-    text = json.dumps(raw, sort_keys=True, ensure_ascii=True, default=str)
+    """Return an id for a record without one: 12 hexadecimal digits made from its content, but for
+    ``steps``, which follow from the rest."""
+    content = {name: value for name, value in raw.items() if name != "steps"}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 

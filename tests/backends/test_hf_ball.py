@@ -11,8 +11,7 @@ import pytest
 
 from tests.lazily import needed
 from trustassay import plan, score
-from trustassay.backends.hf_ball import unit_ball
-from trustassay.backends.hf_chat import HuggingFaceChat
+from trustassay.backends.hf_chat import HuggingFaceChat, unit_ball
 from trustassay.capabilities import ChatRequest, Message
 from trustassay.errors import BackendError
 

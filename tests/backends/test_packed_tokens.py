@@ -11,7 +11,7 @@ from benchmarks.token_logprobs import replies
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.backends.packed_tokens import OTHER_BYTES, OWN_BYTES, packed, unpacked
+from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES, packed, unpacked
 from trustassay.capabilities import TokenLogprob
 
 ERROR = 2**-23  # a half of the last bit, and of the last digit

@@ -68,7 +68,7 @@ def test_without_the_package_one_line_says_how_to_install_it(
 def test_help_names_commands_that_are_not_installed(cli: Cli, without_packages: None) -> None:
     shown = cli("--help").out
     section = shown.partition("\nFor other programs:\n")[2].partition("\n\n")[0]
-    assert [line.split()[0] for line in section.splitlines()] == ["serve", "mcp"]
+    assert [line.split()[0] for line in section.splitlines()] == ["serve", "push", "pull", "mcp"]
     assert "(pip install ./serve)" in section
     assert "(pip install ./serve[mcp])" in section
 

@@ -28,7 +28,7 @@ BUDGETS: dict[str, tuple[int, tuple[str, ...]]] = {
     "choose": (1500, ("which-metric.md",)),
     "methods": (9600, ("methods/*.md",)),
     "input": (1000, ("input.md",)),
-    "models": (4500, ("models/*.md",)),
+    "models": (4350, ("models/*.md",)),
     "runs": (
         4500,
         ("runs.md", "view.md", "intervals.md", "monitoring.md", "privacy.md", "big-runs.md"),

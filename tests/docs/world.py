@@ -75,6 +75,17 @@ def scripted(line: str) -> str:
     return shlex.join(word for word in words if word != "--open")
 
 
+def _chat(one: Mapping[str, Any]) -> dict[str, Any]:
+    call = {"id": "c", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": one["question"]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": _bare(one)},
+        {"role": "assistant", "content": _bare(one)},
+    ]
+    return {"messages": messages}
+
+
 def build(folder: Path) -> None:
     """Write the files, and the runs that pages continue from."""
     samples = [_sample(question, name) for question, name in QUESTIONS.items()]
@@ -99,6 +110,7 @@ def build(folder: Path) -> None:
     asked = [_only(one, "question", "documents", "answers") for one in samples]
     _lines(folder / "asked.jsonl", asked)
     _lines(folder / "log.jsonl", [{**one, "response": _bare(one)} for one in samples])
+    _lines(folder / "chats.jsonl", [_chat(one) for one in samples])
     recorded = [{"question": one["question"], "response": _bare(one)} for one in samples]
     _lines(folder / "recorded.jsonl", [{**one, "resamples": ["It."] * 3} for one in recorded])
     rows = [f'{one["question"]},{_bare(one)},"[""{_bare(one)}""]"' for one in samples]

@@ -13,7 +13,7 @@ import pytest
 from tests.support import Probe, Recorder
 from trustassay import score
 from trustassay.api import plan
-from trustassay.backends.packed_tokens import OTHER_BYTES, OWN_BYTES
+from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
 from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, Plan, stretch

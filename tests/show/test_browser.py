@@ -16,7 +16,7 @@ from trustassay import score
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import Rated, write_pooled, write_report
-from trustassay.show.charts import stacked_svg
+from trustassay.show.charts import Line, Parting, Plot, heat_svg, stacked_svg
 from trustassay.show.document import (
     Bar,
     Bars,
@@ -37,7 +37,6 @@ from trustassay.show.document import (
     interval_bars,
 )
 from trustassay.show.page import ReportRun, ReportSample, write_page
-from trustassay.show.plots import Line, Parting, Plot, heat_svg
 from trustassay.workflows.compare import compare
 from trustassay.workflows.compare_outputs import document_of
 from trustassay_papers.harmonicity.ascent import Point

@@ -15,12 +15,14 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 from trustassay.show.charts import (
     beyond,
+    line_text,
+    rating_svg,
+    ratings_of,
     ridge_svg,
     ridges_of,
     ticks,
 )
 from trustassay.show.distributions import FINE, MOST_KEPT, MOST_SHOWN, Groups, Name
-from trustassay.show.plots import line_text, rating_svg, ratings_of
 from trustassay.show.text import figure, with_error
 from trustassay.statistics.regression import Line
 

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from tests.support import repeats
-from trustassay.statistics.comparison import mean_of_differences, sign_flip_p
-from trustassay.statistics.matched import moved, movement_ratios
+from trustassay.statistics.comparison import (
+    mean_of_differences,
+    moved,
+    movement_ratios,
+    sign_flip_p,
+)
 
 NAN = np.nan
 

@@ -9,8 +9,16 @@ import typer
 import trustassay_cluster
 from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
+from trustassay.data.places import name_of, scheme_of
 from trustassay.options import Argument, Flag, Records, Spending
 from trustassay.show.terminal import say
+from trustassay.show.text import amount
+
+
+def shards_folder(source: str) -> Path:
+    """Return the folder of an input's shards: beside a file, here for what is elsewhere."""
+    beside = Path() if scheme_of(source) else Path(source).parent
+    return beside / f"{name_of(source)}.shards"
 
 
 @with_options
@@ -40,7 +48,7 @@ def shard(
     trustassay merge runs/* --out whole
     trustassay shard answers.jsonl --into 8 --whole
     """
-    target = out or source.with_name(f"{source.name}.shards")
+    target = out or shards_folder(source)
     result = trustassay_cluster.shard(
         source, into=into, out=target, whole=whole, progress=True, **records
     )
@@ -85,6 +93,40 @@ def merge(
     )
 
 
+@with_options
+def export(
+    *,
+    run: Annotated[Path, Argument("The folder of a finished run.", "RUN")],
+    to: Annotated[
+        str,
+        Flag("Where the files go: a new folder, or a URL (s3://BUCKET/FOLDER).", metavar="PLACE"),
+    ],
+    by: Annotated[
+        str | None,
+        Flag(
+            "Fields of the samples, or columns, with commas: each value has a folder FIELD=VALUE; "
+            "none for one folder. Default: the folders of the run's input.",
+            metavar="FIELD,...",
+        ),
+    ],
+) -> None:
+    """Write the table of a run as Parquet files, in folders as those of its input.
+
+    A row for each answer and metric, with the answer's id. Export again after the run has grown:
+    files of the earlier export are replaced. What is valid stands in _trustassay.json there.
+
+    \b
+    trustassay export runs/log --to scores
+    trustassay export runs/log --to s3://bucket/scores --by day,model
+    """
+    from trustassay.progress import Steps
+    from trustassay_cluster import export as exporting
+
+    result = exporting.export(run, to, by, Steps(shown=True))
+    folders = f", in folders by {', '.join(result.by)}" if result.by else ""
+    say(f"{result.rows:,} rows in {amount(result.files, 'file')}{folders}: {result.to}")
+
+
 def _app(command: Callable[..., Any], line: str) -> typer.Typer:
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel="Several machines")(quietable(command))
@@ -92,4 +134,5 @@ def _app(command: Callable[..., Any], line: str) -> typer.Typer:
 
 
 shard_app = _app(shard, "Divide an input into shards.")
+export_app = _app(export, "Write a run's table in folders, also to s3://.")
 merge_app = _app(merge, "Put the runs of all shards together.")

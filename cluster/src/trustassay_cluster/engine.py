@@ -190,7 +190,7 @@ def _planned(asked: _Asked) -> _Plan:
     if not isinstance(asked.source, str | os.PathLike):
         raise UsageError("--engine ray takes a file")
     home, options, cluster = asked.home, asked.options, asked.cluster
-    settings, state = asked.settings(), [*state_of(Path(asked.source)), options.skip_bad]
+    settings, state = asked.settings(), [*state_of(asked.source), options.skip_bad]
     plan = RunFolder(home).read_json("plan")
     if plan:
         check_settings(home.parent, plan["settings"], settings, "an unfinished run")

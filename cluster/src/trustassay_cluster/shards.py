@@ -24,6 +24,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions
 from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
+from trustassay.data.places import name_of
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.files import named, whole
 from trustassay.metric import Inventory, Metric
@@ -102,7 +103,7 @@ async def split(
         number = into(intake.inventory.samples)
         if not 1 <= number <= MOST_SHARDS:
             raise UsageError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
-        name = Path(clean(str(source))).name if isinstance(source, str | Path) else "samples"
+        name = name_of(clean(str(source))) if isinstance(source, str | Path) else "samples"
         shards = _distribute(whole, name, intake, number)
         if keep_whole:
             whole = whole.replace(part / f"{name}{WHOLE}")

@@ -56,6 +56,25 @@ class Integrations:
     ]
     guardrail: Annotated[bool, Flag("Answer LiteLLM's generic guardrail API.")]
     mcp: Annotated[bool, Flag("Serve the tool check_answer to MCP clients at /mcp.")]
+    otlp: Annotated[
+        bool,
+        Flag("Take traces as OTLP sends them at /v1/traces, and score each when it is complete."),
+    ]
+    settle: Annotated[
+        float,
+        Flag("Seconds after its root until a trace of --otlp is complete.", default=5.0, least=0.0),
+    ]
+    events: Annotated[
+        str | None,
+        Flag(
+            "Where each score of --otlp goes as an event gen_ai.evaluation.result: the address of "
+            "OTLP for logs (http://127.0.0.1:4318/v1/logs), or a file.",
+            metavar="URL|FILE",
+        ),
+    ]
+    explanations: Annotated[
+        bool, Flag("Send the reasons of scores with --events, too; they may quote an answer.")
+    ]
     documents_in: Annotated[
         list[str],
         Flag(
@@ -111,7 +130,25 @@ class Integrations:
             from trustassay_serve.mcp_server import mcp_part
 
             result.append(mcp_part)
+        if self.otlp:
+            result.append(self._traces())
+        elif self.events or self.explanations:
+            raise UsageError("--events and --explanations need --otlp")
         return result
+
+    def _traces(self) -> "Callable[[Service], Part]":
+        from trustassay_serve.evaluation_events import sink_of
+        from trustassay_serve.otlp import Receiver, traces_part
+
+        sink = sink_of(self.events, say) if self.events else None
+
+        def part(service: "Service") -> "Part":
+            receiver = Receiver(
+                service, self.settle, sink, explanations=self.explanations, tell=say
+            )
+            return traces_part(service, receiver, sink)
+
+        return part
 
     def _blocking(self, metrics: Sequence[str]) -> "Blocking":
         from trustassay.registry import metric_from_text
@@ -323,15 +360,18 @@ def monitor(
         raise typer.Exit(3)
 
 
-def _app(command: Callable[..., None], line: str, group: str = "For other programs") -> typer.Typer:
+def app_of(
+    command: Callable[..., None], line: str, group: str = "For other programs"
+) -> typer.Typer:
+    """Return a command as trustassay takes it: with its line, and its group of ``--help``."""
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel=group)(command)
     return app
 
 
-serve_app = _app(serve, "Score answers over HTTP.")
-mcp_app = _app(mcp, "Serve a tool to MCP clients that checks answers.")
-monitor_app = _app(
+serve_app = app_of(serve, "Score answers over HTTP.")
+mcp_app = app_of(mcp, "Serve a tool to MCP clients that checks answers.")
+monitor_app = app_of(
     quietable(monitor), "Say whether answers got worse, from one run a day.", "Scores"
 )
-view_app = _app(view, "See, compare and rate all runs below a folder, on a local page.", "Scores")
+view_app = app_of(view, "See, compare and rate all runs below a folder, on a local page.", "Scores")

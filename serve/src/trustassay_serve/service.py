@@ -132,15 +132,18 @@ class Service:
         self._admit(1, late=late)
         return await self.scorer.finished(self._begin(sample))
 
-    def begin(self, samples: Sequence[Sample]) -> list[asyncio.Task[Assay] | SampleError]:
+    def begin(
+        self, samples: Sequence[Sample], *, late: bool = False
+    ) -> list[asyncio.Task[Assay] | SampleError]:
         """Accept all of them, or none; the scorer waits for each, or gives it up.
 
-        In place of a sample whose id an earlier one in the folder has, its error.
+        ``late``: also while closing, for what was taken before. In place of a sample whose id an
+        earlier one in the folder has, its error.
 
         Raises:
             BusyError, ClosingError, ScorerClosedError: none was accepted.
         """
-        self._admit(len(samples))
+        self._admit(len(samples), late=late)
         result: list[asyncio.Task[Assay] | SampleError] = []
         for sample in samples:
             try:
@@ -190,10 +193,10 @@ class Service:
             raise BusyError(
                 f"{self.scorer.in_progress} samples are in progress, and the service accepts "
                 f"{capacity} at once; send this again after the seconds of Retry-After",
-                self._wait_s(samples),
+                self.wait_s(samples),
             )
 
-    def _wait_s(self, samples: int) -> int:
+    def wait_s(self, samples: int) -> int:
         """Return in how many seconds there is probably room, by the pace of the last samples."""
         if len(self._ended) < 2:
             return 1

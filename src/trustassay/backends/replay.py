@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from trustassay.backends.chat_text import plain, says_nothing, shortened
-from trustassay.backends.packed_tokens import unpacked
+from trustassay.backends.chat_text import plain, says_nothing, shortened, unpacked
 from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean
 

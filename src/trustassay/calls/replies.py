@@ -14,8 +14,7 @@ from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Any
 
-from trustassay.backends.chat_text import as_read
-from trustassay.backends.packed_tokens import packed, unpacked
+from trustassay.backends.chat_text import as_read, packed, unpacked
 from trustassay.calls.batching import Codec
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply

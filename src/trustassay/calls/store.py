@@ -1,21 +1,7 @@
 """Every model call and its reply in a SQLite file that any tool can read.
 
 A run has such a file, ``calls.sqlite``; replies of endpoints are also in a shared one, which
-other runs use. Schema, version 3 (``PRAGMA user_version``):
-
-    calls(key           BLOB PRIMARY KEY  -- 16 bytes, see Keys
-          capability    TEXT              -- entailment, embedding, similarity, chat
-          backend       TEXT              -- the backend's name, with model and address
-          request       TEXT              -- JSON: the texts, or a chat request's fields
-          reply         TEXT              -- JSON; of log-probabilities see packed_tokens.py
-          seconds       REAL              -- this call's share of its batch's time
-          prompt_tokens INTEGER           -- NULL where the backend does not count them
-          reply_tokens  INTEGER
-          cached        INTEGER)          -- 1: taken from the shared file or another run
-
-    under_way(key       BLOB PRIMARY KEY  -- in the shared file: a call that a process is making
-              owner     TEXT              -- host, process and run
-              expires   REAL)             -- seconds since 1970; see marks.py
+other runs use. Its tables: ``store.sql``.
 """
 
 import hashlib
@@ -25,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,24 +19,7 @@ from trustassay.errors import BackendError
 from trustassay.files import DiskFullError, has_no_room
 
 VERSION = 3
-SCHEMA = """
-CREATE TABLE calls (
-    key BLOB PRIMARY KEY,
-    capability TEXT NOT NULL,
-    backend TEXT NOT NULL,
-    request TEXT NOT NULL,
-    reply TEXT NOT NULL,
-    seconds REAL NOT NULL,
-    prompt_tokens INTEGER,
-    reply_tokens INTEGER,
-    cached INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE TABLE under_way (
-    key BLOB PRIMARY KEY,
-    owner TEXT NOT NULL,
-    expires REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-"""
+SCHEMA = files(__package__).joinpath("store.sql").read_text(encoding="utf-8")
 
 
 class Keys:

@@ -46,8 +46,8 @@ Metrics = Annotated[list[str], row("metric", name="--metric")]
 RatingFields = Annotated[Mapping[str, str], row("rating_fields")]
 Domain = Annotated[str, row("domain")]
 OpenReport = Annotated[bool, row("open_report")]
-Source = Annotated[Path, row("source")]
-Sources = Annotated[list[Path], row("sources")]
+Source = Annotated[str, row("source")]
+Sources = Annotated[list[str], row("sources")]
 Json = Annotated[bool, row("as_json")]
 
 
@@ -102,7 +102,7 @@ def command_line() -> str:
 
 
 def default_metrics(
-    source: Path | list[Path], fields: Mapping[str, str], named: Mapping[str, Any]
+    source: str | list[str], fields: Mapping[str, str], named: Mapping[str, Any]
 ) -> tuple[list[str], str]:
     """Say and return the metrics for files where none was named, and why; ``named``: backends."""
     from trustassay.data.reading import Files
@@ -113,13 +113,13 @@ def default_metrics(
     return result.metrics, result.why
 
 
-def source_of(paths: list[Path]) -> Path | list[Path]:
-    """Return the path of one file alone, or all of several."""
+def source_of(paths: list[str]) -> str | list[str]:
+    """Return the one source alone, or all of several."""
     return paths[0] if len(paths) == 1 else paths
 
 
 def run_folder(
-    out: Path | None, source: Path | list[Path], records: Records, **settings: Any
+    out: Path | None, source: str | Path | list[str], records: Records, **settings: Any
 ) -> Path:
     """Return the folder that was named, or else the one that the same command finds again."""
     from trustassay.runs.intake import default_folder

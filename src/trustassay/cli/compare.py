@@ -135,7 +135,7 @@ def _show_comparison(found: "Comparison") -> None:
 
 @with_options
 def rank(  # noqa: PLR0913 - one argument an option
-    sources: list[Path],
+    sources: list[str],
     *,
     metric: str | None,
     labels: GivenLabels,

@@ -7,6 +7,7 @@ afterwards has no recorded reply.
 """
 
 import gzip
+import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -92,17 +93,8 @@ def score_recorded(out: Path, entailer: str) -> "list[Run]":
     ]
 
 
-EXAMPLE_FILES = {
-    "questions.jsonl": "60 questions with passages and gold answers",
-    "answers.jsonl": "the answers of a model, with labels and the answers of three others",
-    "ratings.csv": "levels from 1 to 5 by two raters",
-    "models.py": "models that need no key: python:models:small, large, judge",
-    "replies.jsonl": "what these models reply",
-    "qwen.jsonl": f"60 answers of a real model, {MODEL}; label: right, read by eye",
-    "qwen-replies.jsonl": "what it replied to the methods: replay:qwen-replies.jsonl",
-    "qwen-prompt.jinja": "how it was asked",
-}
-"""What ``demo --files`` writes."""
+EXAMPLE_FILES: Mapping[str, str] = json.loads((_EXAMPLES / "files.json").read_text("utf-8"))
+"""What ``demo --files`` writes, and what is in it."""
 _RECORDED = {
     "qwen.jsonl": FOLDER / "answers.jsonl",
     "qwen-replies.jsonl": REPLIES,

@@ -31,7 +31,10 @@ ELSEWHERE = {
     "monitor": ("Scores", "serve", "Say whether answers got worse, from one run a day"),
     "shard": ("Several machines", "cluster", "Divide an input into shards"),
     "merge": ("Several machines", "cluster", "Put the runs of all shards together"),
+    "export": ("Several machines", "cluster", "Write a run's table in folders, also to s3://"),
     "serve": ("For other programs", "serve", "Score answers over HTTP"),
+    "push": ("For other programs", "serve", "Send scores to the traces in Langfuse or Phoenix"),
+    "pull": ("For other programs", "serve", "Read traces of Langfuse or Phoenix into a file"),
     "mcp": ("For other programs", "serve[mcp]", "Check answers for MCP clients"),
     PAPERS: (OTHERS, "papers", "Repeat experiments of papers"),
 }

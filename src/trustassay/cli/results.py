@@ -42,7 +42,7 @@ CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 
 
 def scored_run(
-    source: Path | list[Path],
+    source: str | list[str],
     metric: str | None,
     backends: BackendChoices,
     records: Records,
@@ -55,9 +55,12 @@ def scored_run(
     A source that is a run is taken as it is; anything else is scored into ``out``, or into a folder
     that the same command finds again. Raises as :func:`trustassay.score`.
     """
-    if isinstance(source, Path) and (source / "run.json").exists():
-        return source, metric, 0
     from trustassay import api
+    from trustassay.data.places import scheme_of
+
+    alone = isinstance(source, str) and not scheme_of(source) and Path(source)
+    if alone and (alone / "run.json").exists():
+        return alone, metric, 0
 
     chosen = metric or METRIC
     folder = run_folder(out, source, records, metrics=[chosen], seed=seed, **backends)

@@ -51,7 +51,7 @@ class Following:
 
     def watch(
         self,
-        sources: Sequence[Path],
+        sources: Sequence[str],
         metric: Sequence[str],
         out: Path | None,
         settings: dict[str, Any],
@@ -76,7 +76,7 @@ class Following:
             **settings,
         )
         result = api.watch(
-            sources[0],
+            Path(sources[0]),
             metric=metric[0] if metric else "harmonicity:perturbations=3",
             out=out,
             options=options,

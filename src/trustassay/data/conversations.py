@@ -85,6 +85,7 @@ CHATS = ("messages", "conversation", "conversations")
 _TELLING = frozenset({"datasource_item", "vars", "inputs", "input", *CHATS})
 _TELLING_TOGETHER = ({"event_id", "data"}, {"run", "example"})
 _GOLD_ANSWERS = ("answer", "output", "response", "result", "text", "content")
+_OWN = ("documents", "steps")  # steps name passages of the chat
 _ANSWER_PLACES = ("response", "output", "completion", "choices")
 _DEEPEST_PATH = 4
 """Levels of objects of which a path is given."""
@@ -128,7 +129,7 @@ def _chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     if answer := _first(record, _ANSWER_PLACES, said):
         turn["response"] = answer[0]
     if _names_documents(record):
-        turn.pop("documents", None)
+        turn = {k: v for k, v in turn.items() if k not in _OWN}
     return {**record, **turn}, dict.fromkeys(turn, name)
 
 
@@ -156,7 +157,7 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
         return []
     rest = {key: value for key, value in record.items() if key != name}
     common = {key: value for key, value in rest.items() if key not in _ANSWER_PLACES}
-    told = {"documents"} if _names_documents(record) else set()
+    told = _OWN if _names_documents(record) else ()
     earlier = [{k: v for k, v in one.items() if k not in told} for one in turns[:-1]]
     chat = content_id(turns[0]) if known_as is None else known_as
     if not isinstance(chat, str | int):

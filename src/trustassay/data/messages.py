@@ -8,9 +8,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from trustassay.data.layouts import NAMES, normal
+from trustassay.data.steps import Call, Message, Steps, failure
 from trustassay.sample import Problem, SampleError
 
 DOCUMENTS = frozenset(NAMES["inside"]["documents"])
@@ -21,20 +22,7 @@ _RESULTS = re.compile(NAMES["chats"]["parts"]["result"], re.IGNORECASE)
 TEXTS = ("text", "content", "page_content", "pageContent")
 """Names of the text of a passage."""
 _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
-
-
-class Message(NamedTuple):
-    """A message of a chat, or a part of one that is a message elsewhere.
-
-    role: ``user``, ``assistant``, ``system`` or ``tool``. content: its text, ``None`` without one;
-    of a tool what it returned, text or data. call: the id of the call that it answers. calls: the
-    names of the tools that it calls, by the id of the call.
-    """
-
-    role: str
-    content: Any
-    call: str = ""
-    calls: Mapping[str, str] = {}
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
 def messages_of(messages: Iterable[Any]) -> list[Message]:
@@ -60,24 +48,33 @@ def _messages_in(given: Any) -> list[Message]:
         return [Message(role, content)]  # most are; the rest takes longer
     parts = [*content] if isinstance(content, list | tuple) else [content]
     if role == "tool" and not any(one.role == "tool" for one in _of_parts(None, parts)):
-        return [Message(role, returned(message), str(message.get("tool_call_id") or ""))]
+        known_as = str(message.get("tool_call_id") or "")
+        return [
+            Message(role, returned(message), known_as, error=failure(message, returned(message)))
+        ]
     calls = [{**_unwrapped(one), "type": "tool_call"} for one in called]
+    retries = [one for one in parts if isinstance(one, Mapping) and not one.get("tool_name")]
+    if any(one.get("part_kind") == "retry-prompt" for one in retries):
+        return []  # what pydantic-ai tells a model whose answer is not valid
     return (_of_parts(role, [*parts, *calls]) or [Message(role, None)]) if held else []
 
 
 def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
     """Return the results among the parts of a message, and then its texts, the last with calls."""
-    results, texts, calls = [], dict[str, list[str]](), dict[str, str]()
+    results, texts, calls = [], dict[str, list[str]](), dict[str, Call]()
     for part in map(_unwrapped, parts):
         kind, function = str(part.get("type") or part.get("part_kind")), part.get("function")
         known_as = str(next((part[one] for one in _IDS if part.get(one)), ""))
         speaker = _ROLES.get(kind, role)
         text = part.get("text", part.get("content") if kind in {"text", *_ROLES} else None)
         if _RESULTS.fullmatch(kind):
-            results.append(Message("tool", returned(part), known_as))
+            results.append(
+                Message("tool", returned(part), known_as, error=failure(part, returned(part)))
+            )
         elif _CALLS.fullmatch(kind):
-            name = part.get("name") or part.get("tool_name")
-            calls[known_as] = str(function.get("name") if isinstance(function, Mapping) else name)
+            own = function if isinstance(function, Mapping) else part
+            given = next((own[one] for one in _ARGUMENTS if own.get(one) is not None), None)
+            calls[known_as] = Call(str(own.get("name") or own.get("tool_name") or ""), given)
         elif speaker and isinstance(text, str):
             texts.setdefault(speaker, []).append(text)
     told = [Message(one, "\n".join(lines)) for one, lines in texts.items()]
@@ -91,7 +88,7 @@ def _unwrapped(part: Any) -> Mapping[str, Any]:
     """Return a part as an object: a text by itself, what OpenInference and Bedrock write inside."""
     if not isinstance(part, Mapping):
         return {"text": part} if isinstance(part, str) else {}
-    wrapping = ("message_content", "tool_call", "toolUse", "toolResult")
+    wrapping = ("tool_call", "message_content", "toolUse", "toolResult")
     name = next((one for one in wrapping if isinstance(part.get(one), Mapping)), None)
     return {"type": name, **part[name]} if name else part
 
@@ -142,8 +139,9 @@ def ending(messages: Any) -> str:
 
 def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
     """Yield each answered question of a chat, and the last one even without an answer:
-    ``question``, ``response`` and ``documents``, the passages shown up to the answer; one is absent
-    where there is nothing for it. A blank answer is one. ``field`` is the chat's name.
+    ``question``, ``response``, ``documents``, the passages shown up to the answer, and ``steps``,
+    what came before it (:class:`~trustassay.data.steps.Steps`); one is absent where there is
+    nothing for it. A blank answer is one. ``field`` is the chat's name.
 
     Passages are what system messages name as context, and then the results of all tools, in the
     order of the messages. A text beside a call is no answer.
@@ -151,28 +149,31 @@ def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
     Raises:
         SampleError: a result names a call that no earlier message makes.
     """
-    calls, named, returns = {"": ""}, list[Any](), list[Any]()
+    named, returns, steps = list[Any](), list[Any](), Steps()
     turn: dict[str, Any] = {}
     last = Message("", None)
+
+    def shown() -> dict[str, Any]:
+        return {"documents": [*named, *returns], "steps": steps.so_far(len(named))}
+
     for place, given in enumerate(messages):
         for last in _messages_in(given):
-            if last.call not in calls:
+            own = results_in(last.content) if last.role == "tool" and last.content else []
+            if not steps.knows(last.call):
                 problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
-            calls |= last.calls
             if last.role == "user":
                 if "response" in turn:
                     yield {"response": "", **_filled(turn)}
                 turn = {"question": last.content}
             elif last.role == "assistant" and turn and not last.calls:
-                said = last.content or turn.get("response")
-                turn |= {"response": said, "documents": [*named, *returns]}
-            elif last.role == "tool" and last.content is not None:
-                returns += results_in(last.content)
+                turn |= {"response": last.content or turn.get("response"), **shown()}
             elif last.role == "system":
                 named += _named_passages(last.content or "")
+            steps.add(last, range(len(returns) + 1, len(returns) + len(own) + 1))
+            returns += own
     if turn and (last.role == "tool" or last.calls or "response" not in turn):  # cut
-        turn |= {"response": None, "documents": [*named, *returns]}
+        turn |= {"response": None, **shown()}
     if turn:
         yield _filled(turn)
 
@@ -184,7 +185,7 @@ def _filled(turn: Mapping[str, Any]) -> dict[str, Any]:
 def passages_in(told: Sequence[Message]) -> list[tuple[str, Any]]:
     """Return the passages that a chat shows, each with the name of its tool, if that is known:
     first those that system messages name, then the results of tools."""
-    names = {call: name for one in told for call, name in one.calls.items()}
+    names = {known_as: call.name for one in told for known_as, call in one.calls.items()}
     system = [one.content or "" for one in told if one.role == "system"]
     shown: list[tuple[str, Any]] = [("", text) for one in system for text in _named_passages(one)]
     tools = [one for one in told if one.role == "tool" and one.content is not None]

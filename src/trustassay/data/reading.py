@@ -14,28 +14,18 @@ from itertools import chain
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
-from trustassay.data import arrow, recognising
+from trustassay.data import arrow, otlp, places, recognising
 from trustassay.data.conversations import CHATS, is_no_answer, turns_of
 from trustassay.data.messages import messages_of
+from trustassay.data.places import File, Place, place_of
 from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
 from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
 from trustassay.data.tables import csv_records, workbook_records
 from trustassay.data.traces import is_trace, traced
 from trustassay.errors import did_you_mean
-from trustassay.progress import tell
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
-KNOWN_KINDS = (
-    ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz or .zst), .xlsx, .parquet, "
-    "a folder of such files or of Hugging Face datasets, or - for standard input"
-)
-TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
-"""Kinds of text, which may be compressed."""
-PACKED = frozenset({".gz", ".zst"})
-_announced: set[str] = set()
-"""Folders of which it was told what is left out; an input is read more than once."""
 _LISTS: tuple[str, ...] = (
     *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
     *("observations", "items"),
@@ -53,7 +43,9 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     """
     if name == STANDARD_INPUT:
         kept = kept_input()
-        return _records_of(kept.kind, kept.path, NAME, fields)
+        return _file(kept.path, NAME, fields, kept.kind)
+    if (place := place_of(name)) is not None:
+        return _records_at(place, name, fields)
     path = Path(name)
     try:
         is_folder, exists = path.is_dir(), path.exists()
@@ -63,22 +55,20 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         return _folder(path, name, fields)
     if not exists:
         raise InputError(f"{name}: no such file")
-    if not (kind := _kind_of(path)):
-        suffixes = path.suffixes[-2:] if path.suffix.lower() in PACKED else path.suffixes[-1:]
-        shown = "".join(suffixes).lower() or "(none)"
-        raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
-    return _records_of(kind, path, name, fields)
+    return _file(path, name, fields)
 
 
-def _kind_of(path: Path) -> str:
-    """Return the suffix that tells how a file is read, without that of its compression; empty for
-    an unknown kind."""
-    packed = path.suffix.lower() in PACKED
-    kind = (path.with_suffix("") if packed else path).suffix.lower()
-    return kind if kind in TEXTS or (kind in {".parquet", ".xlsx"} and not packed) else ""
+def _records_at(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    if place.table:
+        return arrow.batch_records(arrow.in_slices(place.table()), f"{name:.80}", fields)
+    if not place.files:
+        raise InputError(f"{name}: no such file, and no file matches")
+    alone = place.files.get("")
+    return _file(alone, name, fields) if alone else _files(place.files, name, fields)
 
 
-def _records_of(kind: str, path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _file(path: File, name: str, fields: Mapping[str, str], kind: str = "") -> Iterator[Raw]:
+    kind = kind or places.checked_kind(path, name)
     if kind in {".jsonl", ".ndjson"}:
         return _json_lines(path, name)
     if kind == ".json":
@@ -87,10 +77,12 @@ def _records_of(kind: str, path: Path, name: str, fields: Mapping[str, str]) -> 
         return workbook_records(path, name, fields)
     if kind == ".parquet":
         return _parquet(path, name, fields)
+    if kind in places.OTLP:
+        return otlp.records_of(path, name)
     return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
-def _json_lines(path: Path, name: str) -> Iterator[Raw]:
+def _json_lines(path: File, name: str) -> Iterator[Raw]:
     with opened(path, name) as stream:
         for number, line in enumerate(stream, 1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
@@ -111,7 +103,7 @@ def _json_line(line: bytes, where: str) -> Raw:
     return Raw(where, None, (problem,))
 
 
-def _json(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if _one_object_a_line(path, name):
         yield from _json_lines(path, name)
         return
@@ -139,7 +131,7 @@ def _list_in(content: Mapping[str, Any]) -> Any:
     return inside if isinstance(inside, list) else result
 
 
-def _one_object_a_line(path: Path, name: str) -> bool:
+def _one_object_a_line(path: File, name: str) -> bool:
     """Whether a .json file is JSON Lines by its content, as some data sets are published."""
     with opened(path, name) as stream:
         first = stream.readline(LONGEST_LINE)
@@ -161,7 +153,7 @@ def _rows(columns: Mapping[str, Any], fields: Mapping[str, str]) -> list[dict[st
     )
 
 
-def _json_file(path: Path, name: str) -> Any:
+def _json_file(path: File, name: str) -> Any:
     with opened(path, name) as stream:
         text = stream.read()
     try:
@@ -181,7 +173,7 @@ def _reason(error: ValueError | RecursionError) -> str:
     return "a number with too many digits"  # the only other ValueError of json.loads
 
 
-def _parquet(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _parquet(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, io.SEEK_END)
@@ -221,45 +213,35 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
 
 
 def _files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    """Return the records of all files below a folder, in the order of their paths.
-
-    Folders ``KEY=VALUE`` are fields of the records in them that have none of the name. What is
-    hidden, or begins with an underscore, is no file of records.
-    """
     if (path / "run.json").is_file():
         message = "is the folder of a run, which has answers already"
         raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
-    parts = sorted(one.relative_to(path) for one in path.rglob("*") if one.is_file())
-    shown = [one for one in parts if not any(part.startswith((".", "_")) for part in one.parts)]
-    files = [one for one in shown if _kind_of(one)]
-    if not files:
-        raise InputError(
-            f"{name}: is a folder without files of records (one of Hugging Face datasets has a "
-            f"state.json); expected {KNOWN_KINDS}"
-        )
-    others = [one for one in shown if not _kind_of(one)]
-    if others and name not in _announced:
-        _announced.add(name)
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-        tell(f"{name}: left out, files of other kinds: {clean(str(others[0]))}{more}")
+    return _files(places.files_below(path), name, fields)
+
+
+def _files(found: Mapping[str, File], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    """Return the records of files below a folder; folders ``KEY=VALUE`` are fields of the records
+    in them that have none of the name.
+    """
+    paths = places.record_files(found, name)
 
     def records() -> Iterator[Raw]:
-        for file in files:
-            pairs = (part.partition("=") for part in file.parts[:-1])
-            keys = {key: unquote(value) for key, equals, value in pairs if equals and value}
-            for raw in raw_records(str(path / file), fields):
+        for path in paths:
+            keys, file = places.keys_of(path), found[path]
+            for raw in _file(file, str(file), fields):
                 own = raw.record
                 yield raw._replace(record=keys | own) if keys and isinstance(own, dict) else raw
 
     return records()
 
 
-def _batches(path: Path, name: str, kind: str) -> Iterator[Any]:
+def _batches(path: File, name: str, kind: str) -> Iterator[Any]:
     from arro3.io import read_ipc_stream, read_parquet
 
     try:
-        reader = read_parquet(str(path)) if kind == "Parquet" else read_ipc_stream(str(path))
-        yield from arrow.in_slices(reader)
+        with path.open("rb") as file:
+            reader = read_parquet(file) if kind == "Parquet" else read_ipc_stream(file)
+            yield from arrow.in_slices(reader)
     except BaseException as error:
         if not arrow.of_arrow(error):
             raise

@@ -21,6 +21,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO, cast
 
+from trustassay.data.places import File
 from trustassay.data.records import InputError
 from trustassay.errors import install
 
@@ -60,7 +61,7 @@ _ZEROS = {
 
 
 @contextmanager
-def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
+def opened(path: File, name: str) -> Iterator[IO[bytes]]:
     """Open a plain text for reading, or one that gzip or zstd compressed, whatever its name.
 
     Raises:
@@ -71,7 +72,7 @@ def opened(path: Path, name: str) -> Iterator[IO[bytes]]:
         with path.open("rb") as file, ExitStack() as stack:
             start = file.peek(LONGEST)
             stream: Any = file
-            if path.suffix.lower() == ".gz" or start.startswith(GZIP):
+            if path.name.lower().endswith(".gz") or start.startswith(GZIP):
                 packing = "gzip"
                 stream = stack.enter_context(gzip.open(file, "rb"))
             elif start.startswith(ZSTD):

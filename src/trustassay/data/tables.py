@@ -10,10 +10,10 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.data import layouts
+from trustassay.data.places import File
 from trustassay.data.recognising import columns_of, tells_question
 from trustassay.data.records import InputError, Raw, Untold, UntoldError, missing_source, plain
 from trustassay.data.source_files import opened
@@ -188,7 +188,7 @@ class Header(NamedTuple):
     encoding: str = ""
 
 
-def header_of(path: Path, name: str, usual: str, known: Callable[[Sequence[str]], bool]) -> Header:
+def header_of(path: File, name: str, usual: str, known: Callable[[Sequence[str]], bool]) -> Header:
     """Return the header of a table: a ``known`` one by any delimiter and encoding, else its first
     line with most cells. The ``usual`` delimiter has precedence.
     """
@@ -261,7 +261,7 @@ def _is_western(text: str) -> bool:
 
 
 def csv_records(
-    path: Path,
+    path: File,
     name: str,
     fields: Mapping[str, str],
     delimiter: str,
@@ -291,7 +291,7 @@ def csv_records(
             yield _csv_record(row, where, header, fields)
 
 
-def csv_rows(path: Path, name: str, found: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
+def csv_rows(path: File, name: str, found: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
     """Yield the rows from the header on that have a text, each with where it begins; an error in
     place of what is no row. Bytes that are not UTF-8 are lone surrogates (:func:`not_utf8`), unless
     the header, or the first row beyond ASCII, tells another encoding.
@@ -342,7 +342,7 @@ LARGEST = 2**30
 _FORMULA, _ERROR = "f", "e"
 
 
-def workbook_records(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     """Return the records of the sheet that has a question column; the first sheet may have none.
 
     Raises:
@@ -367,9 +367,9 @@ def workbook_records(path: Path, name: str, fields: Mapping[str, str]) -> Iterat
         raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
 
 
-def _check_size(path: Path, name: str) -> None:
+def _check_size(path: File, name: str) -> None:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
     except zipfile.BadZipFile as error:
         raise InputError(

@@ -9,7 +9,6 @@ so they are kept in memory until it ends.
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -17,19 +16,24 @@ from trustassay.data.conversations import asked, said, unfolded
 from trustassay.data.layouts import NAMES, normal
 from trustassay.data.messages import TEXTS, messages_of, passages_in, results_in, returned
 from trustassay.data.records import Raw
+from trustassay.data.steps import Call, Message, Steps, as_data, failure
 from trustassay.progress import tell
 from trustassay.sample import Problem, clean
 
 _PLACES: Mapping[str, Any] = NAMES["spans"]
 _KINDS = {word: kind for kind, words in _PLACES["kinds"].items() for word in words.split()}
 _TELLING = [frozenset(keys) for keys in _PLACES["telling"]]
-_LISTS = ("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans")
+_LISTS = (
+    *("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "spans"),
+    *("resourceLogs", "resource_logs", "scopeLogs", "scope_logs", "logRecords", "log_records"),
+)
 _IN_LISTS = {*_LISTS, "spanId", "span_id", "context"}
 _INSIDE = ("observations", "child_runs")
 """Names of lists of spans, all of their record, and one of what these hold; of those in a span."""
 _MAY_TELL = frozenset({"data", "context", *_LISTS, *_INSIDE}).union(*_TELLING)
 _CUT = "is missing in the root and the last call of a model: the trace is cut, or without texts"
 _DEEPEST = 32  # levels of attributes
+_FAILED = frozenset({"2", "error", "status_code_error", "statuscode.error"})
 _announced: set[str] = set()
 
 
@@ -38,7 +42,7 @@ class Span:
     is ``model``, ``tool``, ``retrieval``, ``other``, or empty where nothing tells it."""
 
     def __init__(self, raw: Mapping[str, Any], within: "Span | None") -> None:
-        self.raw = raw
+        self.raw, self.inside_of = raw, within
         self._own = {normal(str(key)): value for key, value in raw.items()}
         self._own["within"] = within.id if within else None
         if "run_type" in raw:
@@ -62,7 +66,7 @@ class Span:
             value: Any = self._own if place.startswith(".") else self._attributes
             for name in place.removeprefix(".").split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
-            value = _data(value.get("", value) if isinstance(value, Mapping) else value)
+            value = as_data(value.get("", value) if isinstance(value, Mapping) else value)
             if value not in (None, "", [], {}):
                 return value, place.removeprefix(".")
         return None, ""
@@ -90,14 +94,23 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
     """Yield the records of an input that are no spans, and then each trace as one; ``name`` is the
     input's."""
     traces: dict[str, tuple[dict[str, Raw], dict[str, Span]]] = {}
+    logs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for raw in raws:
         if raw.problems or not is_trace(raw.record):
             yield raw
             continue
         for span in _spans_in(raw.record):
             lines, spans = traces.setdefault(span.trace or raw.where, ({}, {}))
-            spans[span.id or str(len(spans))] = span
+            if event := _logged(span.raw):
+                logs.setdefault((span.trace or raw.where, span.id), []).append(event)
+            else:
+                spans[span.id or str(len(spans))] = span
             lines[raw.where] = raw
+    for (trace, known_as), events in logs.items():
+        spans = traces[trace][1]
+        ids = {"traceId": trace, "spanId": known_as}
+        spans[known_as] = _with_events(spans.get(known_as), ids, events)
+    traces = {key: one for key, one in traces.items() if one[1]}
     result: dict[str, Iterable[Raw]] = {}
     sources: Counter[str] = Counter()
     shown: dict[str, Any] = {}
@@ -126,6 +139,31 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
         waiting += [(part, within) for part in reversed(inside)]
 
 
+def _logged(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a log record as an event of its span, without a name if it tells of other things;
+    empty for a span."""
+    told, body = _pairs(raw.get("attributes")), raw.get("body")
+    name = str(raw.get("eventName") or raw.get("event_name") or told.get("event.name", ""))
+    if isinstance(body, Mapping) and any(str(key).endswith("Value") for key in body):
+        body = _typed(body, _DEEPEST)
+    told |= {"gen_ai.event.content": body} if body else {}
+    time = str(raw.get("timeUnixNano") or raw.get("timestamp") or 0)
+    event = {"name": name if name.startswith("gen_ai.") else "", "attributes": told, "time": time}
+    return event if {"body", "eventName", "event_name"} & raw.keys() else {}
+
+
+def _with_events(span: Span | None, ids: Mapping[str, str], events: list[dict[str, Any]]) -> Span:
+    """Return a span with what log records tell of it, in order of time; one that is in no file is a
+    call of a model."""
+    events.sort(key=lambda one: str(one["time"]))
+    if span:
+        events = [*_mappings(span.raw.get("events")), *events]
+        return Span({**span.raw, "events": events}, span.inside_of)
+    ends = {"startTimeUnixNano": events[0]["time"], "endTimeUnixNano": events[-1]["time"]}
+    kind = {"gen_ai.operation.name": "chat"} if any(one["name"] for one in events) else {}
+    return Span({**ids, **ends, "name": "log records", "attributes": kind, "events": events}, None)
+
+
 def _records(
     lines: dict[str, Raw], given: dict[str, Span], shown: dict[str, Any], sources: Counter[str]
 ) -> Iterable[Raw]:
@@ -143,15 +181,14 @@ def _records(
     roots = [one for one in spans if not one.parent]
     for name, passage in _passages(spans, roots):
         one = {"text": passage} if isinstance(passage, str) else passage
-        text = next(one[known] for known in TEXTS if isinstance(one.get(known), str))
         known_as = one.get("id") or f"{name or 'messages'}:{len(passages) + 1}"
-        passages.setdefault(json.dumps(_data(text), sort_keys=True), {**one, "id": known_as})
+        passages.setdefault(_content(passage), {**one, "id": known_as})
     models = [one for one in spans if one.kind == "model" and (one.input or one.output)]
     asking = [(asked(one.input), one.asked_in) for one in (*roots[:1], *reversed(models))]
     saying = [(said(one.output), one.said_in) for one in (*roots[-1:], *models[-1:])]
     found = [[(a[0], by) for a, by in told if a and a[0].strip()] for told in (asking, saying)]
     where = f"{next(iter(lines))}: trace {spans[0].trace:.80}"
-    broken = _broken(spans, roots)
+    broken = _broken(spans, roots) or _unmatched(spans, roots)
     if broken or not all(found):
         span, *problem = broken or (roots[-1], "response" if found[0] else "question", _CUT)
         return [Raw(f"{where}, span {span.name!r:.80} ({span.id:.80})", None, (Problem(*problem),))]
@@ -163,6 +200,10 @@ def _records(
     record |= {"id": spans[0].trace, "question": question, "response": response}
     record["model"] = next(filter(None, (one.text("model") for one in reversed(models))), None)
     record |= {"documents": list(passages.values())} if passages else {}
+    chats = [part for one in (*models[-1:], *roots) for part in (one.input, one.output)]
+    steps = _steps(spans, chats, question, {text: n for n, text in enumerate(passages, 1)})
+    record |= {"steps": told} if (told := steps.so_far()) else {}
+    record |= {"root_span": roots[-1].id, "started": roots[-1].start}  # where scores are sent back
     return [Raw(where, record | ({"conversation": session} if session else {}))]
 
 
@@ -184,19 +225,75 @@ def _broken(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, st
     return (root, "output", f"is missing: it failed, {root.error[:200]!r}") if failed else None
 
 
+def _content(passage: Any) -> str:
+    """Return what is the same for equal passages."""
+    one = {"text": passage} if isinstance(passage, str) else passage
+    text = next(one[known] for known in TEXTS if isinstance(one.get(known), str))
+    return json.dumps(as_data(text), sort_keys=True)
+
+
+def _unmatched(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, str] | None:
+    """Return at which span a message has the result of a call that the trace does not have."""
+    chats = [(one, messages_of(_chat(v))) for one in spans for v in (one.input, one.output)]
+    calls = {one.text("call") for one in spans if one.kind == "tool"}
+    told = chats if "" not in calls else ()
+    calls |= {known_as for _, chat in chats for one in chat for known_as in one.calls}
+    for span, call in ((span, one.call) for span, chat in told for one in chat):
+        if call and call not in calls and (span.kind == "model" or span in roots):
+            message = f"expected a call of a tool for each result, none for {call[:80]!r}"
+            return span, span.asked_in or "input", message
+    return None
+
+
+def _steps(
+    spans: Sequence[Span], chats: Iterable[Any], question: str, numbers: Mapping[str, int]
+) -> Steps:
+    """Return the steps of a trace: earlier turns by the longest chat, and then its calls of tools;
+    ``numbers`` are those of passages by their content."""
+    steps, kinds = Steps(), {one.id: one.kind for one in spans}
+    chat = max((messages_of(_chat(one)) for one in chats), key=len, default=[])
+    tools = [one for one in spans if one.kind == "tool" and kinds.get(one.parent) != "tool"]
+    asks = [place for place, one in enumerate(chat, 1) if one.role == "user"]
+    for one in (
+        chat[: asks[-1] if asks and tools else None] if asks else [Message("user", question)]
+    ):
+        steps.add(one, _numbers(one.content, numbers) if one.role == "tool" else ())
+    for span in tools:
+        given = messages_of(span.input) if isinstance(span.input, list) else []
+        written = span.find("arguments")[0] or (given[-1].content if given else span.input)
+        value = _returned(span)
+        status = "error" if span.text("failed").lower() in _FAILED else ""
+        if error := failure({"status": status}, value):
+            error = span.error or error
+        call = Message("assistant", None, calls={span.id: Call(span.name, written)})
+        steps.add(call)
+        steps.add(Message("tool", None, span.id, error=error), _numbers(value, numbers))
+    return steps
+
+
+def _numbers(value: Any, numbers: Mapping[str, int]) -> list[int]:
+    """Return the numbers of the passages in what a tool returned."""
+    return [n for one in results_in(value or "") if (n := numbers.get(_content(one)))]
+
+
+def _returned(span: Span) -> Any:
+    """Return what a tool returned, or a retriever found."""
+    value = span.output
+    chat = messages_of(value if isinstance(value, list) else [value])
+    value = chat[-1].content if chat else returned({"content": value})
+    documents = [one.get("document", one) for one in _mappings(value)]  # OpenInference
+    return documents or value
+
+
 def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Any]]:
     """Yield what tools returned, what was retrieved and what messages show, in order of time, each
     with the name of its tool."""
     kinds = {one.id: one.kind for one in spans}
     for span in spans:
-        value = span.output
         if span.kind in {"tool", "retrieval"}:
-            if not value or kinds.get(span.parent) == span.kind:
+            if not span.output or kinds.get(span.parent) == span.kind:
                 continue  # what the outer one returned counts
-            chat = messages_of(value if isinstance(value, list) else [value])
-            value = chat[-1].content if chat else returned({"content": value})
-            documents = [one.get("document", one) for one in _mappings(value)]  # OpenInference
-            yield from ((span.name, one) for one in results_in(documents or value))
+            yield from ((span.name, one) for one in results_in(_returned(span)))
         elif span.kind == "model" or span in roots:
             system = {"role": "system", "content": span.find("system")[0]}
             yield from passages_in(messages_of([system, *_chat(span.input)]))
@@ -219,11 +316,11 @@ def _attributes(raw: Mapping[str, Any]) -> dict[str, Any]:
         name, told = str(event.get("name")), _pairs(event.get("attributes"))
         role = "assistant" if name == "gen_ai.choice" else name[7:].removesuffix(".message")
         if name == "gen_ai.choice" or (name.startswith("gen_ai.") and name.endswith(".message")):
-            content = _data(told.get("gen_ai.event.content", told.get("message", told)))
+            content = as_data(told.get("gen_ai.event.content", told.get("message", told)))
             message = content if isinstance(content, Mapping) else {"content": content}
             place = f"gen_ai.{'output' if name == 'gen_ai.choice' else 'input'}.messages"
             message = {"role": role, **message.get("message", message)}
-            message["content"] = _data(message.get("content"))
+            message["content"] = as_data(message.get("content"))
             result.setdefault(place, []).append(message)
         else:
             result |= {k: v for k, v in told.items() if k.startswith("gen_ai.")}
@@ -263,11 +360,3 @@ def _nested(value: Any, left: int = _DEEPEST) -> Any:
 
 def _mappings(value: Any) -> list[Any]:
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
-
-
-def _data(value: Any) -> Any:
-    """Return what is written as JSON in a text."""
-    if isinstance(value, str) and value.startswith(("{", "[", '"')):
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value

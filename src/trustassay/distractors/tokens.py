@@ -15,6 +15,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from trustassay.prose import read_patterns
+
 Kind = Literal["entity", "date", "number", "word"]
 
 
@@ -239,24 +241,11 @@ LATEST = 2025
 
 _MONTHS = list(calendar.month_name)[1:]
 _SHORT = [*(name[:3] for name in _MONTHS), "Sept"]
-_MONTH = rf"(?P<month>(?a:{'|'.join([*_MONTHS, *_SHORT])}))\b\.?"
-_DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
-_YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2})"
+_PARTS = ("month", "day", "year")
 _FORMS = [
     re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?<![\w-]){_YEAR}-(?P<month>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12][0-9]|3[01])(?![\w-])",
-        rf"\b{_MONTH}\s{{1,9}}{_DAY}(?:\s{{0,9}},)?\s{{1,9}}{_YEAR}\b",
-        rf"\b{_DAY}\s{{1,9}}(?:of\s{{1,9}})?{_MONTH},?\s{{1,9}}{_YEAR}\b",
-        rf"\b{_MONTH},?\s{{1,9}}{_YEAR}\b",
-        rf"\b{_MONTH}\s{{1,9}}{_DAY}\b",
-        rf"\b{_DAY}\s{{1,9}}(?:of\s{{1,9}})?{_MONTH}(?!\w)",
-        rf"(?<![\w-]){_YEAR}(?P<dash>\s?[-–—/]\s?)(?P<until>[0-9]{{4}}|[0-9]{{2}})(?![\w-])",
-        r"(?<![\w-])(?P<decade>1[0-9]{2}0|20[0-9]0)['’]?s\b",
-        rf"(?<![\w.,$£€#/-]){_YEAR}(?![\w/-]|[.,][0-9]|\s{{0,9}}%)",
-        rf"\b(?P<weekday>{'|'.join(calendar.day_name)})\b",
-        rf"\b(?P<month>(?a:{'|'.join(one for one in _MONTHS if one not in ('March', 'May'))}))\b",
-    )
+    for name, pattern in read_patterns("dates.toml", __package__).items()
+    if name not in _PARTS
 ]
 
 

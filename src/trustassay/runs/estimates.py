@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trustassay.backends.packed_tokens import OTHER_BYTES, OWN_BYTES
+from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Prices, Tokens, estimated_tokens
 from trustassay.calls.store import CallStore, CallTaken
 from trustassay.capabilities import ChatRequest

@@ -18,6 +18,7 @@ from typing import Any, Self
 from trustassay.calls.backends import MODEL, Backends
 from trustassay.calls.client import CallOptions, shared_file
 from trustassay.data.arrow import ArrowStream, frame_index
+from trustassay.data.places import name_of, place_of
 from trustassay.data.reading import ALL, LAST, Located, read_samples
 from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
@@ -416,25 +417,29 @@ STEM = 60
 """Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
-def default_folder(source: Path | Sequence[Path], **settings: Any) -> Path:
-    """Return the folder for these settings and this state of the input, one file or several.
+def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Path:
+    """Return the folder for these settings and this state of the input, one source or several.
 
     The same command finds its folder again; a file that was changed since gets a new one. What
     comes on standard input is known by its content.
     """
-    paths = [source] if isinstance(source, Path) else source
+    paths = [source] if isinstance(source, str | os.PathLike) else source
     state = [part for path in paths for part in state_of(path)]
     content = json.dumps([state, settings], sort_keys=True)
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-    names = ["stdin" if is_standard_input(path) else path.name.split(".")[0] for path in paths]
+    given = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
+    names = [name_of(path).split(".")[0] for path in given]
     stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
     return Path(HOME) / f"{stem}-{digest}"
 
 
-def state_of(path: Path) -> list[str]:
+def state_of(source: PathText) -> list[str]:
     """Return what changes with an input: of a folder, the state of each file in it."""
-    if is_standard_input(path):
+    if is_standard_input(source):
         return [kept_input().digest]
+    if (place := place_of(os.fspath(source))) is not None:
+        return [os.fspath(source), *place.state()]
+    path = Path(source)
     if not path.exists():
         return [str(path.resolve())]
     state = [str(path.resolve())]

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.data.places import name_of
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.data.records import InputError
 from trustassay.entailer_quality import EntailerQuality, entailer_quality
@@ -97,7 +98,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
                 step()
 
         page = ReportRun(
-            title=Path(run["input"]).name,
+            title=name_of(run["input"]),
             facts=_facts(run),
             metrics=[
                 ReportMetric(
@@ -141,7 +142,7 @@ def judge_of(
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
     """Return what a reader needs first; all settings are below the figures."""
-    facts = {"input": Path(run["input"]).name}
+    facts = {"input": name_of(run["input"])}
     if run.get("skipped"):
         facts["skipped as faulty"] = f"{run['skipped']:,}"
     facts |= {

@@ -1,50 +1,55 @@
-"""Drawings of scores as SVG."""
+"""Drawings as SVG, by ``drawings.html.jinja``: of scores, which fill their place; and with axes and
+numbers, which keep their proportions, so that dots stay round and text stays readable."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trustassay.show.distributions import BINS, SHOWN_BINS, Group, Groups, Histogram, Series
-from trustassay.show.text import NO_BREAK, amount, finalized, number, score_text, with_error
+from trustassay.show.text import (
+    NO_BREAK,
+    amount,
+    finalized,
+    number,
+    score_text,
+    with_error,
+    with_interval,
+)
+from trustassay.statistics.regression import Line as FittedLine
 
 LEAST_HEIGHT = 1.5  # one answer among a million stays visible
 
 
+@cache
+def _drawings() -> Any:
+    environment = Environment(
+        loader=PackageLoader("trustassay.show"),
+        autoescape=True,
+        finalize=finalized,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    for function in (score_text, with_error, amount):
+        environment.globals[function.__name__] = function
+    return environment.get_template("drawings.html.jinja").module
+
+
+def drawn(macro: str, **context: Any) -> Markup:
+    """Return what a macro of ``drawings.html.jinja`` draws."""
+    result: Markup = getattr(_drawings(), macro)(**context)
+    return result
+
+
 def histogram_svg(histogram: Histogram) -> Markup:
     """Draw the distribution as stacked bars, one colour a verdict."""
-    return _stretched("histogram", histogram_text(histogram), _bars(histogram), 10 * BINS)
-
-
-def _bars(histogram: Histogram) -> Iterator[Markup]:
-    series = Series.all_of(histogram)
-    tallest = max(histogram.counts, default=0)
-    for index, total in enumerate(histogram.counts):
-        if not total:
-            continue
-        low, high = histogram.edges(index)
-        parts = ", ".join(
-            f"{one.name} {one.counts[index]:,}" for one in series if one.counts[index]
-        )
-        text = f"{score_text(low)} to {score_text(high)}: {total:,} ({parts})"
-        title = Markup("<title>{}</title>").format(finalized(text))
-        yield Markup("<g>{}{}</g>").format(
-            title, Markup("").join(_stack(series, index, total, tallest))
-        )
-
-
-def _stack(series: Sequence[Series], index: int, total: int, tallest: int) -> Iterator[Markup]:
-    top = HEIGHT
-    scale = max(HEIGHT * total / tallest, LEAST_HEIGHT) / total
-    for place, one in enumerate(series):
-        height = one.counts[index] * scale
-        if height:
-            top -= height
-            yield Markup('<rect class="v{}" x="{}" y="{:.2f}" width="9" height="{:.2f}"/>').format(
-                place, 10 * index + 0.5, top, height
-            )
+    series, label = Series.all_of(histogram), histogram_text(histogram)
+    return drawn("histogram", label=label, histogram=histogram, series=series, least=LEAST_HEIGHT)
 
 
 def histogram_text(histogram: Histogram) -> str:
@@ -66,26 +71,16 @@ def histogram_text(histogram: Histogram) -> str:
 def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
     """Draw a value and its interval on the scale from 0 to 100."""
     label = f"{number(float(value))} on a scale from 0 to 100"
-    band = Markup("")
+    band = None
     if interval is not None:
-        low, high = (min(100.0, max(0.0, bound)) for bound in interval)
-        band = Markup('<rect class="band" x="{:.2f}" y="3" width="{:.2f}" height="6"/>').format(
-            low, max(high - low, 0.5)
-        )
+        band = [min(100.0, max(0.0, bound)) for bound in interval]
         label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
-    track = Markup('<rect class="track" y="5.5" width="100" height="1"/>')
-    tick = Markup('<rect class="tick" x="{:.2f}" width="1" height="12"/>')
-    middle = tick.format(min(99.0, max(0.0, value - 0.5)))
-    return _stretched("interval", label, [track, band, middle], 100, 12)
+    return drawn("percent", label=label, value=value, band=band)
 
 
 def meter_svg(score: float, low: float, high: float) -> Markup:
     """Draw one score as a short bar; the number is next to it."""
-    share = min(1.0, max(0.0, (score - low) / (high - low)))
-    return Markup(
-        '<svg class="meter" viewBox="0 0 40 6" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect width="{:.1f}" height="6"/></svg>'
-    ).format(40 * share)
+    return drawn("meter", share=min(1.0, max(0.0, (score - low) / (high - low))))
 
 
 def interval_text(interval: tuple[float, float], digits: int = 1) -> str:
@@ -115,26 +110,19 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-def _stretched(
-    kind: str, label: str, content: Iterable[Markup], width: float = WIDTH, height: float = HEIGHT
+Box = tuple[float, float, float, float, str]
+"""Left, right, top and height of a box that is seen however narrow it is, and its title."""
+
+
+def _drawing(
+    kind: str,
+    label: str,
+    boxes: Sequence[Box] = (),
+    marks: Sequence[Mark] = (),
+    curves: Sequence[Curve] = (),
 ) -> Markup:
-    return Markup(
-        '<svg class="{}" viewBox="0 0 {:g} {:g}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{}">{}</svg>'
-    ).format(kind, width, height, finalized(label), Markup("").join(content))
-
-
-def _line(mark: Mark) -> Markup:
-    x = WIDTH * min(1.0, max(0.0, mark.at))
-    return Markup('<path class="{}" d="M{:.2f} 0V{:g}"/>').format(mark.kind, x, HEIGHT)
-
-
-def _rect(left: float, right: float, top: float, height: float, title: str = "") -> Markup:
-    """Draw a box that is seen however narrow it is."""
-    inner = Markup("<title>{}</title>").format(title) if title else ""
-    return Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}">{}</rect>').format(
-        left, top, max(right - left, 0.5), height, inner
-    )
+    size = {"width": WIDTH, "height": HEIGHT}
+    return drawn("drawing", kind=kind, label=label, **size, boxes=boxes, marks=marks, curves=curves)
 
 
 def bars_svg(
@@ -147,24 +135,21 @@ def bars_svg(
 ) -> Markup:
     """Draw bars whose heights are shares of ``peak``, and marks across them."""
     width = WIDTH / len(shares)
-    content = []
+    boxes = []
     for place, share in enumerate(shares):
-        if share <= 0:
-            continue
-        height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
-        left, right = width * (place + 0.06), width * (place + 0.94)
-        title = titles[place] if titles else ""
-        content.append(_rect(left, right, HEIGHT - height, height, title))
-    return _stretched(kind, label, [*content, *map(_line, marks)])
+        if share > 0:
+            height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
+            title = titles[place] if titles else ""
+            ends = width * (place + 0.06), width * (place + 0.94)
+            boxes.append((*ends, HEIGHT - height, height, title))
+    return _drawing(kind, label, boxes, marks)
 
 
 def interval_svg(interval: tuple[float, float] | None, at: float, label: str) -> Markup:
     """Draw an interval as a bar and its middle as a line; all are shares of the width."""
-    if interval is None:
-        return _stretched("ridge", label, [_line(Mark("mean", at))])
-    low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval)
-    bar = _rect(low, high, HEIGHT / 4, HEIGHT / 2)
-    return _stretched("ridge", label, [bar, _line(Mark("mean", at))])
+    low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval or (0.0, 0.0))
+    boxes = [(low, high, HEIGHT / 4, HEIGHT / 2, "")] if interval is not None else []
+    return _drawing("ridge", label, boxes, [Mark("mean", at)])
 
 
 def box_svg(five: Sequence[float], label: str) -> Markup:
@@ -173,18 +158,14 @@ def box_svg(five: Sequence[float], label: str) -> Markup:
     All five are shares of the width, in rising order.
     """
     least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, one)) for one in five)
-    whiskers = _rect(least, largest, HEIGHT / 2 - 2, 4)
-    box = _rect(low, high, HEIGHT / 5, 3 * HEIGHT / 5)
-    return _stretched("ridge", label, [whiskers, box, _line(Mark("mean", middle / WIDTH))])
+    whiskers = (least, largest, HEIGHT / 2 - 2, 4.0, "")
+    box = (low, high, HEIGHT / 5, 3 * HEIGHT / 5, "")
+    return _drawing("ridge", label, [whiskers, box], [Mark("mean", middle / WIDTH)])
 
 
 def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:
     """Draw curves over each other; their classes tell them apart by colour and by dashes."""
-    content = list(map(_line, marks))
-    for curve in curves:
-        path = "L".join(f"{WIDTH * x:.2f} {HEIGHT * (1 - y):.2f}" for x, y in curve.points)
-        content.append(Markup('<path class="{}" d="M{}"/>').format(curve.kind, path))
-    return _stretched("curves", label, content)
+    return _drawing("curves", label, marks=marks, curves=curves)
 
 
 class Ridges(NamedTuple):
@@ -258,15 +239,144 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 def stacked_svg(parts: Sequence[tuple[str, float]], names: Sequence[str], label: str) -> Markup:
     """Draw shares, in %, as pieces of one bar; a part's colour is its place in ``names``."""
-    at, content = 0.0, []
+    at, pieces = 0.0, []
     for name, share in parts:
         width = WIDTH * share / 100
-        content.append(
-            Markup(
-                '<rect class="v{}" x="{:.2f}" y="0" width="{:.2f}" height="{:g}">'
-                "<title>{}</title></rect>"
-            ).format(names.index(name), at, width, HEIGHT, f"{name}: {number(share, 1)} %")
-        )
+        pieces.append((names.index(name), at, width, f"{name}: {number(share, 1)} %"))
         at += width
     said = ", ".join(f"{name} {number(share, 1)} %" for name, share in parts)
-    return _stretched("stack", f"{label}: {said}", content)
+    return drawn("stacked", label=f"{label}: {said}", pieces=pieces, width=WIDTH, height=HEIGHT)
+
+
+Scale = Callable[[float], float]
+LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 26.0
+"""Room around the ratings by score."""
+RATINGS = (300.0, 200.0)
+CURVES = (300.0, 260.0)
+ROOM = (38.0, 8.0, 10.0, 36.0)
+"""Room around the curves: left, right, top, bottom."""
+MOST_CURVES = 6
+"""Scores that are drawn in one picture: more colours cannot be told apart."""
+CELL, NAMES = 64.0, 150.0
+LONGEST_NAME = 24
+
+
+class Axes(NamedTuple):
+    """Where values lie in a drawing: ``low`` to ``high`` across, ``least`` to ``most`` upwards.
+
+    size: width and height. room: left, right, top and bottom of the axes.
+    """
+
+    low: float
+    high: float
+    least: float
+    most: float
+    size: tuple[float, float] = RATINGS
+    room: tuple[float, float, float, float] = (LEFT, RIGHT, TOP, BOTTOM)
+
+    def x(self, value: float) -> float:
+        """Return how far from the left a value is."""
+        left, right, _, _ = self.room
+        return left + (self.size[0] - left - right) * (value - self.low) / (self.high - self.low)
+
+    def y(self, value: float) -> float:
+        """Return how far from the top a value is."""
+        _, _, top, bottom = self.room
+        share = (value - self.least) / (self.most - self.least)
+        return self.size[1] - bottom - (self.size[1] - top - bottom) * share
+
+    @property
+    def marks(self) -> list[float]:
+        """Round numbers on the axis that goes upwards."""
+        marks = ticks(self.least, self.most)
+        return [one for one in marks if self.least - 1e-9 <= one <= self.most + 1e-9]
+
+
+def ratings_of(groups: Groups) -> Axes:
+    """Choose axes on which the ratings of all shown groups have room."""
+    reached = []
+    for group in [groups.whole, *groups.shown().values()]:
+        for one in groups.rated_bins(group):
+            error = one.error or 0.0
+            reached += [one.mean - error, one.mean + error]
+    marks = ticks(min(reached), max(reached))
+    return Axes(groups.low, groups.value(groups.axis()), marks[0], marks[-1])
+
+
+def rating_svg(groups: Groups, group: Group, axes: Axes) -> Markup:
+    """Draw mean ratings by score with their standard errors, and the least-squares line."""
+    bins, line, bound = groups.rated_bins(group), group.line, groups.stable_below
+    label = "No ratings."
+    if bins:
+        means = ", ".join(
+            f"{score_text(b.low)} to {score_text(b.high)} {with_error(b.mean, b.error, 2)}"
+            for b in bins
+        )
+        label = f"Mean ratings by score: {means}." + (f" {line_text(line)}" if line else "")
+    fit = None if line is None else _fit(line, axes)
+    bound = None if bound is None or bound >= axes.high else bound
+    return drawn("ratings", label=label, axes=axes, bins=bins, line=line, fit=fit, bound=bound)
+
+
+def _fit(line: FittedLine, axes: Axes) -> tuple[float, float] | None:
+    """Return between which scores the line stays on the axes."""
+    low, high = axes.low, axes.high
+    if line.slope:
+        ends = sorted((bound - line.intercept) / line.slope for bound in (axes.least, axes.most))
+        low, high = max(low, ends[0]), min(high, ends[1])
+    return (low, high) if low < high else None
+
+
+def line_text(line: FittedLine) -> str:
+    """Say slope and intercept with their intervals: ``m = -6.1 (-8.0 to -4.2), b = ...``."""
+    slope = with_interval(line.slope, line.slope_interval, 2)
+    intercept = with_interval(line.intercept, line.intercept_interval, 2)
+    return f"m = {slope}, b = {intercept}".replace("-", "−")
+
+
+class Line(NamedTuple):
+    """A curve by its name, and the place of its colour; ``dots`` marks the points."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    colour: int
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Curves over each other between two axes; x and y as they are."""
+
+    title: str
+    note: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    span: tuple[float, float] = (0.0, 1.0)
+    diagonal: bool = False
+
+    @property
+    def drawing(self) -> Markup:
+        """Curves between axes with ticks; y grows upwards from the first of ``span``."""
+        marks = ticks(*self.span)
+        names = ", ".join(one.name for one in self.lines)
+        label = f"{self.title}: {self.y} by {self.x} of {names}"
+        axes = Axes(0.0, 1.0, marks[0], marks[-1], CURVES, ROOM)
+        return drawn("xy", label=label, axes=axes, plot=self)
+
+
+class Parting(NamedTuple):
+    """Of how many answers about which one score is wrong another is right."""
+
+    first: str
+    second: str
+    right: int
+    wrong: int
+
+
+def heat_svg(parting: Sequence[Parting]) -> Markup:
+    """Draw a matrix: of the answers about which the score above is wrong, the share about which
+    that on the left is right."""
+    names = list(dict.fromkeys([one.first for one in parting] + [one.second for one in parting]))
+    size = {"cell": CELL, "left": NAMES, "top": 24.0, "longest": LONGEST_NAME}
+    return drawn("heat", parting=parting, names=names, **size)

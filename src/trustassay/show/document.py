@@ -15,9 +15,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from trustassay.files import write_whole
-from trustassay.show.charts import interval_svg, ticks
+from trustassay.show.charts import Plot, interval_svg, ticks
 from trustassay.show.page import write_template
-from trustassay.show.plots import Plot
 from trustassay.show.text import with_interval
 from trustassay.views import Piece, word_differences
 

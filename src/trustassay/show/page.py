@@ -25,7 +25,7 @@ from trustassay.entailer_quality import EntailerQuality
 from trustassay.files import whole
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
-from trustassay.show import answers, charts, plots, text
+from trustassay.show import answers, charts, text
 from trustassay.show.answers import Answer
 from trustassay.show.choice import Selection
 from trustassay.show.distributions import Groups, Histogram, Series
@@ -199,7 +199,6 @@ def environment() -> Environment:
     }
     environment.globals |= {
         **dict(getmembers(charts, isfunction)),
-        **dict(getmembers(plots, isfunction)),
         "interval_svg": charts.percent_svg,
         "split_long": text.split_long,
         "series": Series.all_of,

@@ -1,6 +1,8 @@
 """How far raters agree: tables for the terminal, and a page of the variance of ratings."""
 
+import csv
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from pathlib import Path
 
 from markupsafe import Markup
@@ -12,24 +14,8 @@ from trustassay.statistics.intervals import Estimate
 from trustassay.workflows.agree import Agreement
 from trustassay.workflows.judges import Variances
 
-NAMES = {
-    "percent": "agree, %",
-    "kappa": "kappa",
-    "mean_kappa": "Cohen's kappa, mean of pairs",
-    "mean_kappa_quadratic": "quadratic, mean of pairs",
-    "ac1": "Gwet's AC1",
-    "ac2": "AC2, quadratic",
-    "icc_single": "ICC(A,1)",
-    "icc_mean": "ICC(A,k)",
-    "kappa_linear": "kappa, linear",
-    "kappa_quadratic": "kappa, quadratic",
-    "fleiss_kappa": "Fleiss's kappa",
-    "alpha_nominal": "alpha, nominal",
-    "alpha_ordinal": "alpha, ordinal",
-    "alpha_interval": "alpha, interval",
-    "mean_absolute_difference": "mean difference",
-    "sd": "mean deviation",
-}
+NAMES = dict(csv.reader(files(__package__).joinpath("agree.csv").read_text("utf-8").splitlines()))
+"""What the coefficients are called."""
 VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
 PERCENT = ("0 %", "50 %", "100 %")
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from trustassay.data.places import name_of
 from trustassay.errors import RunFolderError
 from trustassay.metric import MetricInfo
 from trustassay.runs.folder import RunFolder, metric_infos
@@ -277,7 +278,7 @@ def _percent(value: float) -> str:
     return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
-def document_of(found: Ranking, sources: Sequence[Path]) -> document.Document:
+def document_of(found: Ranking, sources: Sequence[str]) -> document.Document:
     """Return the page of a ranking."""
     ranked = found.found
     first, *lines = statements(found)
@@ -291,9 +292,9 @@ def document_of(found: Ranking, sources: Sequence[Path]) -> document.Document:
     ]
     return document.Document(
         "rank",
-        f"{', '.join(source.name or str(source) for source in sources)}: models ranked",
+        f"{', '.join(name_of(source) or source for source in sources)}: models ranked",
         {
-            "input": ", ".join(map(str, sources)),
+            "input": ", ".join(sources),
             "questions": f"{found.questions:,}",
             "left out": f"{found.left_out:,}",
         },

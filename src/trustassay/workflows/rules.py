@@ -5,8 +5,11 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
+
+from jinja2 import Environment
 
 from trustassay.errors import UsageError
 from trustassay.show.text import rounded
@@ -246,38 +249,14 @@ def interval_in_words(check: Check) -> str:
 
 def markdown(gate: Gate) -> str:
     """Return GitHub's Markdown; foreign text is in code spans, where nothing is markup."""
-    lines = [
-        f"### {_SIGNS[gate.result]} trustassay gate: {gate.result}",
-        "",
-        "| | figure | rule | value | 95 % interval | |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for check in gate.checks:
-        cells = [
-            f"{_SIGNS[check.result]} {check.result}",
-            _code(check.name, table=True),
-            _code(check.rule, table=True),
-            value_of(check),
-            interval_in_words(check),
-            _code(explained(check), table=True),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    lines.append("")
-    lines += [f"- {_code(name)}: {outcomes_in_words(ones)}" for name, ones in gate.outcomes.items()]
-    lines += [f"- {_code(note)}" for note in gate.notes]
-    for name, answers in gate.answers.items():
-        if worse := answers.counts["worse"]:
-            lines += ["", f"<details><summary>{answers.in_words()}</summary>", ""]
-            lines += [f"By {_code(name)}, the largest change first:", ""]
-            lines += [
-                f"- {_code(one.question)} ({_code(one.ids[1])}): {_code(one.in_words())}; "
-                f"{_code(one.reasons[1] or 'no reason given')}"
-                for one in answers.worse[:LISTED]
-            ]
-            if worse > LISTED:
-                lines.append(f"- … and {worse - LISTED:,} more")
-            lines += ["", "</details>"]
-    return "\n".join(lines) + "\n"
+    environment = Environment(trim_blocks=True, keep_trailing_newline=True)
+    environment.filters["code"] = _code
+    environment.globals |= {
+        **{"signs": _SIGNS, "listed": LISTED, "outcomes_in_words": outcomes_in_words},
+        **{"value_of": value_of, "interval_in_words": interval_in_words, "explained": explained},
+    }
+    text = files(__package__).joinpath("gate.md.jinja").read_text(encoding="utf-8")
+    return environment.from_string(text).render(gate=gate)
 
 
 def _code(text: str, *, table: bool = False) -> str:

@@ -97,27 +97,32 @@ class EvaluationEvents:
                 event_name=EVENT,
                 timestamp=time.time_ns(),
                 context=_parent(sample),
-                attributes=self._attributes(sample, found),
+                attributes=event_attributes(sample, found, explanations=self._explanations),
             )
         except Exception as error:
             if not self._has_failed:  # its text may hold a key of an exporter
                 self._has_failed = True
                 tell(f"OpenTelemetry fails to take events: {type(error).__name__}")
 
-    def _attributes(self, sample: Sample, found: Assessment) -> dict[str, Any]:
-        explanation = found.error or found.reason if self._explanations else None
-        ids = [sample.metadata.get(name) for name in RESPONSE_ID]
-        ids = [one for one in ids if isinstance(one, str) and 0 < len(one) <= LONGEST_ID]
-        attributes = {
-            "gen_ai.evaluation.name": found.metric,
-            "gen_ai.evaluation.score.value": None if found.score is None else float(found.score),
-            "gen_ai.evaluation.score.label": found.verdict,
-            "gen_ai.evaluation.explanation": explanation or None,
-            "gen_ai.response.id": ids[0] if ids else None,
-            "error.type": None if found.error is None else found.fault or OTHER,
-            "trustassay.sample.id": sample.id,
-        }
-        return {name: value for name, value in attributes.items() if value is not None}
+
+def event_attributes(
+    sample: Sample, found: Assessment, *, explanations: bool = False
+) -> dict[str, Any]:
+    """Return the attributes of the event of an assessment, those of the conventions and the
+    sample's id; with ``explanations`` the reason, which may quote the sample."""
+    explanation = found.error or found.reason if explanations else None
+    ids = [sample.metadata.get(name) for name in RESPONSE_ID]
+    ids = [one for one in ids if isinstance(one, str) and 0 < len(one) <= LONGEST_ID]
+    attributes = {
+        "gen_ai.evaluation.name": found.metric,
+        "gen_ai.evaluation.score.value": None if found.score is None else float(found.score),
+        "gen_ai.evaluation.score.label": found.verdict,
+        "gen_ai.evaluation.explanation": explanation or None,
+        "gen_ai.response.id": ids[0] if ids else None,
+        "error.type": None if found.error is None else found.fault or OTHER,
+        "trustassay.sample.id": sample.id,
+    }
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _parent(sample: Sample) -> Context | None:

@@ -10,6 +10,7 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
+from trustassay.data.places import name_of
 from trustassay.errors import UsageError
 from trustassay.options import Argument, Fields, Flag, Limit, MaxTokens, Seed, SkipBad, Spending
 from trustassay.show.terminal import complain, one_line, print_json, say, show_rows
@@ -239,7 +240,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         "range": last,
     }
     if out:
-        outputs.document_of(found, {"input": source.name, **facts}, warnings).write(out)
+        outputs.document_of(found, {"input": name_of(source), **facts}, warnings).write(out)
         say(f"page: {out}")
     if as_json:
         families_found = [

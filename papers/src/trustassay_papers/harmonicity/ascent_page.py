@@ -12,9 +12,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trustassay.show.answers import OF_METRICS
-from trustassay.show.charts import ticks
+from trustassay.show.charts import LEFT, RIGHT, Scale, drawn, ticks
 from trustassay.show.page import write_template
-from trustassay.show.plots import LEFT, RIGHT, Scale, grid, label_at, whole_svg
 from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
 from trustassay.views import Piece, word_differences
 from trustassay_papers.harmonicity.ascent import Point
@@ -120,14 +119,14 @@ class AscentPage:
             n = size.get(point.step, 0)
             return x(point.step + (SPREAD * ((point.candidate - 0.5) / n - 0.5) if n else 0.0))
 
-        content = grid(marks, y, LEFT, width - RIGHT)
+        content = [drawn("grid", marks=marks, y=y, left=LEFT, right=width - RIGHT)]
         calls = {point.step: point.calls for point in self.points}
         content += [
-            label_at(0, at, name, "start")
+            drawn("label_at", x=0, y=at, text=name, anchor="start")
             for name, at in (("gamma", TOP - 14), ("step", height - 24), ("calls", height - 6))
         ]
         content += [
-            label_at(x(step), height - below, text)
+            drawn("label_at", x=x(step), y=height - below, text=text)
             for step in ticks(0, last, 10)
             if step <= last and step.is_integer()
             for below, text in ((24, f"{step:g}"), (6, f"{calls.get(int(step), 0):,}"))
@@ -145,7 +144,7 @@ class AscentPage:
                     kind, at, y(point.gamma)
                 )
             content.append(Markup("<g><title>{}</title>{}</g>").format(title, shape))
-        return whole_svg("ratings ascent", SIZE, self._label, content)
+        return drawn("svg", kind="ratings ascent", size=SIZE, label=self._label, content=content)
 
     def _way(self, last: int, x: Scale, place: Callable[[Point], float], y: Scale) -> Markup:
         """Draw the line from kept point to kept point; it stays level until the next move."""

@@ -105,11 +105,7 @@ def _send(
 
 def _evaluation(found: Finding) -> Evaluation:
     metadata = {name: value for name, value in found.about.items() if value not in (None, {})}
-    name, kind = found.metric, "NUMERIC"
-    value: float | str | None = found.score
-    if value is None:
-        name, kind = f"{name} not scored", "CATEGORICAL"
-        value = "no score" if found.error is None else "failed"
+    name, value, kind = found.as_langfuse
     return Evaluation(
         name=name, value=value, comment=found.comment, metadata=metadata, data_type=kind
     )

@@ -130,6 +130,14 @@ class Finding:
             "parts": dict(self.parts),
         }
 
+    @property
+    def as_langfuse(self) -> tuple[str, float | str, str]:
+        """Name, value and type of Langfuse's score; a category where the metric has none."""
+        if self.score is not None:
+            return self.metric, self.score, "NUMERIC"
+        why = "no score" if self.error is None else "failed"
+        return f"{self.metric} not scored", why, "CATEGORICAL"
+
     def passes(self, threshold: float | None) -> bool | None:
         """Return whether the score is on the good side of ``threshold``, or ``passed`` without one.
 

@@ -16,7 +16,6 @@ from trustassay.event_loop import all_of
 from trustassay.metric import Assessment, Context, Summary, directions, unless_empty
 from trustassay.metrics.faithfulness.claims import Claim, sentences
 from trustassay.metrics.uncertainty import maths, words
-from trustassay.metrics.uncertainty.asking import OtherReplies
 from trustassay.metrics.uncertainty.evidence import (
     KEPT_TOKENS,
     LEAST_SURE,
@@ -34,6 +33,7 @@ from trustassay.metrics.uncertainty.options import (
     UncertaintyOptions,
 )
 from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relations
+from trustassay.metrics.uncertainty.words import OtherReplies
 from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places

@@ -34,9 +34,9 @@ from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
 from trustassay.show import document
 from trustassay.show.text import ends_text, number, p_text
-from trustassay.statistics import Floats, matched
+from trustassay.statistics import Floats
+from trustassay.statistics.comparison import Moved, moved, movement_ratios
 from trustassay.statistics.intervals import Estimate
-from trustassay.statistics.matched import Moved
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
 from trustassay.workflows.compare import PairedSamples
 from trustassay.workflows.json_form import JsonForm
@@ -158,9 +158,9 @@ class Audited(JsonForm):
     failed: int
     moved_by: Sequence[str]
     ratio: Estimate | None
-    control: matched.Moved | None
+    control: Moved | None
     errors: Mapping[str, int]
-    experiments: Mapping[str, matched.Moved]
+    experiments: Mapping[str, Moved]
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Audit:
             if (kept := ~np.isnan(flips)).any():
                 rng, own = generator(seed, "audit", name, "signs"), flips[kept] > 0
                 calm = None if name == AGAIN else rows[AGAIN][1][kept] > 0
-                found[name] = matched.moved(shift[kept], own, units[kept], width, rng, calm)
+                found[name] = moved(shift[kept], own, units[kept], width, rng, calm)
         control, ratio = found.pop(ERROR, None), None
         ps = holm([one.p for one in found.values()])
         found = {name: replace(found[name], p=p) for name, p in zip(found, ps, strict=True)}
@@ -280,7 +280,7 @@ class Audit:
         if fall * (1 if self.metric.lower_is_better else -1) > 0:
             scored = [name for name, one in found.items() if one.shift.n]
             table = np.stack([rows[name][0] for name in (*scored, ERROR)])
-            ratio, *each = matched.movement_ratios(table, units, generator(seed, "audit", "ratios"))
+            ratio, *each = movement_ratios(table, units, generator(seed, "audit", "ratios"))
             found |= {k: replace(found[k], ratio=one) for k, one in zip(scored, each, strict=True)}
         return Audited(
             run=self.out,

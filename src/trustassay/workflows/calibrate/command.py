@@ -19,7 +19,7 @@ from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
 from trustassay.runs.needs import needed_words
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
-from trustassay.show.plots import Line, Plot
+from trustassay.show.charts import Line, Plot
 from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats, correlation
 from trustassay.statistics.auroc import auroc_difference

@@ -9,8 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from trustassay.show import document
-from trustassay.show.charts import box_svg
-from trustassay.show.plots import MOST_CURVES, Line, Parting, Plot, heat_svg
+from trustassay.show.charts import MOST_CURVES, Line, Parting, Plot, box_svg, heat_svg
 from trustassay.show.text import amount, ends_text, number, p_text
 from trustassay.statistics import Floats
 from trustassay.statistics.calibration import reliability_bins

@@ -13,6 +13,7 @@ from llama_index.evaluation.trust_eval.evaluators import (
     RetrieverOrGeneratorEvaluator,
     RubricEvaluator,
     SemanticHarmonicityEvaluator,
+    ToolUseEvaluator,
     TrustMetricEvaluator,
     UncertaintyEvaluator,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "RetrieverOrGeneratorEvaluator",
     "RubricEvaluator",
     "SemanticHarmonicityEvaluator",
+    "ToolUseEvaluator",
     "TrustEvaluationHandler",
     "TrustMetricEvaluator",
     "TrustScoreEvaluator",

@@ -45,11 +45,13 @@ __all__ = [
     "RetrieverOrGeneratorEvaluator",
     "RubricEvaluator",
     "SemanticHarmonicityEvaluator",
+    "ToolUseEvaluator",
     "TrustMetricEvaluator",
     "UncertaintyEvaluator",
 ]
 
 _FIELDS = {"answers", "claims", "references", "resamples", "wrong_answers", "other_response", "id"}
+_FIELDS |= {"steps"}
 """Fields of a sample that may be given beside question, response and contexts."""
 _THEIRS = {"sleep_time_in_seconds"}
 """Arguments of LlamaIndex's own evaluators that mean nothing here."""
@@ -327,6 +329,12 @@ class RetrieverOrGeneratorEvaluator(_Named):
     """Which half lost a fact of the gold answer, the retriever or the generator? (``rag``)"""
 
     _metric = "rag"
+
+
+class ToolUseEvaluator(_Named):
+    """Does the answer go with the calls of tools before it, given as ``steps``? (``tool_use``)"""
+
+    _metric = "tool_use"
 
 
 class ReferenceEvaluator(_Named):
