@@ -2,6 +2,7 @@
 
     python -m benchmarks.viewing FOLDER --make     # forty runs of eight weeks: four minutes
     python -m benchmarks.viewing FOLDER            # times; writes results/viewing.json
+    python -m benchmarks.viewing FOLDER --marks    # how often lines without a change have a mark
     python -m benchmarks.viewing FOLDER --walk     # the tried hour in Chromium: clicks and seconds
 
 The runs are real: `score` reads 160 answers about made-up towns, each to the same questions, five
@@ -30,12 +31,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import read_result, write_result
+from trustassay.statistics.intervals import bounded_interval, unit_mean
+from trustassay.statistics.levels import Estimate, Step, steps
 
 RUNS, A_WEEK, ANSWERS, FALL = 40, 5, 160, 26
 BEGIN = datetime.datetime(2026, 9, 28, 6, 30)
 BY_CHANCE, WRONG_NUMBERS = 0.04, 0.25
 MANY, LARGE = 2000, 200_000
-LOADS = 7
+LOADS = 20
+LINES = 2000
 TEXTS = (".asked .passage .prose", ".asked > .prose")
 """Where the page of an answer has its passages and the response."""
 NAMES = ["Al", "Bren", "Cor", "Dun", "Els", "Far", "Gor", "Hal", "Ist", "Jor"]
@@ -138,9 +142,23 @@ def fetched(address: str) -> tuple[float, str]:
 
 
 def loads(address: str) -> dict[str, float]:
-    """Return the first time and the median of the others, in milliseconds."""
-    times = [fetched(address)[0] for _ in range(LOADS + 1)]
-    return {"first": round(times[0]), "median": round(float(np.median(times[1:])))}
+    """Return the first time and the median of the others, in milliseconds, and the time of work
+    that the server needs for one of the others, which others on the machine do not change.
+    """
+    first, before = fetched(address)[0], worked()
+    times = [fetched(address)[0] for _ in range(LOADS)]
+    work = 1000 * (worked() - before) / LOADS
+    return {"first": round(first), "median": round(float(np.median(times))), "work": round(work)}
+
+
+def worked() -> float:
+    """Return the seconds of work of the processes that this one started."""
+    here, ticks = os.getpid(), 0
+    children = Path(f"/proc/{here}/task/{here}/children").read_text(encoding="ascii").split()
+    for child in children:
+        fields = Path(f"/proc/{child}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def until(address: str, ready: Callable[[str], bool]) -> float:
@@ -199,6 +217,7 @@ def times(folder: Path) -> dict[str, Any]:
                 "list_ms": loads(base),
                 "trend_ms": loads(f"{base}trend"),
                 "first_paint_ms": painted(base),
+                "first_paint_of_one_word_ms": painted("data:text/html,word"),
             }
         with served(folder, here / "cache") as base:
             until(base, lambda text: f"{RUNS} runs" in text and "still to be read" not in text)
@@ -300,12 +319,50 @@ def walk(folder: Path) -> list[dict[str, Any]]:
     return steps
 
 
+def marks() -> dict[str, Any]:
+    """Return, in %, how often simulated lines of forty runs have a mark: without a change, of the
+    same questions in each run, and how often a fall that stays is marked at its place or next to
+    it, a run apart at both its sides."""
+    rng, bounds = np.random.default_rng(5), (0.0, 1.0)
+
+    def found(shares: Any, hard: Any = None) -> list[Step]:
+        chances = np.broadcast_to(np.array(shares)[:, None], (RUNS, 150)) if hard is None else hard
+        rights = (rng.random((RUNS, 150)) < chances).mean(axis=1)
+        ends = [
+            bounded_interval(unit_mean(np.arange(150) < round(150 * one), None), bounds)
+            for one in rights
+        ]
+        return steps(
+            [Estimate(one, *(end or bounds), 150) for one, end in zip(rights, ends, strict=True)]
+        )
+
+    def of_lines(lines: int, wanted: Callable[[], bool]) -> float:
+        return round(100 * sum(wanted() for _ in range(lines)) / lines, 1)
+
+    def fall(by: float) -> list[float]:
+        return [0.91] * FALL + [0.91 - by] * (RUNS - FALL)
+
+    apart = [0.91] * 20 + [0.75] + [0.91] * 19
+    result: dict[str, Any] = {"answers": 150, "lines": LINES}
+    result["no change"] = of_lines(LINES, lambda: bool(found([0.9] * RUNS)))
+    same = lambda: bool(found([], rng.beta(1.8, 0.2, 150)))  # noqa: E731
+    result["no change, same questions"] = of_lines(LINES, same)
+    for by in (0.04, 0.06, 0.08, 0.13):
+        near = lambda by=by: any(s.rise < 0 and abs(s.at - FALL) < 2 for s in found(fall(by)))  # noqa: E731
+        result[f"fall by {by:g}"] = of_lines(LINES, near)
+    result["one run lower by 0.16"] = of_lines(
+        LINES, lambda: [s.at for s in found(apart)] == [20, 21]
+    )
+    return result
+
+
 def main() -> None:
     """Make the runs, or measure; write what was measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--make", action="store_true")
     parser.add_argument("--walk", action="store_true")
+    parser.add_argument("--marks", action="store_true")
     given = parser.parse_args()
     if given.make:
         make(given.folder)
@@ -314,7 +371,12 @@ def main() -> None:
         figures = read_result("viewing")
     except FileNotFoundError:
         figures = {}
-    figures |= {"walk": walk(given.folder)} if given.walk else times(given.folder)
+    if given.walk:
+        figures["walk"] = walk(given.folder)
+    elif given.marks:
+        figures["marks_percent"] = marks()
+    else:
+        figures["times"] = times(given.folder)
     data = f"{RUNS} runs of `score` over {ANSWERS} made-up answers each, and copies of them"
     print(write_result("viewing", COMMAND, data, figures))
 

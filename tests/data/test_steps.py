@@ -126,6 +126,15 @@ def test_spans_of_tools_are_steps_with_their_status() -> None:
     ]
 
 
+def test_a_run_of_langsmith_that_failed_has_its_error() -> None:
+    run: Json = {"id": "b", "run_type": "tool", "name": "find", "inputs": {"of": "Tagus"}}
+    run |= {"trace_id": "t", "parent_run_id": "a", "outputs": None, "error": "ValueError('x')"}
+    root: Json = {"id": "a", "run_type": "chain", "trace_id": "t", "inputs": {"question": Q}}
+    [sample] = samples([{**root, "outputs": {"answer": A}}, run])
+    [call] = [one for one in sample.metadata["steps"] if "tool" in one]
+    assert (call["error"], call["arguments"]) == ("ValueError('x')", {"of": "Tagus"})
+
+
 def test_earlier_turns_of_a_trace_are_steps_too() -> None:
     import json
 

@@ -254,19 +254,16 @@ def _steps(
     chat = max((messages_of(_chat(one)) for one in chats), key=len, default=[])
     tools = [one for one in spans if one.kind == "tool" and kinds.get(one.parent) != "tool"]
     asks = [place for place, one in enumerate(chat, 1) if one.role == "user"]
-    for one in (
-        chat[: asks[-1] if asks and tools else None] if asks else [Message("user", question)]
-    ):
+    told = chat[: asks[-1] if tools else None] if asks else [Message("user", question)]
+    for one in told:
         steps.add(one, _numbers(one.content, numbers) if one.role == "tool" else ())
     for span in tools:
         given = messages_of(span.input) if isinstance(span.input, list) else []
         written = span.find("arguments")[0] or (given[-1].content if given else span.input)
-        value = _returned(span)
-        status = "error" if span.text("failed").lower() in _FAILED else ""
-        if error := failure({"status": status}, value):
-            error = span.error or error
-        call = Message("assistant", None, calls={span.id: Call(span.name, written)})
-        steps.add(call)
+        value, failed = _returned(span), span.text("failed").lower() in _FAILED
+        error = failure({"failed": failed, "error": span.raw.get("error")}, value)
+        error = (error and span.error) or error
+        steps.add(Message("assistant", None, calls={span.id: Call(span.name, written)}))
         steps.add(Message("tool", None, span.id, error=error), _numbers(value, numbers))
     return steps
 

@@ -237,3 +237,16 @@ def test_a_server_that_others_reach_has_other_names() -> None:
     assert here("localhost") and here("[::1]:80") and not here("10.0.0.7:80")
     assert anywhere("10.0.0.7:8000") and anywhere("[fe80::1]:8000")
     assert not anywhere("evil.example:8000") and not anywhere("10.0.0.7")
+
+
+def test_who_rates_blind_sees_what_is_behind_an_answer_when_it_is_rated(
+    visit: Visit, root: Path
+) -> None:
+    shutil.copytree(root / "one", root / "two")
+    visited = visit(root)
+    assert "faithfulness" in visited.page("elsewhere", run="one", at=1)
+    visited.site.rater = "anna"
+    for path in ("elsewhere", "calls"):
+        assert "when you have rated" in visited.page(path, 409, run="one", at=1)
+    visited.site.blind = False
+    assert "faithfulness" in visited.page("elsewhere", run="one", at=1)

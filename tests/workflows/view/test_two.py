@@ -109,6 +109,15 @@ def test_a_group_alone_is_shown(both: Path, visit: Visit) -> None:
     assert not ids(asked(visited, group="no such"))
 
 
+def test_texts_are_searched_in_both_runs(both: Path, visit: Visit) -> None:
+    visited = visit(both)
+    assert ids(asked(visited, q="TOWN 2 was")) == ["town-2"]
+    assert sorted(ids(asked(visited, q="1777"))) == ["town-1", "town-2"]
+    assert ids(asked(visited, q="1923", show="better")) == ["town-0"]  # of the first run alone
+    page = asked(visited, q="no such text")
+    assert not ids(page) and 'value="no such text"' in page and "q=no+such+text" in page
+
+
 def test_words_that_differ_are_marked_on_their_side(both: Path, visit: Visit) -> None:
     page = asked(visit(both), group="ant")
     assert page.count("<del>1850.</del>") == 1

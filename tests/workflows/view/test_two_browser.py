@@ -11,6 +11,7 @@ import pytest
 from benchmarks.viewing import served, until
 
 from tests.show.test_browser import CONTRASTS, WATCH, browser
+from tests.workflows.view.test_browser import AXE
 from tests.workflows.view.test_trend import HIGH, LOW, add
 from tests.workflows.view.test_two import both
 
@@ -115,6 +116,21 @@ def test_pages_fit_and_can_be_read(base: str, browser: Browser, width: int, sche
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CONTRASTS) == []
         harmless(page)
+    page.context.close()
+
+
+@pytest.mark.skipif(not AXE, reason="TRUSTASSAY_AXE names no file of axe-core (axe.min.js, npm)")
+def test_axe_finds_nothing(base: str, browser: Browser) -> None:
+    page = opened(browser, base)
+    pair = "compare?first=day-0005&second=day-0006&show=all"
+    for address in ("trend", pair, "gate?run=day-0005&min=faithfulness.mean=0.5"):
+        page.goto(f"{base}{address}")
+        page.locator("main h2, main h3, main svg").first.wait_for(state="attached")
+        for folded in page.locator("details").all():
+            folded.evaluate("(one) => one.open = true")
+        page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run().then((one) => one.violations.map((each) => each.id))")
+        assert found == [], address
     page.context.close()
 
 

@@ -162,6 +162,18 @@ class Elsewhere(NamedTuple):
 
 def elsewhere(site: Site, index: Index, request: Request) -> Response:
     """Return the part of a page with the answers to the same question in other runs."""
+    found = _behind(site, index, request)
+    if isinstance(found, Response):
+        return found
+    (row, _), place, sample = found
+    others, whole = _same_question(site, index, row.key, place, sample)
+    return site.html("elsewhere.html.jinja", others=others, whole=whole, run=row)
+
+
+def _behind(site: Site, index: Index, request: Request) -> tuple[Run, int, Sample] | Response:
+    """Return the answer that an address names, or the page that says why what is behind it is not
+    shown: who rates blind sees it when it is rated.
+    """
     found = find(site, index, request)
     if isinstance(found, Response):
         return found
@@ -169,12 +181,13 @@ def elsewhere(site: Site, index: Index, request: Request) -> Response:
     if place is None:
         return site.problem(found.row.title, NO_ANSWER)
     sample = found.listing.sample(place)
-    others, whole = _same_question(index, found.row.key, place, sample)
-    return site.html("elsewhere.html.jinja", others=others, whole=whole, run=found.row)
+    if Rated(site, found.listing.folder, key_of(sample)).hidden:
+        return site.problem(found.row.title, "This is shown when you have rated the answer.", 409)
+    return found, place, sample
 
 
 def _same_question(
-    index: Index, key: str, place: int, sample: Sample
+    site: Site, index: Index, key: str, place: int, sample: Sample
 ) -> tuple[list[Elsewhere], bool]:
     """Return the answers to the question of a sample, and whether all runs were looked through."""
     key_of_question, end = question_key(sample.question), time.monotonic() + SEARCHING_S
@@ -197,7 +210,9 @@ def _same_question(
                 continue  # its own page names the line
             if question_key(other.question) == key_of_question:
                 pieces = word_differences(sample.response or "", other.response or "")
-                verdicts = ", ".join(_verdicts(folder, other.id, end))
+                verdicts = "not rated by you yet"
+                if not Rated(site, folder, key_of(other)).hidden:
+                    verdicts = ", ".join(_verdicts(folder, other.id, end))
                 result.append(Elsewhere(row, number, other, pieces, verdicts))
     return result, len(rows) <= OTHER_RUNS
 
@@ -232,15 +247,12 @@ class Call(NamedTuple):
 
 def calls(site: Site, index: Index, request: Request) -> Response:
     """Return the part of a page with the calls whose request quotes an answer."""
-    found = find(site, index, request)
+    found = _behind(site, index, request)
     if isinstance(found, Response):
         return found
-    place = _place(found.listing, request)
-    if place is None:
-        return site.problem(found.row.title, NO_ANSWER)
-    sample, assessments = found.listing.sample(place), found.listing.assessments(place)
-    texts = _quoted(sample, [one.evidence for one in assessments])
-    made, whole = _calls(found.listing.folder, texts)
+    (_, listing), place, sample = found
+    texts = _quoted(sample, [one.evidence for one in listing.assessments(place)])
+    made, whole = _calls(listing.folder, texts)
     return site.html("calls.html.jinja", calls=made, whole=whole, most=MOST_CALLS)
 
 

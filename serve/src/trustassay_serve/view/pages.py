@@ -48,6 +48,13 @@ def environment() -> Environment:
     return result
 
 
+def prepare() -> None:
+    """Compile the templates of these pages, so that the first page does not wait for it."""
+    for name in PackageLoader(__package__, "templates").list_templates():
+        if name.endswith(".jinja"):
+            environment().get_template(name)
+
+
 def address(base: str, to: str, /, **query: object) -> str:
     """Return the address of a page with what it is asked for; empty values are left out."""
     given = {

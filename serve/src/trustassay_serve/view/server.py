@@ -16,7 +16,7 @@ from trustassay_serve.view import answers, documents, runs, trend, two
 from trustassay_serve.view.index import Index
 from trustassay_serve.view.next import routes as rating_routes
 from trustassay_serve.view.next import shown
-from trustassay_serve.view.pages import ASSETS, Site
+from trustassay_serve.view.pages import ASSETS, Site, prepare
 
 VIEWER = "viewer"
 """Whose token the address has."""
@@ -44,6 +44,7 @@ class Keeper:
         self._thread.join()
 
     def _run(self) -> None:
+        prepare()
         told = ""
         while not self._end.is_set():
             try:

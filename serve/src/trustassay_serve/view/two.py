@@ -21,6 +21,7 @@ from trustassay.workflows.compare import compare
 from trustassay.workflows.gate import gate
 from trustassay_serve.view import documents
 from trustassay_serve.view.index import Index, RunRow
+from trustassay_serve.view.listing import Asked as Wanted
 from trustassay_serve.view.listing import Listing
 from trustassay_serve.view.pages import PATIENCE_S, Site, page_of
 from trustassay_serve.view.rating import Rated, key_of
@@ -176,12 +177,15 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     kind, group, page = query.get("show", "worse"), query.get("group", ""), page_of(query)
     kept = {"first": asked.runs[0].key, "second": asked.runs[1].key, "metric": asked.metric}
     kept |= {"margin": f"{asked.margin:g}", "other": "1" if asked.other else ""}
+    listings = [site.listings.of(RunFolder(site.root / run.key), LONGEST_S) for run in asked.runs]
     answers = [
         one
         for one in found.answers
         if kind in (one.kind, "all") and (not group or one.group == group)
     ]
-    listings = [site.listings.of(RunFolder(site.root / run.key), LONGEST_S) for run in asked.runs]
+    if text := query.get("q", "").strip():
+        held = [{*each.places(Wanted(text=text)).tolist()} for each in listings]
+        answers = [one for one in answers if one.places[0] in held[0] or one.places[1] in held[1]]
     return site.html(
         "compare.html.jinja",
         found=found,
@@ -189,6 +193,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         kept=kept,
         kind=kind,
         group=group,
+        text=text,
         counts=found.counts(),
         checks=found.gate and documents.checks(found.gate, site.root),
         rows=[

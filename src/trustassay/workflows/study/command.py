@@ -320,10 +320,9 @@ def _by_group(
 
 
 def _notes(columns: Sequence[Column]) -> list[str]:
-    result = []
+    turned = ", ".join(column.name for column in columns if column.turned)
+    result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
     for column in columns:
-        if column.turned:
-            result.append(f"{column.name}: lower was better; reversed, so that higher is better")
         if column.kind == "metric":
             result += [
                 f"{column.name}: {amount(count, 'answer')} {why}"
