@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import signal
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,37 @@ def test_spans_without_ids_are_told_and_the_others_taken(service: Running) -> No
     reply = sent(service, [{**span(900, 1), "spanId": "x"}, {"traceId": 7}])
     assert (reply.status, reply.json["partialSuccess"]["rejectedSpans"]) == (200, "2")
     assert sent(service, []).json == {}
+
+
+def in_protobuf(given: list[dict[str, Any]]) -> bytes:
+    """The same in protobuf, where ids are bytes."""
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+    def packed(one: dict[str, Any]) -> dict[str, Any]:
+        ids = {name: one[name] for name in ("traceId", "spanId", "parentSpanId")}
+        return {**one, **{k: b64encode(bytes.fromhex(v)).decode() for k, v in ids.items()}}
+
+    return bytes(
+        ParseDict(message([packed(one) for one in given]), TracesData()).SerializeToString()
+    )
+
+
+def test_protobuf_is_read_as_json_is(tmp_path: Path) -> None:
+    kind = {"Content-Type": "application/x-protobuf"}
+    options = (*LEXICAL, "--otlp", "--settle", "0.2", "--events", "e.jsonl")
+    with serving(tmp_path, *options) as service:
+        for body in (in_protobuf(spans(1)), gzip.compress(in_protobuf(spans(2, NOWHERE))), b""):
+            packed = {"Content-Encoding": "gzip"} if body.startswith(b"\x1f\x8b") else {}
+            reply = service.ask("POST", "/v1/traces", body, kind | packed)
+            assert (reply.status, reply.body) == (200, b"")
+            assert reply.headers["content-type"] == kind["Content-Type"]
+        assert service.ask("POST", "/v1/traces", b"no message", kind).status == 400
+        service.until(SCORED, 2)
+    found = in_file(tmp_path / "e.jsonl")
+    assert [one["spanId"] for one in found] == [f"{n:08x}{1:08x}" for n in (1, 2)]
+    told = [one["attributes"]["gen_ai.evaluation.score.value"] for one in found]
+    assert told == [1.0, 0.0]
 
 
 def test_a_trace_in_pieces_is_scored_once(tmp_path: Path) -> None:

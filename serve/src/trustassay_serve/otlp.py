@@ -19,8 +19,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from trustassay.data.otlp import decoded
+from trustassay.data.records import InputError
+from trustassay.errors import install
 from trustassay.sample import Sample, SampleError
 from trustassay.show.text import amount
+from trustassay.texts import SHORT_PASSAGES, TextWork
 from trustassay.workflows.scorer import Assay
 from trustassay_serve.app import Part
 from trustassay_serve.evaluation_events import Sink, records_of
@@ -206,7 +210,10 @@ def traces_part(service: Service, receiver: Receiver, sink: Sink | None) -> Part
         if kind not in (JSON, PROTOBUF):
             raise RequestError(415, f"expected the header Content-Type: {JSON} or {PROTOBUF}")
         body = _unpacked(await request.body(), request, service.settings.largest_body)
-        messages = [await parsed(body, "the body")] if kind == JSON else _from_protobuf(body)
+        if kind == JSON:
+            messages = [await parsed(body, "the body")]
+        else:
+            messages = await TextWork(long=len(body) > SHORT_PASSAGES)(_from_protobuf, body)
         spans, strange = _sound([span for one in messages for span in _spans_of(one)])
         try:
             receiver.take(spans, len(body), time.monotonic())
@@ -254,10 +261,23 @@ def _unpacked(body: bytes, request: Request, most: int) -> bytes:
     return result
 
 
-def _from_protobuf(body: bytes) -> list[Any]:
-    """Refuse what no reader of protobuf is here for."""
-    del body
-    raise RequestError(415, f"expected the header Content-Type: {JSON}; protobuf is not read")
+def _from_protobuf(body: bytes) -> list[dict[str, Any]]:
+    """Return a request as the objects that its JSON has; an empty one holds nothing.
+
+    Raises:
+        RequestError: it is none (400), or the package that reads it is missing (415).
+    """
+    if not body:
+        return []
+    try:
+        import opentelemetry.proto  # noqa: F401 - what reads it may not be installed
+    except ImportError:
+        told = f"expected the header Content-Type: {JSON}; for protobuf: {install('opentelemetry')}"
+        raise RequestError(415, told) from None
+    try:
+        return decoded(body, "the body")
+    except InputError as error:
+        raise RequestError(400, str(error)) from None
 
 
 def _spans_of(message: Any) -> Iterator[Any]:
