@@ -36,7 +36,7 @@ PARSED_ONLY = {
     r"profile=paper": "needs NLTK's data",
     r"hf:": "loads torch; the tests of backends do",
     r"gguf:": "needs a model's file; tests/backends/test_gguf.py makes one",
-    r"^trustassay (annotate|serve)\b(?!.*--(export|import))|--follow": "waits for others",
+    r"^trustassay (annotate|serve|view)\b(?!.*--(export|import))|--follow": "waits for others",
     r"^trustassay papers (experiment|dataset mixedqa)\b": "reads published files that are not here",
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
