@@ -2,6 +2,7 @@
 
     python -m benchmarks.viewing FOLDER --make     # forty runs of eight weeks: four minutes
     python -m benchmarks.viewing FOLDER            # times; writes results/viewing.json
+    python -m benchmarks.viewing FOLDER --first    # times of the list of 2,000 runs
     python -m benchmarks.viewing FOLDER --marks    # how often lines without a change have a mark
     python -m benchmarks.viewing FOLDER --walk     # the tried hour in Chromium: clicks and seconds
 
@@ -201,24 +202,32 @@ def large(source: Path, target: Path) -> None:
                 file.write(json.dumps(one) + "\n")
 
 
-def times(folder: Path) -> dict[str, Any]:
-    """Return how long pages take."""
+def first(folder: Path) -> dict[str, Any]:
+    """Return how long the list of 2,000 runs and a line over them take."""
     with tempfile.TemporaryDirectory() as made:
         here = Path(made)
         copies(folder, here / "many")
         with served(here / "many", here / "cache") as base:
             shown = f"{MANY:,} runs"
             indexed = until(base, lambda text: shown in text and "still to be read" not in text)
-            result: dict[str, Any] = {
+            return {
                 "runs": MANY,
                 "cores": os.cpu_count(),
                 "load": round(os.getloadavg()[0], 1),
+                "nice": os.nice(0),
                 "index_s": indexed,
                 "list_ms": loads(base),
                 "trend_ms": loads(f"{base}trend"),
                 "first_paint_ms": painted(base),
                 "first_paint_of_one_word_ms": painted("data:text/html,word"),
             }
+
+
+def times(folder: Path) -> dict[str, Any]:
+    """Return how long the pages of forty runs and of 200,000 answers take."""
+    result: dict[str, Any] = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
+    with tempfile.TemporaryDirectory() as made:
+        here = Path(made)
         with served(folder, here / "cache") as base:
             until(base, lambda text: f"{RUNS} runs" in text and "still to be read" not in text)
             pair = "compare?first=nightly-11-02&second=nightly-11-03"
@@ -230,13 +239,16 @@ def times(folder: Path) -> dict[str, Any]:
             large(folder / name, here / "large" / name)
         with served(here / "large", here / "cache") as base:
             until(base, lambda text: "nightly-11-03" in text and "still to be read" not in text)
-            first = fetched(f"{base}run?run=nightly-11-03")[0]
+            opened = fetched(f"{base}run?run=nightly-11-03")[0]
             read = until(f"{base}run?run=nightly-11-03", lambda text: "read so far" not in text)
+            before = worked()
+            took = until(f"{base}{pair}", lambda text: 'class="pairs"' in text)
             result["large"] = {
                 "answers": LARGE,
-                "opens_ms": round(first),
+                "opens_ms": round(opened),
                 "all_read_s": read,
-                "compare_s": until(f"{base}{pair}", lambda text: 'class="pairs"' in text),
+                "compare_s": took,
+                "compare_work_s": round(worked() - before, 1),
                 "compared_again_ms": loads(f"{base}{pair}"),
             }
     return result
@@ -363,6 +375,7 @@ def main() -> None:
     parser.add_argument("--make", action="store_true")
     parser.add_argument("--walk", action="store_true")
     parser.add_argument("--marks", action="store_true")
+    parser.add_argument("--first", action="store_true")
     given = parser.parse_args()
     if given.make:
         make(given.folder)
@@ -375,6 +388,8 @@ def main() -> None:
         figures["walk"] = walk(given.folder)
     elif given.marks:
         figures["marks_percent"] = marks()
+    elif given.first:
+        figures["first"] = first(given.folder)
     else:
         figures["times"] = times(given.folder)
     data = f"{RUNS} runs of `score` over {ANSWERS} made-up answers each, and copies of them"

@@ -121,6 +121,37 @@ def test_another_model_that_answered_is_told_beside_the_change(root: Path, visit
     assert not {one for one in tags(page) if one.startswith(("img", "a on", "svg on"))}
 
 
+def test_a_domain_is_followed_across_models(root: Path, visit: Visit) -> None:
+    for day in range(12):
+        key = add(root, day)
+        path = root / key / "summary.json"
+        summary = json.loads(path.read_text())
+        model, mean = ("ant", 0.95) if day < 6 else ("bee", 0.7)
+        groups = [
+            {
+                "model": model,
+                "domain": domain,
+                "n": 100,
+                "score": {"mean": own, "error": 0.02, "n": 100},
+            }
+            for domain, own in (("numbers", mean), ("rivers", 1.0))
+        ]
+        summary["groups"] = {"faithfulness": {"groups": groups}}
+        path.write_text(json.dumps(summary))
+    shutil.move(root / "one", root.parent / "one")
+    visited = visit(root)
+    of = ("faithfulness", "mean score")
+    numbers = trend.line_of(visited.index, (*of, "numbers"), {}, 300)
+    assert [one.kind for one in numbers.clear] == ["worse"] and len(numbers.points) == 12
+    assert not trend.line_of(visited.index, (*of, "rivers"), {}, 300).changes
+    (first, *_) = trend.line_of(visited.index, (*of, "ant"), {}, 300).points
+    assert first.figure.value == pytest.approx(0.975) and first.figure.n == 200
+    assert first.figure.high is not None and first.figure.high <= 1
+    page = visited.page("trend", group="numbers")
+    for group in ("numbers", "rivers", "ant", "ant / numbers"):
+        assert f'<option value="{group}"' in page
+
+
 def test_runs_without_an_interval_are_drawn_and_not_tested(root: Path, visit: Visit) -> None:
     for day in range(12):
         add(root, day, HIGH if day < 6 else (0.2,))

@@ -153,6 +153,20 @@ def test_a_margin_is_in_the_rule_and_the_address(both: Path, visit: Visit) -> No
         assert "gate:" in words(asked(visit(both), margin=strange))
 
 
+def test_how_to_decide_is_said(labelled: Path, tmp_path: Path, visit: Visit) -> None:
+    root = tmp_path / "runs"
+    shutil.copytree(labelled, root)
+    changed = [dict(one) for one in rows(240)[:240]]
+    for one in changed[1:5]:
+        one["response"] = one["response"].replace("1850", "1777")
+    score(changed, out=root / "two", **HOW)
+    decided = gate(root / "two", (), rules.Earlier(root / "one", margin=1))
+    (check,) = (one for one in decided.checks if one.advice)
+    text = words(asked(visit(root), margin="1"))
+    assert "gate: undecided" in text
+    assert f"To decide {check.name}: {check.advice}.".replace(f"{root}/", "") in text
+
+
 def test_another_judge_is_said_and_can_be_accepted(pair: Path, visit: Visit) -> None:
     settings = json.loads((pair / "two" / "run.json").read_text())
     settings["backends"] = {"entailer": "openai:other"}

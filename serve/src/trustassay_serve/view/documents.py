@@ -10,7 +10,7 @@ from starlette.responses import Response
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs.folder import RunFolder
-from trustassay.show.document import Document, Row, Section, Table
+from trustassay.show.document import Block, Document, Row, Section, Table, Text
 from trustassay.workflows import gate as gating
 from trustassay.workflows import rules
 from trustassay.workflows.calibrate import command as calibrating
@@ -37,7 +37,7 @@ def _gate(path: Path, _ratings: Path | None, given: dict[str, list[str]]) -> Doc
     bounds = [rules.parse_bound(one, at_least=True) for one in given["min"]]
     bounds += [rules.parse_bound(one, at_least=False) for one in given["max"]]
     found = gating.gate(path, bounds)
-    sections = [Section("Rules", [checks(found, path.parent)])]
+    sections = [Section("Rules", checks(found, path.parent))]
     return Document("gate", path.name, {}, f"gate: {found.result}", found.notes, sections)
 
 
@@ -82,14 +82,22 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     return site.html("document_page.html.jinja", **about | {"page": page, "fault": fault})
 
 
-def checks(found: rules.Gate, root: Path) -> Table:
-    """Return the rules of a gate with their results; runs are named below ``root``."""
+def checks(found: rules.Gate, root: Path) -> list[Block]:
+    """Return the rules of a gate with their results, and how to decide those that are open; runs
+    are named below ``root``.
+    """
+
+    def below(text: str) -> str:
+        return text.replace(f"{root}/", "")
+
     rows = [
         Row(
             one.name,
             [one.result, rules.value_of(one), rules.interval_in_words(one)],
-            f"{one.rule}: {rules.explained(one)}".replace(f"{root}/", ""),
+            below(f"{one.rule}: {one.why}"),
         )
         for one in found.checks
     ]
-    return Table("Rule", ("result", "value", "95 % interval"), rows)
+    table = Table("Rule", ("result", "value", "95 % interval"), rows)
+    open_ = [one for one in found.checks if one.advice]
+    return [table, *(Text(f"To decide {one.name}: {below(one.advice)}.") for one in open_)]

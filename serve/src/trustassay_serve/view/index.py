@@ -5,6 +5,7 @@ date by looking at the times and sizes of those files; what lies in a run beside
 """
 
 import hashlib
+import math
 import os
 import sqlite3
 import threading
@@ -17,9 +18,10 @@ from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
 from trustassay.runs.counts import LOOKED
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.statistics.intervals import UnitMean, bounded_interval
 from trustassay.workflows.two_runs import better_of
 
-LAYOUT = 1
+LAYOUT = 2
 """The number of this layout; a file of another one is made anew."""
 TABLES = """
 CREATE TABLE runs (
@@ -41,8 +43,6 @@ ALL = ""
 """The group that all answers are in."""
 MEAN = "mean score"
 """The figure of a group: ``summary.json`` has the mean score of each."""
-NORMAL = 1.959964
-"""Standard errors on each side of a mean within a 95 % interval."""
 AT_ONCE = 200
 """Runs that are read between two commits, so that a page shows what is known so far."""
 SKIPPED = {"node_modules", "__pycache__"}
@@ -331,20 +331,30 @@ def _figures(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator
             better,
             place,
         )
-    groups = ((summary.get("groups") or {}).get(info.name) or {}).get("groups") or ()
-    better = "lower" if info.lower_is_better else "higher"
-    for one in groups:
+    yield from _groups(key, info, summary)
+
+
+def _groups(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator[FigureRow]:
+    """Yield the mean score of each model in each domain, and of each model and domain alone."""
+    cells: dict[str, list[tuple[int, float, float | None]]] = {}
+    for one in ((summary.get("groups") or {}).get(info.name) or {}).get("groups") or ():
         score = one.get("score") or {}
-        name = " / ".join(str(one[part]) for part in ("model", "domain") if one.get(part))
-        if not name or score.get("mean") is None:
-            continue
-        error = score.get("error")
-        ends = (None, None)
-        if error is not None:
-            ends = (score["mean"] - NORMAL * error, score["mean"] + NORMAL * error)
-        yield FigureRow(
-            key, info.name, MEAN, name, MEAN, score["mean"], *ends, score["n"], "", better, 0
-        )
+        parts = [str(one[part]) for part in ("model", "domain") if one.get(part)]
+        for name in dict.fromkeys([*parts, " / ".join(parts)] if parts else ()):
+            if score.get("mean") is not None:
+                own = (score["n"], score["mean"], score.get("error"))
+                cells.setdefault(name, []).append(own)
+    better = "lower" if info.lower_is_better else "higher"
+    for name, of in cells.items():
+        total = sum(n for n, _, _ in of)
+        mean = sum(n * value for n, value, _ in of) / total
+        errors = [n * error / total for n, _, error in of if error is not None]
+        ends = None
+        if len(errors) == len(of):
+            known = UnitMean(mean, math.hypot(*errors) ** 2, total)
+            ends = bounded_interval(known, info.score_range)
+        told = (MEAN, mean, *(ends or (None, None)), total, "", better, 0)
+        yield FigureRow(key, info.name, MEAN, name, *told)
 
 
 def _count_lines(path: Path) -> int:
