@@ -41,6 +41,7 @@ BY_CHANCE, WRONG_NUMBERS = 0.04, 0.25
 MANY, LARGE = 2000, 200_000
 LOADS = 20
 LINES = 2000
+FOR_THRESHOLD = 130
 TEXTS = (".asked .passage .prose", ".asked > .prose")
 """Where the page of an answer has its passages and the response."""
 NAMES = ["Al", "Bren", "Cor", "Dun", "Els", "Far", "Gor", "Hal", "Ist", "Jor"]
@@ -271,6 +272,31 @@ def painted(address: str) -> int:
     return round(float(np.median(found)))
 
 
+def rate(page: Any) -> None:
+    """Press the key of the best rating if the passages hold the response, else of the worst."""
+    passages, response = (page.locator(one).last.inner_text() for one in TEXTS)
+    keys = page.locator(".rate button[name=choice]").evaluate_all(
+        "(all) => all.map((one) => one.dataset.keys)"
+    )
+    page.keyboard.press(sorted(keys)[-1 if response.strip() in passages else 0].split()[0])
+
+
+def rate_in_order(page: Any) -> None:
+    """Rate answers of the run in the order of the file, those that are not rated yet."""
+    page.locator(".where a").last.click()
+    page.locator("select[name=order]").select_option("position")
+    page.locator("form.filters button").click()
+    page.locator(".answered h2 a").first.click()
+    for number in range(1, FOR_THRESHOLD + 1):
+        page.locator("nav.pages", has_text=f"{number} of {ANSWERS}").first.wait_for()
+        page.wait_for_load_state()
+        if not page.locator(".gave").count():
+            rate(page)
+            page.locator(".gave").wait_for()
+        page.wait_for_load_state()
+        page.keyboard.press("j")
+
+
 def walk(folder: Path) -> list[dict[str, Any]]:
     """Go from the list of runs to an exported decision with clicks and keys; return the steps.
 
@@ -308,20 +334,21 @@ def walk(folder: Path) -> list[dict[str, Any]]:
             progress = page.locator("#progress")
             for number in range(10):
                 progress.filter(has_text=f"{number} of 50 done").wait_for()
-                passages, response = (page.locator(one).last.inner_text() for one in TEXTS)
-                levels = page.locator(".rate button[name=choice]")
-                right = response.strip() in passages
-                best = levels.evaluate_all("(all) => all.map((one) => one.dataset.keys)")
-                page.keyboard.press(sorted(best)[-1 if right else 0].split()[0])
+                rate(page)
             progress.filter(has_text="10 of 50 done").wait_for()
             step("ten answers are rated", 3, 10, page.locator(".promise").first.inner_text())
-            page.goto(f"{base}calibrate?run=nightly-11-03")
-            page.locator("select[name=ratings]").select_option(index=1)
+            rate_in_order(page)
+            step(
+                f"{FOR_THRESHOLD} answers are rated in the order of the file", 4, 2 * FOR_THRESHOLD
+            )
+            page.locator(".where a").last.click()
+            page.locator(".run-links a", has_text="calibrate").click()
+            page.locator("select[name=ratings]").select_option("ratings-answer.jsonl")
             page.locator("form.filters button").click()
             page.locator(".error, .headline").first.wait_for()
-            said = page.locator(".error, .headline").first.inner_text()
-            step("the threshold is calibrated", 4, 0, said)
-            page.goto(base)
+            said = page.locator(".error, .metric .headline, .headline").last.inner_text()
+            step("a threshold is calibrated from them", 4, 0, said)
+            page.locator(".where a").first.click()
             page.locator(".small-lines a", has_text="Which answers").click()
             with page.expect_download() as download:
                 page.locator(".decision a", has_text="Markdown").click()
