@@ -85,6 +85,7 @@ def flags(values: Floats, flagged: Sequence[bool], labels: Sequence[int]) -> dic
         "interval": found if isinstance(found, str) else [round(float(x), 3) for x in found],
         "wrong_among_first": round(first_wrong(values, labels, first), 1),
         "first": first,
+        "wrong_among_first_20": round(first_wrong(values, labels, 20), 1),
         "flagged": int(np.sum(flagged)),
         "flagged_wrong": int(np.sum(np.asarray(flagged) * wrong)),
     }

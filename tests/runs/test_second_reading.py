@@ -462,3 +462,13 @@ def test_a_scorer_has_it_read_alone() -> None:
         found = open_scorer.score(in_languages(2, 0)[1])["faithfulness"]
     assert (found.score, english.asked.total()) == (0, 0)
     assert "the second reader alone" in found.reason
+
+
+def test_the_answers_nearest_to_the_line_are_read_first() -> None:
+    badness = [0.95, 0.7, 0.55, 0.5, 0.45, 0.2, 0.05]
+    rows = [First(i, bad > 0.52, False, bad) for i, bad in enumerate(badness)]
+    options = SecondOptions(second_share=0.0, second_budget="100%")
+    chosen = choose(rows, len(rows), None, options, Faithfulness(), 0)
+    assert list(chosen.by_worth) == [2, 3, 4, 1, 5, 0, 6]
+    none = [row._replace(flagged=False) for row in rows]
+    assert list(choose(none, len(rows), None, options, Faithfulness(), 0).by_worth)[:2] == [0, 1]

@@ -93,7 +93,7 @@ def choose(
     order = generator(seed, "second reader", metric.name).permutation(np.unique(keys))
     rank = dict(zip(order.tolist(), range(len(order)), strict=True))
     wanted = max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
-    worth = sorted(rows, key=lambda row: (not row.flagged, not row.in_doubt, -row.badness))
+    worth = _by_worth(rows)
     most = options.most(len(rows), beside)
     if options.second_budget is None:
         worth = [row for row in worth if row.flagged or row.in_doubt]
@@ -108,6 +108,17 @@ def choose(
         if row.place not in known:
             drawn.append(row.place)
     return Choice(drawn if wanted else [], by_worth)
+
+
+def _by_worth(rows: Sequence[First]) -> list[First]:
+    """Return the answers in the order in which it is worth to read them again: those nearest to
+    the line first. What is far beyond it stands first or last whatever is read (decision 176).
+    """
+    badness = sorted((row.badness for row in rows), reverse=True)
+    flagged = sum(row.flagged for row in rows)
+    beside = badness[max(0, flagged - 1) : flagged + 1]
+    line = sum(beside) / len(beside) if beside else 0.0
+    return sorted(rows, key=lambda row: (abs(row.badness - line), not row.flagged))
 
 
 def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
