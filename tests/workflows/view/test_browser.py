@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
 from benchmarks.viewing import served
 
 from tests.show.test_browser import WATCH, browser
 from tests.support import ROOT
+from tests.workflows.view.payloads import PAYLOADS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -108,3 +110,41 @@ def test_axe_finds_nothing(base: str, page: Page, scheme: str) -> None:
         page.evaluate(Path(AXE).read_text(encoding="utf-8"))
         found = page.evaluate("axe.run().then((one) => one.violations.map((each) => each.id))")
         assert found == [], address
+
+
+def test_no_payload_runs_in_any_field(tmp_path: Path, page: Page) -> None:
+    """Each in the id, the question, the response, a passage, the model and the domain."""
+    from trustassay import score
+
+    rows = [
+        {
+            "id": f"{place} {text}",
+            "question": text,
+            "response": f"{text} It is so. {text}",
+            "documents": [{"title": text, "text": f"{text} It is so."}],
+            "model": text,
+            "domain": text,
+        }
+        for place, text in enumerate(PAYLOADS)
+    ]
+    how: dict[str, Any] = {"metrics": "faithfulness", "entailer": "lexical", "report": False}
+    score(rows, out=tmp_path / "runs" / "one", **how)
+    changed = [row | {"response": f"{row['question']} It is not so."} for row in rows]
+    score(changed, out=tmp_path / "runs" / "two", **how)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    with served(tmp_path / "runs", tmp_path / "cache") as base:
+        for address in ("", "run?run=one", "run?run=one&page=2", "run?run=one&page=3", "trend"):
+            page.goto(f"{base}{address}")
+            page.wait_for_load_state("networkidle")
+        for address in ("compare?first=one&second=two", "study?run=one", "gate?run=one"):
+            page.goto(f"{base}{address}")
+            page.wait_for_load_state()
+        for place, text in enumerate(PAYLOADS):
+            page.goto(f"{base}answer?run=one&at={place}")
+            assert page.locator("main").is_visible()
+            page.goto(f"{base}run?{urlencode({'run': 'one', 'q': text, 'model': text})}")
+            assert page.locator("#found").is_visible()
+            assert page.evaluate("window.hacked") is None, text
+        host = base.split("/")[2]
+    assert {one.split("/")[2] for one in asked if one.startswith("http")} == {host}
