@@ -78,7 +78,7 @@ def measure(root: Path, answers: int) -> dict[str, Any]:
     links = Links(root / "index.sqlite", ["viewer"])
     base = f"/{links.tokens['viewer']}"
     site = Site(root.resolve(), base, "anna")
-    client = TestClient(application(site, index, links, print, lambda _: True))
+    client = TestClient(application(site, index, links, print, None))
     folder = RunFolder(root.resolve() / "one")
     start = time.monotonic()
     while client.get(f"{base}/answer?run=one&at={answers - 1}").status_code != 200:

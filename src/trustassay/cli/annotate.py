@@ -39,6 +39,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     host: str,
     port: int,
+    public: str,
     export: Path | None,
     sheets: list[Path],
 ) -> None:
@@ -73,7 +74,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     elif sheets:
         _import(project, out, sheets)
     else:
-        _serve(project, out, host, port)
+        _serve(project, out, host, port, public)
 
 
 def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
@@ -99,7 +100,7 @@ def _open(project: "Project", out: Path) -> "Iterator[Session]":
         yield Session(project, file, file.begin(project.start))
 
 
-def _serve(project: "Project", out: Path, host: str, port: int) -> None:
+def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> None:
     from trustassay.workflows import serving
     from trustassay.workflows.annotate.server import application
     from trustassay.workflows.listening import listening
@@ -112,8 +113,8 @@ def _serve(project: "Project", out: Path, host: str, port: int) -> None:
             done = f"{state.rated:,} of {len(state.steps):,} rated"
             say(f"{rater}: {serving.address(host, at)}/{links.tokens[rater]} ({done})")
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
-        hosts = serving.known_hosts(host, at.getsockname()[1])
-        serving.serve(application(session, links, say, hosts), at, session.drain)
+        served = application(session, links, say, serving.Hosts(host, public))
+        serving.serve(served, at, session.drain)
 
 
 rubric = typer.Typer(no_args_is_help=True)

@@ -13,6 +13,7 @@ import re
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -90,11 +91,46 @@ def _read_tokens(path: Path) -> dict[str, str]:
     return result
 
 
-def starlette(
-    routes: Sequence[BaseRoute], tell: Tell, hosts: Callable[[str], bool] = lambda _: True
-) -> ASGIApp:
+@dataclass(frozen=True)
+class Hosts:
+    """Under which names a server that listens at ``host`` may be asked, at any port, since a tunnel
+    may have another one.
+
+    One of this machine alone has the names of this machine; another one also those under which
+    others reach it: an address, or the name of this machine. A page elsewhere whose name was made
+    to lead here (DNS rebinding) gives neither. ``public`` is the name, with a port if it has one,
+    of a proxy that shows the page.
+    """
+
+    host: str
+    public: str = ""
+
+    def known(self, value: str) -> bool:
+        """Whether a header Host is of this server."""
+        if self.public and value == self.public:
+            return True
+        name = value.rpartition(":")[0] if value.rfind(":") > value.rfind("]") else value
+        name = name.removeprefix("[").removesuffix("]")
+        if is_loopback(name) or is_loopback(self.host):
+            return is_loopback(name)
+        return name in {self.host, socket.gethostname(), socket.getfqdn()} or _is_address(name)
+
+    def own(self, origin: str, host: str) -> bool:
+        """Whether a header Origin is of a page of this server, which was asked as ``host``."""
+        return origin.partition("://")[2] in {host, self.public} - {""}
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def starlette(routes: Sequence[BaseRoute], tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
     """Return the application of these routes. A fault of it tells its name alone, since its words
-    may quote an answer. ``hosts`` says which names of a host a request may give.
+    may quote an answer. Without ``hosts`` any name of a host may be given.
     """
 
     async def failed(_request: Request, error: Exception) -> Response:
@@ -113,44 +149,7 @@ def starlette(
     return _guarded(result, hosts)
 
 
-def known_hosts(host: str, port: int) -> Callable[[str], bool]:
-    """Return which values of the header Host are of a server that listens there.
-
-    One of this machine alone has the names of this machine; another one also those under which
-    others reach it: an address, or the name of this machine. A page elsewhere whose name was made
-    to lead here (DNS rebinding) gives neither.
-    """
-    own = {host, socket.gethostname(), socket.getfqdn()}
-
-    def known(value: str) -> bool:
-        name, _, given = (
-            value.rpartition(":")
-            if value.rfind(":") > value.rfind("]")
-            else (
-                value,
-                "",
-                "80",
-            )
-        )
-        name = name.removeprefix("[").removesuffix("]")
-        if given != str(port):
-            return False
-        if is_loopback(name):
-            return True
-        return not is_loopback(host) and (name in own or _is_address(name))
-
-    return known
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _guarded(application: ASGIApp, hosts: Callable[[str], bool]) -> ASGIApp:
+def _guarded(application: ASGIApp, hosts: Hosts | None) -> ASGIApp:
     """Refuse what another page asks for, and add the headers that keep this one from loading or
     telling anything elsewhere.
     """
@@ -170,13 +169,13 @@ def _guarded(application: ASGIApp, hosts: Callable[[str], bool]) -> ASGIApp:
     return wrapped
 
 
-def _foreign(request: Request, hosts: Callable[[str], bool]) -> str:
+def _foreign(request: Request, hosts: Hosts | None) -> str:
     """Return why a request is not one of this page; empty if it is."""
     given = request.headers.getlist("host")
-    if len(given) != 1 or not hosts(given[0]):
-        return "the header Host names another server."
+    if len(given) != 1 or not (hosts is None or hosts.known(given[0])):
+        return "the header Host names another server; --public takes the name of a proxy."
     origin = request.headers.get("origin")
-    if origin is not None and origin.removeprefix("http://") != given[0]:
+    if origin is not None and not (hosts or Hosts("")).own(origin, given[0]):
         return "another page sent this request."
     if request.headers.get("sec-fetch-site", "none") == "cross-site" and request.method != "GET":
         return "another page sent this request."

@@ -11,7 +11,7 @@ import pytest
 
 from tests.show.conftest import HOSTILE
 from trustassay import score
-from trustassay.workflows.serving import Links, known_hosts
+from trustassay.workflows.serving import Hosts, Links
 from trustassay_serve.view.index import Index
 from trustassay_serve.view.pages import Site
 from trustassay_serve.view.server import VIEWER, application
@@ -78,7 +78,7 @@ class Visited:
         links = Links(beside / "index.sqlite", [VIEWER])
         self.base = f"/{links.tokens[VIEWER]}"
         self.site = Site(root, self.base)
-        hosts = known_hosts("127.0.0.1", PORT)
+        hosts = Hosts("127.0.0.1")
         served = application(self.site, self.index, links, self.said.append, hosts)
         self.client: TestClient = TestClient(
             served, base_url=f"http://127.0.0.1:{PORT}", raise_server_exceptions=False

@@ -20,7 +20,7 @@ from trustassay.runs.counts import judged
 from trustassay.runs.folder import RunFolder
 from trustassay.show.choice import need_of
 from trustassay.show.first_card import Looked
-from trustassay.workflows.serving import known_hosts
+from trustassay.workflows.serving import Hosts
 from trustassay_serve.view.listing import Asked, Listing
 
 from .conftest import PORT, Visited, rows
@@ -216,7 +216,7 @@ def test_hostile_text_is_text_everywhere(visit: Visit, root: Path) -> None:
         ({}, 200),
         ({"host": "localhost:8766"}, 200),
         ({"host": "evil.example:8766"}, 403),
-        ({"host": "127.0.0.1:9"}, 403),
+        ({"host": "127.0.0.1:9"}, 200),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
         ({"origin": f"http://127.0.0.1:{PORT}"}, 200),
@@ -233,10 +233,21 @@ def test_who_may_ask(visit: Visit, root: Path, headers: dict[str, str], status: 
 
 
 def test_a_server_that_others_reach_has_other_names() -> None:
-    here, anywhere = known_hosts("127.0.0.1", 80), known_hosts("0.0.0.0", 8000)
-    assert here("localhost") and here("[::1]:80") and not here("10.0.0.7:80")
-    assert anywhere("10.0.0.7:8000") and anywhere("[fe80::1]:8000")
-    assert not anywhere("evil.example:8000") and not anywhere("10.0.0.7")
+    here, anywhere = Hosts("127.0.0.1").known, Hosts("0.0.0.0").known
+    assert here("localhost") and here("[::1]:80") and here("localhost:9000")  # through a tunnel
+    assert not here("10.0.0.7:80") and not here("localhost.evil.example") and not here("")
+    assert anywhere("10.0.0.7:8000") and anywhere("[fe80::1]:8000") and anywhere("10.0.0.7")
+    assert not anywhere("evil.example:8000")
+
+
+def test_a_proxy_is_named() -> None:
+    hosts = Hosts("127.0.0.1", "runs.example.org")
+    assert hosts.known("runs.example.org") and hosts.known("127.0.0.1:8766")
+    assert not hosts.known("evil.example")
+    for host in ("runs.example.org", "127.0.0.1:8766"):  # kept by the proxy, or its own
+        assert hosts.own("https://runs.example.org", host)
+        assert not hosts.own("https://evil.example", host) and not hosts.own("null", host)
+    assert not Hosts("127.0.0.1").own("http://localhost:9", "localhost:8766")
 
 
 def test_who_rates_blind_sees_what_is_behind_an_answer_when_it_is_rated(

@@ -29,7 +29,7 @@ from trustassay.workflows.annotate.session import RatingsFile, Session
 from trustassay.workflows.calibrate.command import calibrate
 from trustassay.workflows.label.command import default_plan
 from trustassay.workflows.label.plan import read_plan
-from trustassay.workflows.serving import Links, known_hosts
+from trustassay.workflows.serving import Hosts, Links
 from trustassay_serve.view import next as next_page
 from trustassay_serve.view import rating
 from trustassay_serve.view.index import Index
@@ -52,7 +52,7 @@ class Visitor:
         self.root, self.links, self.said = root, Links(cache, ["viewer"]), list[str]()
         self.base = f"/{self.links.tokens['viewer']}"
         self.site = Site(root.resolve(), self.base, rater, read_rubric(rubric), **options)
-        hosts = known_hosts("127.0.0.1", 80)
+        hosts = Hosts("127.0.0.1")
         served = application(self.site, index, self.links, self.said.append, hosts)
         self.client = TestClient(
             served, base_url="http://127.0.0.1:80", raise_server_exceptions=False

@@ -54,6 +54,15 @@ def view(
         int,
         Flag("The port to listen at; 0 takes a free one.", default=8766, least=0, most=65535),
     ],
+    public: Annotated[
+        str,
+        Flag(
+            "The name under which a proxy shows the pages, as runs.example.org; requests for other "
+            "names are refused.",
+            metavar="HOST",
+            default="",
+        ),
+    ],
 ) -> None:
     """See, compare and rate the runs below a folder on a page of this machine.
 
@@ -92,7 +101,7 @@ def view(
         say("Ctrl-C ends; the same command has the same address")
         keeper = Keeper(index, say)
         keeper.start()
-        hosts = serving.known_hosts(host, at.getsockname()[1])
+        hosts = serving.Hosts(host, public)
 
         async def drained() -> None:
             keeper.close()

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.workflows.serving import Links, Tell, asset_routes, starlette
+from trustassay.workflows.serving import Hosts, Links, Tell, asset_routes, starlette
 from trustassay_serve.view import answers, documents, runs, trend, two
 from trustassay_serve.view.index import Index
 from trustassay_serve.view.next import routes as rating_routes
@@ -63,7 +63,7 @@ def application(
     index: Index,
     links: Links,
     tell: Tell,
-    hosts: Callable[[str], bool],
+    hosts: Hosts | None,
     version: Callable[[], int] = lambda: 0,
 ) -> ASGIApp:
     """Return the ASGI application of the pages; each address begins with the token of ``links``."""

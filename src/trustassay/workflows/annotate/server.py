@@ -24,6 +24,7 @@ from trustassay.workflows.annotate.session import LONGEST_NOTE, NotOfferedError,
 from trustassay.workflows.serving import (
     NUMBER,
     Fields,
+    Hosts,
     Links,
     Tell,
     asset_routes,
@@ -186,9 +187,7 @@ ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
 """What a rater can do, by the name under which a form is sent."""
 
 
-def application(
-    session: Session, links: Links, tell: Tell, hosts: Callable[[str], bool] = lambda _: True
-) -> ASGIApp:
+def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
     """Return the ASGI application that shows and stores ratings.
 
     ``/TOKEN`` is a rater's page, ``/TOKEN/ratings`` the list of what is rated; ``/TOKEN/rate``,
