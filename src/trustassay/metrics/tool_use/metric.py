@@ -12,7 +12,15 @@ from trustassay.metrics.faithfulness.claims import Claim, refusal_of
 from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
 from trustassay.metrics.faithfulness.metric import claims_of
 from trustassay.metrics.grounding.text import without_citations
-from trustassay.metrics.tool_use.arguments import WORDS, Known, folded, says, unsupported, values_in
+from trustassay.metrics.tool_use.arguments import (
+    WORDS,
+    Known,
+    admits,
+    folded,
+    says,
+    unsupported,
+    values_in,
+)
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.tables import as_prose
 from trustassay.texts import TextWork, plain_words
@@ -160,7 +168,7 @@ class ToolUse(FaithfulnessOptions):
         context.limits.count("statements", len(claims))
         looked = await work(Judging, self, _with(context, turn.results), claims)
         found = await all_of(map(looked.verdict, claims))
-        if not (refused or WORDS["admits"].search(response)):
+        if not (refused or admits(response, [one.tool or "" for one in turn.failed])):
             rows += _given_as_success(turn, found, response)
         rows += await work(lambda: list(_against_results(turn, claims, found)))
         fresh = {n for one in turn.calls for n in one.passages}
