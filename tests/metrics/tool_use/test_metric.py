@@ -253,6 +253,8 @@ def test_foreign_evidence_and_steps_never_break_anything(evidence: list[Any], st
         ("Sorry for the delay. I have cancelled order 7.", "failed call given as success"),
         ("Order 7 was cancelled without any error.", "failed call given as success"),
         ("I was unable to reach you; order 7 is now cancelled.", "failed call given as success"),
+        ("Done! Anything else?", "failed call given as success"),
+        ("Shall I try again?", "sound"),
         ("I am sorry, but order 7 could not be cancelled.", "sound"),
         ("Cancelling order 7 failed.", "sound"),
     ],

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -192,6 +193,40 @@ def test_a_run_that_grows_is_read_on(visit: Visit, root: Path) -> None:
     shutil.copy(path, f"{path}.new")
     Path(f"{path}.new").rename(path)  # as when it is sorted
     assert "9 of 19 judgements" in visited.page("run", run="one")
+
+
+def test_samples_that_are_gone_are_named_and_a_repaired_run_is_shown(
+    visit: Visit, root: Path
+) -> None:
+    visited, path = visit(root), root / "one" / "samples.jsonl"
+    kept = path.read_bytes()
+    for content, why in ((kept[: kept.index(b"\n") + 1], "has no sample"), (None, "is missing")):
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        page = visited.page("run", 409, run="one")
+        assert "samples.jsonl" in page and why in page
+    path.write_bytes(kept)
+    assert len(ids(visited.page("run", run="one"))) == 19
+
+
+def test_a_sample_that_was_written_meanwhile_is_no_damage(root: Path) -> None:
+    """Its line and its assessment may be added between the reading of both files."""
+    path = root / "one" / "samples.jsonl"
+    kept = path.read_bytes()
+    path.write_bytes(kept[: kept.rindex(b"\n", 0, -1) + 1])
+    listing = Listing(RunFolder(root / "one"))
+    grow, new_lines = [True], listing._new_lines
+
+    def lines_meanwhile(of: Path) -> Any:
+        if of != path and grow and len(listing) == 18 and grow.pop():
+            path.write_bytes(kept)
+        return new_lines(of)
+
+    listing._new_lines = lines_meanwhile  # type: ignore[method-assign, assignment]
+    for _ in range(3):
+        listing.wait(30)
+    assert (len(listing), listing.read) == (19, 19)
 
 
 def test_hostile_text_is_text_everywhere(visit: Visit, root: Path) -> None:

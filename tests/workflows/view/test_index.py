@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trustassay.data.records import InputError
 from trustassay_serve.view.index import Index, index_path
 
 
@@ -118,3 +120,15 @@ def test_the_table_lies_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert index_path(Path("a")).is_relative_to(tmp_path)
     assert index_path(Path("a")) == index_path(Path("b/../a"))
     assert index_path(Path("a")) != index_path(Path("b"))
+
+
+def test_a_table_in_use_is_not_removed(
+    index: Index, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(_: Index) -> int:
+        raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(Index, "_layout", locked)
+    with pytest.raises(InputError, match=r"index.sqlite: .*locked.*XDG_CACHE_HOME"):
+        Index(root, tmp_path / "index.sqlite")
+    assert index.run("one") is not None

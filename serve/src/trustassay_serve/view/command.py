@@ -92,8 +92,8 @@ def view(
     with listening(host, port) as at:
         path = index_path(folder)
         index = Index(folder, path)
-        links = serving.Links(path, [VIEWER])
-        base = f"/{links.tokens[VIEWER]}"
+        links = serving.Links(path, [rate or VIEWER])
+        base = f"/{links.tokens[rate or VIEWER]}"
         site = Site(folder.resolve(), base, rate, read_rubric(rubric), blind=blind)
         if warning := serving.warning_of(host):
             say(warning)

@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
 from trustassay.runs.counts import LOOKED
@@ -134,7 +135,9 @@ class Index:
     """The table of the runs below a folder. One thread may :meth:`refresh`, any may read."""
 
     def __init__(self, root: Path, path: Path) -> None:
-        """Open the table at ``path``, or make it; a file that cannot be read is made anew."""
+        """Open the table at ``path``, or make it; a damaged one is made anew; InputError: there is
+        no room for it, or it may not be written.
+        """
         self.root, self._path = root, path
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._writing = threading.Lock()
@@ -143,16 +146,27 @@ class Index:
         self.complete = threading.Event()
         """Whether all was read once since this process began."""
         try:
-            sound = self._layout() == LAYOUT
-        except sqlite3.DatabaseError:
-            sound = False
-        if not sound:
-            for old in path.parent.glob(f"{path.name}*"):
-                old.unlink()
-            with self._open() as database:
-                database.executescript(TABLES)
-                database.execute(f"PRAGMA user_version = {LAYOUT}")
+            self._prepare(path)
+        except sqlite3.OperationalError as error:  # full, locked, not to be written
+            why = f"the table of runs cannot be written ({error})"
+            raise InputError(
+                f"{path}: {why}; make room, or name another folder in XDG_CACHE_HOME"
+            ) from None
         path.chmod(0o600)
+
+    def _prepare(self, path: Path) -> None:
+        try:
+            if self._layout() == LAYOUT:
+                return
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError:
+            pass  # not a table, or damaged
+        for old in path.parent.glob(f"{path.name}*"):
+            old.unlink()
+        with self._open() as database:
+            database.executescript(TABLES)
+            database.execute(f"PRAGMA user_version = {LAYOUT}")
 
     def _layout(self) -> int:
         with self._open() as database:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
-from trustassay.runs.lines import damaged_at, decoded, hash64, read_line
+from trustassay.runs.folder import SAMPLES_REPAIR, RunFolder, metric_infos, metrics_of
+from trustassay.runs.lines import damaged_at, decoded, hash64, read_line, sample_id
 from trustassay.sample import Sample
 from trustassay.show.answers import Column
 from trustassay.show.choice import FAILED, NO_VERDICT, Level, finding_of
@@ -134,8 +134,10 @@ class Listing:
     # reading
 
     def is_of_now(self) -> bool:
-        """Whether the files are those that were read: not sorted, replaced or cut since."""
-        return all(
+        """Whether the files are those that were read: not sorted, replaced or cut since. What was
+        damaged may have been repaired.
+        """
+        return self._fault is None and all(
             _inode(path) == was and (was is None or path.stat().st_size >= self._ends[path])
             for path, was in self._files.items()
         )
@@ -165,12 +167,22 @@ class Listing:
                 more = len(self._samples) > before
                 for at, line in self._new_lines(self.folder.assessments_path):
                     if not self._add_assessment(at, line):
-                        if not more:
-                            raise damaged_at(self.folder.assessments_path, at)
                         self._ends[self.folder.assessments_path] = at
+                        if not (more or self._samples_grew()):
+                            raise self._without_sample(line)
                         break  # its sample comes later
         except Exception as error:  # told to who asks next, where there is a page to tell it
             self._fault = error
+
+    def _samples_grew(self) -> bool:
+        """Whether there is more in the file of samples, as of a run that is being written."""
+        path = self.folder.samples_path
+        return path.exists() and path.stat().st_size > self._ends[path]
+
+    def _without_sample(self, line: bytes) -> RunFolderError:
+        path, own = self.folder.samples_path, sample_id(line)
+        why = f"has no sample {own[:40]!r}" if path.exists() else "is missing"
+        return RunFolderError(f"{path}: {why}, which has assessments; {SAMPLES_REPAIR}")
 
     def _new_lines(self, path: Path) -> Generator[tuple[int, bytes]]:
         """Yield the whole lines that were not read, each with the byte at which it begins."""

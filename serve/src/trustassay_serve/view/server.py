@@ -18,8 +18,10 @@ from trustassay_serve.view.next import routes as rating_routes
 from trustassay_serve.view.next import shown
 from trustassay_serve.view.pages import ASSETS, Site, prepare
 
-VIEWER = "viewer"
-"""Whose token the address has."""
+VIEWER = "reads only"
+"""Whose token the address has where nobody rates; else it has that of the rater, so that who was
+given the link of pages to read cannot rate on those that another process serves.
+"""
 EVERY_S = 2.0
 """Seconds between two looks at the folder."""
 

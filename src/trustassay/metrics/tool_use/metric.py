@@ -260,7 +260,7 @@ def _given_as_success(turn: Turn, found: Sequence[Finding], response: str) -> li
     result does, or where all calls failed."""
     new = [one.row.text for one in found if one.row.verdict != "supported"]
     good = [one for one in turn.calls if not one.error]
-    if not (new or good or "?" in response):
+    if not (new or good) and ("?" not in response or WORDS["done"].search(response)):
         new = [response]
     rows = []
     for call in turn.failed if new else ():
