@@ -1,7 +1,7 @@
 """The second pass of a run: which answers the second reader reads, and what it changes.
 
 The first reader has scored all answers. The second one reads a random part of them, and those that
-matter: first what needs a look, then what is near the line, each the worst first, until the budget
+matter, what is nearest to the line between good and bad ones first, until the budget
 is spent. So the share of answers that need a look by both readers has an interval, though most
 were read by the first alone.
 
