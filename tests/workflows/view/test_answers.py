@@ -169,6 +169,11 @@ def test_the_calls_behind_an_answer_are_those_that_quote_it(visit: Visit, root: 
     assert "No stored call" in visited.page("calls", run="one", at=4)
 
 
+def test_a_run_is_not_compared_with_itself(visit: Visit, root: Path) -> None:
+    page = visit(root).page("compare", 404, first="one", second="one")
+    assert "Two runs are needed" in page and "pass" not in page
+
+
 def test_a_damaged_line_is_named(visit: Visit, root: Path) -> None:
     path = root / "one" / "assessments.jsonl"
     told = path.read_text().splitlines(keepends=True)
@@ -184,7 +189,9 @@ def test_a_run_that_grows_is_read_on(visit: Visit, root: Path) -> None:
     told = path.read_text().splitlines(keepends=True)
     path.write_text("".join(told[:5]) + told[5][:20])
     visited = visit(root)
-    assert "5 of 19 judgements are there so far" in visited.page("run", run="one")
+    page = visited.page("run", run="one")
+    assert "5 of 19 judgements are there so far" in page
+    assert re.search(r"\d of 5 answers judged so far needs? a look", page)
     before = visited.page("state", run="one")
     path.open("a").write(told[5][20:] + "".join(told[6:9]))
     visited.index.refresh()

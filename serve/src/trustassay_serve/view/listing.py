@@ -258,6 +258,12 @@ class Listing:
         with self._lock:
             return int((self._states().max(axis=0) >= FAILURE).sum())
 
+    @property
+    def judged(self) -> int:
+        """How many answers a metric said something of, so far."""
+        with self._lock:
+            return int((self._states().max(axis=0) != UNKNOWN).sum())
+
     def _states(self) -> NDArray[np.int8]:
         return np.array([one.states for one in self._found.values()], dtype=np.int8)
 

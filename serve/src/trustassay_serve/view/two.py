@@ -139,9 +139,9 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, index: Index, query: Mapping[str, str]) -> "Asked | None":
-        """Read an address; ``None`` if it names a run that is not there."""
+        """Read an address; ``None`` if it names a run that is not there, or one run twice."""
         first, second = (index.run(query.get(name, "")) for name in ("first", "second"))
-        if first is None or second is None:
+        if first is None or second is None or first.key == second.key:
             return None
         common = tuple(one for one in first.metric_names if one in second.metric_names)
         metric, margin = query.get("metric", ""), 0.0
