@@ -125,7 +125,7 @@ def _load() -> None:
     """Load what many commands need: the embedded models, and what tells a text's language."""
     from tests import encoded
     from trustassay.backends import embedded
-    from trustassay.texts import language_of
+    from trustassay.text.language import language_of
 
     if os.environ.get(encoded.FOLDER):
         encoded.install()

@@ -41,7 +41,7 @@ def test_each_sentence_gets_the_document_that_supports_it(
 
 def test_what_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
     rows = [
-        answer("I could not find an answer. Bees make honey."),
+        answer("I could not find an answer. I am sorry."),
         answer("Bees make honey [3]. Bees make honey.", id="b"),
         answer("Bees make honey.", id="c", documents=[]),
         answer("", id="d", extra="kept"),
@@ -52,6 +52,12 @@ def test_what_stays_as_it_is(cli: Cli, tmp_path: Path) -> None:
     assert lines(tmp_path / "c.jsonl")[3]["extra"] == "kept"
     assert cli("papers", "cite", "a.jsonl", "--out", "c.jsonl").status == 0
     assert responses(tmp_path / "c.jsonl")[1] == "Bees make honey [3]. Bees make honey [2]."
+
+
+def test_what_an_answer_tells_beside_what_it_declines_is_cited(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "a.jsonl", [answer("I could not find his name. Bees make honey.")])
+    cli("papers", "cite", "a.jsonl", "--out", "c.jsonl")
+    assert responses(tmp_path / "c.jsonl") == ["I could not find his name. Bees make honey [2]."]
 
 
 def test_the_threshold_decides(cli: Cli, tmp_path: Path) -> None:
@@ -85,13 +91,13 @@ def test_an_answer_that_cannot_be_judged_is_named(
 ) -> None:
     (tmp_path / "failing_entailer.py").write_text(FAILING)
     monkeypatch.syspath_prepend(tmp_path)
-    jsonl(tmp_path / "a.jsonl", [answer("It is trouble."), answer("It is well.", id="b")])
+    jsonl(tmp_path / "a.jsonl", [answer("It is trouble."), answer("It is windy.", id="b")])
     uri = "python:failing_entailer:entails"
     said = cli("papers", "cite", "a.jsonl", "--entailer", uri, "--out", "c.jsonl", "--cache", "off")
     assert said.status == 1
     assert "a: " in said.err
     assert "no idea" in said.err
-    assert responses(tmp_path / "c.jsonl") == ["It is well [1]."]
+    assert responses(tmp_path / "c.jsonl") == ["It is windy [1]."]
 
 
 @pytest.mark.parametrize(

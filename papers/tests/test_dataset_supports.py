@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from trustassay.capabilities import Entailment
+from trustassay.judging.passages import passage_premise
 from trustassay.metric import Context
 from trustassay.metrics.grounding import Grounding
 from trustassay.metrics.grounding.metric import Assessing
 from trustassay.sample import Document, Sample
-from trustassay_papers.cite import premise
 from trustassay_papers.dataset import labelled
 
 DOCUMENTS = [
@@ -62,7 +62,7 @@ def test_the_threshold_moves_the_labels() -> None:
 
 
 def test_premises_are_those_of_the_metric() -> None:
-    sample = Sample.parse({"id": "q", "question": "?", "response": "x", "documents": []})
+    sample = Sample("q", "?", "x", documents=tuple(DOCUMENTS))
     models: Any = None
     assessing = Assessing(Grounding(correctness="none"), Context(sample, models))
-    assert [premise(d) for d in DOCUMENTS] == [assessing.block(d) for d in DOCUMENTS]
+    assert [passage_premise(d) for d in DOCUMENTS] == assessing.blocks

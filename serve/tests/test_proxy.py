@@ -107,12 +107,17 @@ def test_each_choice_has_its_verdict(passing: Serving, upstream: Upstream) -> No
     assert found.headers["x-trustassay-status"] == "not_scored"
 
 
+SEARCHED = {"results": [{"title": "Bridges", "score": 0.9, "snippet": PASSAGE, "url": "u"}]}
+
+
 @pytest.mark.parametrize(
     ("messages", "documents"),
     [
         ([*MESSAGES, {"role": "tool", "tool_call_id": "c", "content": PASSAGE}], None),
         ([*MESSAGES, {"role": "tool", "content": [{"type": "text", "text": PASSAGE}]}], None),
+        ([*MESSAGES, {"role": "tool", "content": json.dumps(SEARCHED)}], None),
         (MESSAGES, PASSAGE),
+        (MESSAGES, f"[1] The tram is red.\n[2] {PASSAGE}"),
         (MESSAGES, [{"title": "Bridges", "text": PASSAGE}]),
         ([{"role": "user", "content": [{"type": "text", "text": QUESTION}]}], [PASSAGE]),
         ([{"role": "user", "content": "Hello?"}, *MESSAGES], [PASSAGE]),

@@ -27,9 +27,10 @@ from trustassay.assessment import (
 )
 from trustassay.capabilities import Message, Models, repair_turns
 from trustassay.errors import AssessmentError, CallError
+from trustassay.judging.second_reader import READ, SecondReader
 from trustassay.sample import Problem, Sample
-from trustassay.second_reader import READ, SecondReader
-from trustassay.texts import OTHER_LANGUAGE, USUAL_LIMITS, TextLimits
+from trustassay.text.language import OTHER_LANGUAGE
+from trustassay.text.limits import USUAL_LIMITS, TextLimits
 from trustassay.views import EvidenceRow, View
 
 __all__ = [

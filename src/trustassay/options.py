@@ -32,7 +32,7 @@ from typing import (
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import forms
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
-from trustassay.texts import LONGEST_ANSWER
+from trustassay.text.limits import LONGEST_ANSWER
 
 if TYPE_CHECKING:
     from trustassay.answering.styles import Answering, Pairing
@@ -220,7 +220,7 @@ class Spending(TypedDict, total=False):
 
 
 class SecondReading(TypedDict, total=False):
-    """How much a second reader reads: :class:`~trustassay.second_reader.SecondOptions`."""
+    """How much a second reader reads: :class:`~trustassay.judging.second_reader.SecondOptions`."""
 
     second_share: Annotated[float, row("second_share")]
     second_budget: Annotated[str | None, row("second_budget")]
@@ -265,9 +265,10 @@ class ScoreOptions(RescoreOptions, Drawn, total=False):
     fields: names of the input's fields by ours (``{"response": "answer"}``). unit: ``"question"``
     (the default), ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers
     of a chat log, whose unit is then the conversation. longest_answer: see
-    :class:`~trustassay.texts.TextLimits`. report: whether ``report.html`` is written; if there is a
-    folder, unless said otherwise. command: what began the run, for messages. why: the metric was
-    chosen, where nobody named it. progress: whether it is shown; if not said, in a notebook alone.
+    :class:`~trustassay.text.limits.TextLimits`. report: whether to
+    write ``report.html``; by default if there is a folder. command: what began the run, for
+    messages. why: the metric was chosen, where nobody named it. progress: whether it is
+    shown; if not said, in a notebook alone.
     sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields of strata, with commas.
     append: ``out`` may hold the run of the input when it had fewer samples. drawn: of what a
     rescored run was. calls_from: a file of calls to start from. answering, pairing, documents,

@@ -238,7 +238,7 @@ class _Parser:
         if value is None:
             return None
         if isinstance(value, Mapping):
-            value = _rows_of_columns(value)
+            value = rows_of_columns(value)
         if not isinstance(value, list | tuple):
             self.fault("documents", "expected a list of documents", value)
             return None
@@ -360,7 +360,7 @@ def question_key(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _rows_of_columns(value: Mapping[str, Any]) -> Any:
+def rows_of_columns(value: Mapping[str, Any]) -> Any:
     """Turn a mapping of equally long columns (as `datasets` stores lists of records) into rows."""
     columns = {k: v for k, v in value.items() if isinstance(v, list | tuple)}
     if not columns or len({len(v) for v in columns.values()}) != 1:

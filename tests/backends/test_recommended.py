@@ -17,8 +17,8 @@ from trustassay.backends.recommended import Recommended, models_folder
 from trustassay.backends.registry import fault_of, find, load, takes_time
 from trustassay.entailer_quality import LOCAL, READ_TWICE
 from trustassay.errors import BackendError, UnknownNameError
+from trustassay.judging.second_reader import ROLE
 from trustassay.metrics import Faithfulness, Grounding
-from trustassay.second_reader import ROLE
 
 ROOT = Path(__file__).parents[2]
 EVERY = recommended.recommended().values()

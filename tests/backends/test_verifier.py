@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.backends import quantities
 from trustassay.backends.embedded import EmbeddedEntailer, with_quantities
 from trustassay.backends.verifier import compare, relation, verdict
+from trustassay.text import quantities
 
 WALL = "The wall around the garden is 3 feet high. The gate is 5 feet wide."
 FILM = "The film opened on 12 March 1994 and earned $3.5 million. It has 146 reviews."

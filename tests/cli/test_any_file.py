@@ -107,7 +107,8 @@ def test_without_a_guess_the_name_is_left_open(cli: Cli, tmp_path: Path) -> None
 
 
 def two_files(tmp_path: Path, **of_second: Any) -> None:
-    rows = [{"id": i, "question": f"Q{i}?", "answer": "A.", "context": "A."} for i in range(3)]
+    text = "The lamp is red."
+    rows = [{"id": i, "question": f"Q{i}?", "answer": text, "context": text} for i in range(3)]
     jsonl(tmp_path / "small.jsonl", rows)
     jsonl(tmp_path / "large.jsonl", [row | of_second for row in rows])
 

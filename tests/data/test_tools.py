@@ -298,7 +298,7 @@ def turn(*between: Any, system: str = "Be brief.") -> list[Any]:
         (turn(CALL, tool('{"results": [{"title": "t", "content": "one"}]}')), ["one"]),
         (turn(CALL, tool('{"degrees": 20}')), ['{"degrees": 20}']),
         (turn(system="Context:\n[1] one\n[2] two\n\nQuestion: below"), ["one", "two"]),
-        (turn(system="Use the following passages:\n\none\n\ntwo"), ["one\n\ntwo"]),
+        (turn(system="Use the following passages:\n\none\n\ntwo"), ["one", "two"]),
         (
             turn(system="Cite.\n<context>\nDocument 1: one\nDocument 2: two</context>"),
             ["one", "two"],

@@ -8,20 +8,18 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support import Recorder, lines, repeats, summary_of
 from trustassay import plan, rescore, score, scorer
-from trustassay.capabilities import BatchLimits, Entailment
+from trustassay.capabilities import BatchLimits
 from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UsageError
+from trustassay.judging.second_reader import SecondOptions
 from trustassay.metrics import Faithfulness
 from trustassay.runs.calibrator import Calibrator, Input
 from trustassay.runs.counts import second_readings
 from trustassay.runs.probabilities import check_calibrator
 from trustassay.runs.second_reading import First, choose, share_to_look_at
-from trustassay.second_reader import SecondOptions, combined, windows
 
 Probs = tuple[float, float, float]
 YES, OPEN, NO = (0.9, 0.05, 0.05), (0.1, 0.85, 0.05), (0.05, 0.05, 0.9)
@@ -271,48 +269,6 @@ def test_options_without_a_second_reader_and_one_that_nobody_uses(tmp_path: Path
     }
     with pytest.raises(UsageError, match="a shard"):
         run(tmp_path, [shard])
-
-
-# ---- what it is shown ----
-
-
-def test_windows_hold_the_words_of_the_statement_in_reading_order() -> None:
-    passages = [
-        ["Anna was born in Bern.", "She studied law.", "Nothing else is known of her."],
-        ["The prize was given in 1999.", "Anna won the prize."],
-    ]
-    shown = windows("Anna won the prize in 1999 after studying law.", passages, 2, 8)
-    assert [one.passage for one in shown] == [0, 1]
-    assert shown[1].text == "Anna won the prize."
-    assert "1999" in windows("The prize of 1999", passages, 1, 8)[0].text
-    everything = windows("Anna won the prize.", passages, 3, 60)
-    assert [one.text for one in everything] == [" ".join(passages[0]), " ".join(passages[1])]
-
-
-@given(
-    st.lists(st.lists(st.text("ab .", max_size=12), max_size=6), max_size=4),
-    st.text("ab .", max_size=12),
-    st.integers(1, 4),
-    st.integers(1, 9),
-)
-def test_windows_are_of_the_passages_and_never_meet(
-    passages: list[list[str]], statement: str, most: int, longest: int
-) -> None:
-    shown = windows(statement, passages, most, longest)
-    assert len(shown) <= most
-    assert bool(shown) == any(passages)
-    for number in range(len(passages)):
-        own = [one.text for one in shown if one.passage == number]
-        assert len(" ".join(own)) <= len(" ".join(passages[number]))
-
-
-def test_the_log_odds_of_both_have_one_mean() -> None:
-    sure = Entailment(0.1, 0.2, 0.7)
-    assert combined(Entailment(0.9, 0.1, 0.0), sure).entailment == pytest.approx(0.5)
-    found = combined(Entailment(0.5, 0.5, 0.0), sure)
-    assert found.entailment == pytest.approx(1 / (1 + 3))
-    assert found.contradiction == pytest.approx(0.75 * 7 / 9)
-    assert sum((found.entailment, found.neutral, found.contradiction)) == pytest.approx(1)
 
 
 # ---- the share of all answers ----

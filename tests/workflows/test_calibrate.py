@@ -318,7 +318,7 @@ def test_another_entailer_is_refused(tmp_path: Path) -> None:
         {
             "id": f"q{i}",
             "question": f"What is number {i}?",
-            "response": f"Number {i} is odd." if i % 2 else "Nobody knows at all.",
+            "response": f"Number {i} is odd." if i % 2 else "It was sold in Turin.",
             "documents": [f"Number {i} is odd."],
             "correct": i % 2,
         }

@@ -12,7 +12,7 @@ from trustassay.cli.options import Only, quietable, with_options
 from trustassay.data.places import name_of, scheme_of
 from trustassay.options import Argument, Flag, Records, Spending
 from trustassay.show.terminal import say
-from trustassay.show.text import amount
+from trustassay.text.words import amount
 
 
 def shards_folder(source: str) -> Path:

@@ -17,13 +17,15 @@ from trustassay.calls.backends import Backends
 from trustassay.capabilities import Models, Passage
 from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
+from trustassay.judging.claims import build_claims
+from trustassay.judging.passages import passage_premise
 from trustassay.metrics.grounding import Grounding
-from trustassay.metrics.grounding.sentences import Splitter, statements
-from trustassay.metrics.grounding.text import citation_markers
 from trustassay.retrieval.bm25 import Bm25
 from trustassay.runs.assess import unread_by
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Sample
+from trustassay.text.citations import citation_markers
+from trustassay.text.sentences import Splitter
 from trustassay_papers.resumable import Done, FileOptions, FileWork, write_each
 
 _END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
@@ -42,22 +44,13 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
 
     One that ends like code, in ``=``, is left out: what is in brackets behind it is no citation.
     """
-    markers = citation_markers(text)
-    result, position = [], 0
-    for statement in statements(text, split, trailing=True, lines=True):
-        # A statement is a part of the text but for white space, which reading may have changed.
-        words = r"\s*".join(map(re.escape, statement.text.split()))
-        match = re.compile(words).search(text, position)
-        if match is None:
+    result = []
+    for claim in build_claims("", text, split):
+        if claim.hypothesis is None or claim.citations or claim.end <= claim.start:
             continue
-        position = match.end()
-        start, end = match.span()
-        # A marker may reach over the end of a paragraph, where reading takes it for text.
-        if any(m.start < end and start < m.end for m in markers):
-            continue
-        reads_back = citation_markers(f"{text[start : _place(text, start, end)]} [1]")
-        if not statement.numbers and reads_back:
-            result.append(Uncited(start, end, statement.hypothesis))
+        place = _place(text, claim.start, claim.end)
+        if citation_markers(f"{text[claim.start : place]} [1]"):
+            result.append(Uncited(claim.start, claim.end, claim.hypothesis))
     return result
 
 
@@ -91,16 +84,11 @@ THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
 """A document is cited if its score is at least this, and above 0."""
 
 
-def premise(document: Document) -> str:
-    """Return a passage as entailment reads it, in the default profile of the grounding metric."""
-    return f"Title: {document.title}\n{document.text}" if document.title else document.text
-
-
 async def by_entailment(
     documents: Sequence[Document], sentences: Sequence[str], models: Models
 ) -> Scores:
     """Return the probabilities that the documents entail the sentences."""
-    premises = [premise(document) for document in documents]
+    premises = [passage_premise(document) for document in documents]
     replies = await asyncio.gather(*(models.entail(p, s) for s in sentences for p in premises))
     shape = len(sentences), len(documents)
     return np.array([reply.entailment for reply in replies], dtype=float).reshape(shape)
@@ -110,7 +98,7 @@ async def by_embedding(
     documents: Sequence[Document], sentences: Sequence[str], models: Models
 ) -> Scores:
     """Return the cosines of the vectors of sentences and documents."""
-    texts = [*sentences, *map(premise, documents)]
+    texts = [*sentences, *map(passage_premise, documents)]
     vectors = np.array(await asyncio.gather(*map(models.embed, texts)), dtype=float)
     products: Scores = vectors[: len(sentences)] @ vectors[len(sentences) :].T
     return products

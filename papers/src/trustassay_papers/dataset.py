@@ -22,16 +22,16 @@ from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models, Retriever
 from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
+from trustassay.judging.claims import build_claims
+from trustassay.judging.passages import passage_premise
 from trustassay.metric import Inventory
 from trustassay.metrics.grounding.maths import mentions
 from trustassay.metrics.grounding.options import Rules
-from trustassay.metrics.grounding.sentences import splitter as sentence_splitter
-from trustassay.metrics.grounding.sentences import statements
 from trustassay.prompts import Prompt
-from trustassay.prose import numbered
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
-from trustassay_papers.cite import premise
+from trustassay.text.replies import numbered
+from trustassay.text.sentences import splitter as sentence_splitter
 from trustassay_papers.resumable import FileOptions, FileWork, write_each
 
 Ask = Callable[[str], Awaitable[str]]
@@ -47,12 +47,13 @@ class ClaimError(UnparsedError):
 def sentence_claims(sample: Sample) -> tuple[str, ...]:
     """Return the sentences of the gold answers, without citations and numbering, each once."""
     split = sentence_splitter("sentencex")
-    found = (
-        statement.hypothesis
+    claims = (
+        claim.hypothesis
         for aliases in sample.answers
-        for statement in statements(aliases[0], split, trailing=True, lines=True)
+        for claim in build_claims(sample.question, aliases[0], split)
+        if claim.hypothesis
     )
-    return tuple(dict.fromkeys(" ".join(text.split()) for text in found))
+    return tuple(dict.fromkeys(" ".join(text.split()) for text in claims))
 
 
 async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
@@ -111,10 +112,12 @@ async def labelled(
     golds: Sequence[Sequence[str]] = [(claim,) for claim in sample.claims] or sample.answers
     whole = bool(sample.claims) or _whole_sentences(sample)
     pairs = {
-        (d, g): (premise(document), hypothesis)
+        (d, g): (passage_premise(document), hypothesis)
         for d, document in enumerate(documents)
         for g, gold in enumerate(golds)
-        if (hypothesis := _hypothesis(sample.question, premise(document), gold, whole=whole))
+        if (
+            hypothesis := _hypothesis(sample.question, passage_premise(document), gold, whole=whole)
+        )
     }
     replies = await asyncio.gather(*(models.entail(*pair) for pair in pairs.values()))
     entailed = {place for place, reply in zip(pairs, replies, strict=True) if reply[0] >= threshold}

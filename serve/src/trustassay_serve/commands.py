@@ -327,7 +327,8 @@ def monitor(
     """
     import json
 
-    from trustassay.show.text import amount, rounded
+    from trustassay.show.text import rounded
+    from trustassay.text.words import amount
     from trustassay_serve import monitor as monitoring
 
     if webhook and not webhook.startswith(("http://", "https://")):

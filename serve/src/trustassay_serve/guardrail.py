@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from trustassay.text.limits import SHORT_PASSAGES, TextWork
 from trustassay_serve.app import Part
 from trustassay_serve.requests import RequestError, encoded, read_json, reply
 from trustassay_serve.service import Service
@@ -73,7 +74,9 @@ def guardrail_part(service: Service, judging: Judging) -> Part:
         if not isinstance(documents, str | list | None):
             expected = "expected a list of passages, or one text"
             raise RequestError(422, f"{PARAMETERS}.documents: {expected}")
-        record = judging.record(asked.get("structured_messages"), documents, asked.get("model"))
+        work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
+        messages, model = asked.get("structured_messages"), asked.get("model")
+        record = await work(judging.record, messages, documents, model)
         if asked["input_type"] == "request":
             if not asked.get("litellm_call_id"):
                 raise RequestError(422, "litellm_call_id: expected the id of the call")

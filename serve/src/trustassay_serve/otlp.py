@@ -23,8 +23,8 @@ from trustassay.data.otlp import decoded
 from trustassay.data.records import InputError
 from trustassay.errors import install
 from trustassay.sample import Sample, SampleError
-from trustassay.show.text import amount
-from trustassay.texts import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import SHORT_PASSAGES, TextWork
+from trustassay.text.words import amount
 from trustassay.workflows.scorer import Assay
 from trustassay_serve.app import Part
 from trustassay_serve.evaluation_events import Sink, records_of

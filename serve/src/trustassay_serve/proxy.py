@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
-from trustassay.texts import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import SHORT_PASSAGES, TextWork
 from trustassay_serve.app import Part
 from trustassay_serve.requests import RequestError, encoded, parse_json, read_json, unless_gone
 from trustassay_serve.service import Service
@@ -86,8 +86,9 @@ class _Proxy:
         documents = asked.pop("documents", None)
         if not (documents is None or isinstance(documents, str | list)):
             raise RequestError(400, "documents: expected a list of passages, or one text")
-        record = self._judging.record(asked.get("messages"), documents, asked.get("model"))
         work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
+        messages, model = asked.get("messages"), asked.get("model")
+        record = await work(self._judging.record, messages, documents, model)
         passed = await work(_ascii, asked)
         return await unless_gone(request, self._answered(request, passed, record))
 

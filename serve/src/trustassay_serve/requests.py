@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.sample import Problem, SampleError
-from trustassay.texts import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import SHORT_PASSAGES, TextWork
 from trustassay.workflows.listening import is_loopback
 from trustassay.workflows.scorer import ScorerClosedError
 from trustassay_serve.service import BusyError, ClosingError, ServiceSettings

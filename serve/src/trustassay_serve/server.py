@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
-from trustassay.show.text import amount
+from trustassay.text.words import amount
 from trustassay.workflows.listening import QUIET
 from trustassay.workflows.scorer import OpenScorer
 from trustassay_serve.app import Meter, Part, create_app, scoring

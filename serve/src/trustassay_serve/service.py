@@ -14,7 +14,7 @@ from trustassay.metric import Assessment, Metric
 from trustassay.runs.finished import one_line, reason_of
 from trustassay.sample import Sample, SampleError
 from trustassay.show.first_card import problem_of
-from trustassay.texts import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import SHORT_PASSAGES, TextWork
 from trustassay.workflows.scorer import Assay, Scorer
 
 TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"

@@ -69,7 +69,7 @@ def push(
 
     from trustassay.event_loop import run_anywhere
     from trustassay.runs.folder import RunFolder
-    from trustassay.show.text import amount
+    from trustassay.text.words import amount
     from trustassay_serve import push as pushing
     from trustassay_serve.trace_stores import STORES
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from trustassay.data.messages import messages_of
+from trustassay.data.passages import read_documents, read_passages, read_prompt
 from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.registry import read_score
@@ -140,17 +141,23 @@ class Judging:
         """Return the record of a chat without its answer, in canonical fields.
 
         The question is the last text of the user. ``documents`` that were sent as such come first;
-        then each message of the roles named by ``documents_in`` is one passage. A field is absent
-        where there is nothing for it.
+        then those of the messages of the roles named by ``documents_in``: what a tool returned, and
+        what an instruction shows, or else all of it. A field is absent where there is nothing for
+        it.
+
+        Raises:
+            SampleError: ``documents`` is a text that begins as a list and is none.
         """
         told = messages_of(messages) if _is_list(messages) else []
         asked = [one.content for one in told if one.role == "user"]
         result: dict[str, Any] = {"question": asked[-1]} if asked and asked[-1] else {}
-        passages = [one.content for one in told if one.role in self.documents_in]
-        given = [documents] if isinstance(documents, str) else documents
-        all_of_them = [*(given or ()), *(one for one in passages if one and isinstance(one, str))]
-        if all_of_them or given is not None:
-            result["documents"] = all_of_them
+        passages = read_documents(documents) or []
+        for one in told:
+            if one.role in self.documents_in and one.content:
+                shown = read_prompt(one.content) if one.role == "system" else ()
+                passages += shown or read_passages(one.content)
+        if passages or documents is not None:
+            result["documents"] = passages
         if isinstance(model, str) and model:
             result["model"] = model
         return result

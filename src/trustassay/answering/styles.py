@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.prompts import Prompt, shipped, shipped_examples, shipped_for
-from trustassay.prose import numbered
 from trustassay.sample import Problem, Sample, clean
+from trustassay.text.replies import numbered
 
 STYLES = ("closed-book", "rag", "rag-refusal", "icl", "own")
 OWN_PROMPT = "own_prompt"

@@ -34,7 +34,7 @@ from trustassay.capabilities import (
 )
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError, check_choices
 from trustassay.prompts import Prompt, PromptError, shipped
-from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
+from trustassay.text.verdict_replies import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
 Ask = Callable[[ChatRequest], Awaitable[Reply]]
 

@@ -3,7 +3,7 @@
 The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
 and uses the window with the strongest entailment. What still has more tokens than fit (data, lists
 of links, scripts without spaces) is cut between tokens, so that every text can be read. Data in a
-premise, such as JSON and tables, are read as sentences (:mod:`trustassay.tables`). A logistic
+premise, such as JSON and tables, are read as sentences (:mod:`trustassay.text.tables`). A logistic
 combination, whose inputs and weights are in ``entailer.json``, adds the words that the statement
 shares with the whole premise; then the odds move with what ``verifier`` says of numbers, units and
 dates. ``docs/models/embedded.md`` reports the agreement with people; ``training/`` builds the
@@ -31,7 +31,7 @@ from trustassay.backends import lexical, telemetry, verifier
 from trustassay.backends.functions import check_labels
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 from trustassay.errors import BackendError
-from trustassay.tables import as_prose
+from trustassay.text.tables import as_prose
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

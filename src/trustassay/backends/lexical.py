@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trustassay.capabilities import BatchLimits, Probabilities
-from trustassay.texts import content_words, is_negation, plain_words
+from trustassay.text.words import content_words, is_negation, plain_words
 
 STEEPNESS = 7.3
 HALFWAY = 0.63

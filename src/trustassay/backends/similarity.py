@@ -26,7 +26,7 @@ from trustassay.capabilities import (
     Vectors,
 )
 from trustassay.errors import BackendError
-from trustassay.texts import content_words, plain_words
+from trustassay.text.words import content_words, plain_words
 from trustassay.token_matching import greedy_match
 
 Pairs = Sequence[tuple[str, str]]

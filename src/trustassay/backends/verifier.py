@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from trustassay.backends.quantities import Quantity, Reading, may_have_quantities, read
+from trustassay.text.quantities import Quantity, Reading, may_have_quantities, read
 
 LONGEST_STATEMENT, LONGEST_PREMISE = 2_000, 100_000
 """Characters; of longer ones nothing is said."""

@@ -10,14 +10,15 @@ from typing import Any, Literal
 from trustassay.capabilities import Choice, Models, Reply, Turns
 from trustassay.errors import BackendError
 from trustassay.event_loop import all_of
-from trustassay.prose import THIS, Prose, Value, plain, read_patterns
+from trustassay.text.patterns import read_patterns
+from trustassay.text.replies import THIS, Prose, Value, plain
 
 LETTERS = ascii_uppercase
 HALF = 0.5
 """Of the probability, which letters are to hold if the first token itself is none."""
 ALTERNATIVES = 20
 """Likeliest first tokens that are asked for; no public endpoint gives more."""
-_P = read_patterns("prose.toml")
+_P = read_patterns("replies.toml", "trustassay.text")
 _INITIALS = re.compile(_P["initials"])
 """Letters that are no answer: ``D.C.``, ``C. S. Lewis``, ``E. coli``, ``A-ha``."""
 _BEFORE = _P["before_letters"].split("|")

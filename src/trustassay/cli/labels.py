@@ -12,7 +12,8 @@ from trustassay.cli.options import with_options
 from trustassay.errors import UsageError, did_you_mean
 from trustassay.options import Seed
 from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
-from trustassay.show.text import amount, ends_text
+from trustassay.show.text import ends_text
+from trustassay.text.words import amount
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings

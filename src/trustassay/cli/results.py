@@ -19,7 +19,8 @@ from trustassay.errors import UsageError
 from trustassay.options import CalibratorFile, GivenLabels, Records
 from trustassay.progress import Steps, duration
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
-from trustassay.show.text import amount, with_error
+from trustassay.show.text import with_error
+from trustassay.text.words import amount
 from trustassay.tracebacks import TRACEBACKS
 
 if TYPE_CHECKING:

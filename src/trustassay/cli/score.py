@@ -30,7 +30,7 @@ from trustassay.options import (
     Unit,
 )
 from trustassay.show.terminal import complain, one_line, say
-from trustassay.show.text import amount
+from trustassay.text.words import amount
 
 ALARM = 3
 """Exit status if too many answers were beyond the threshold."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from trustassay.data.records import Fault, InputError, Raw, from_arrow, is_nan, plain
-from trustassay.data.tables import check_columns, table_record, with_lists
+from trustassay.data.tables import check_columns, table_record
 from trustassay.data.traces import is_trace
 from trustassay.sample import Problem
 
@@ -22,7 +22,7 @@ def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) 
         for row in zip(*map(_cells, batch.columns), strict=True):
             number += 1
             cells = dict(zip(columns, row, strict=True))
-            yield _arrow_record(cells, f"{name}: row {number}", fields)
+            yield _arrow_record(cells, f"{name}: row {number}")
 
 
 def in_slices(batches: Iterable[Any]) -> Iterator[Any]:
@@ -55,7 +55,7 @@ def _cell(scalar: Any) -> Any:
         return Problem("", f"cannot be read ({error})")
 
 
-def _arrow_record(cells: Mapping[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
+def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
     record: dict[str, Any] = {}
     problems = []
     for column, value in cells.items():
@@ -64,8 +64,7 @@ def _arrow_record(cells: Mapping[str, Any], where: str, fields: Mapping[str, str
             problems.append(value._replace(field=column))
         else:
             record[column] = None if is_nan(value) else from_arrow(value)
-    raw = with_lists(record, where, fields)
-    return raw._replace(problems=(*problems, *raw.problems)) if problems else raw
+    return Raw(where, record, tuple(problems), of_table=True)
 
 
 FRAME = "the table"
@@ -127,7 +126,7 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
             raise InputError(f"expected one split, got the splits {shown}; give one of them")
         return frame_records(next(iter(source.values())), fields)
     if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
-        return _dataset_rows(source, fields)
+        return _dataset_rows(source)
     if not isinstance(source, ArrowStream):
         return None
     if isinstance(source, Iterator):
@@ -166,10 +165,10 @@ def _pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
         yield from part.astype(object).where(there, None).itertuples(index=False, name=None)
 
 
-def _dataset_rows(dataset: Any, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _dataset_rows(dataset: Any) -> Iterator[Raw]:
     for number, row in enumerate(dataset, 1):
         cells = {name: _plain_cell(value) for name, value in row.items()}
-        yield with_lists(cells, f"{FRAME}: row {number}", fields)
+        yield Raw(f"{FRAME}: row {number}", cells, of_table=True)
 
 
 def _plain_cell(value: Any) -> Any:

@@ -5,13 +5,14 @@ OpenAI's responses, OpenTelemetry, LangChain, LangGraph and pydantic-ai write th
 a field of a known name, or an object with one text alone.
 """
 
-import json
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trustassay.data.layouts import NAMES, normal
-from trustassay.data.messages import DOCUMENTS, joined, messages_of, spoken_by, turns_in
+from trustassay.data.messages import joined, messages_of, spoken_by, turns_in
+from trustassay.data.passages import DOCUMENTS
+from trustassay.data.values import decode_json
 from trustassay.sample import content_id
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
@@ -259,13 +260,8 @@ _JSON_NAMES = frozenset(
 
 
 def _json_of(value: Any) -> Any:
-    if not (isinstance(value, str) and value.startswith(("{", "["))):
-        return value
-    try:
-        result = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    return result if _is_record(result) else value
+    result = decode_json(value)
+    return result if isinstance(value, str) and _is_record(result) else value
 
 
 def _is_record(value: Any) -> bool:

@@ -12,7 +12,6 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from trustassay.data.records import is_nan
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError
 
 Converter = Callable[[Any], Any]
@@ -93,20 +92,10 @@ def _not_hallucinated(value: Any) -> Any:
     return known[said]
 
 
-def passages(value: Any) -> Any:
-    """Read a text as one passage; a list with passages keeps its places. ``None`` for blanks."""
-    if isinstance(value, list | tuple):
-        texts = ["" if one is None or is_nan(one) else one for one in value]
-        blank = all(isinstance(one, str) and not one.strip() for one in texts)
-        return None if texts and blank else texts
-    if isinstance(value, str):
-        return [value] if value.strip() else None
-    return value
-
-
 def _barred(value: Any) -> Any:
     """Split the passages that DeepEval joins with bars where it writes a table."""
-    return value.split("|") if isinstance(value, str) and value.strip() else value
+    is_list = not isinstance(value, str) or value.lstrip().startswith("[")
+    return value if is_list or not value.strip() else value.split("|")
 
 
 def _any_of(value: Any) -> Any:
@@ -134,19 +123,8 @@ CONVERTERS: Mapping[str, Converter] = {
 """What turns the values of these names into canonical ones."""
 
 
-def is_passage(value: Any) -> bool:
-    """Return whether a value is the text of passages, and no link, file name or title."""
-    if isinstance(value, list | tuple):
-        return bool(value) and all(map(is_passage, value))
-    if not isinstance(value, str):
-        return False
-    text, words = value.strip(), len(value.split())
-    long = words >= 16 or text.endswith(("。", "！", "？"))
-    return long or (words > 2 and text.endswith((".", "!", "?")))
-
-
 AMBIGUOUS = frozenset({"source"})
-"""Names of documents that mostly hold a link or a title: they count where :func:`is_passage`."""
+"""Names of documents that mostly hold a link or a title: they count where they hold prose."""
 
 _CONVERTERS = {
     one.__name__: one

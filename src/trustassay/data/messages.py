@@ -4,23 +4,19 @@ Chats of OpenAI (chat and responses), Anthropic, Bedrock, OpenTelemetry, OpenInf
 LangGraph, pydantic-ai and ShareGPT become one list of :class:`Message`.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
-from trustassay.data.layouts import NAMES, normal
+from trustassay.data.layouts import NAMES
+from trustassay.data.passage_texts import Passage
+from trustassay.data.passages import read_passages, read_prompt
 from trustassay.data.steps import Call, Message, Steps, failure
 from trustassay.sample import Problem, SampleError
 
-DOCUMENTS = frozenset(NAMES["inside"]["documents"])
-"""Names of passages inside of objects, in normal form."""
 _ROLES = {name: role for role, all_ in NAMES["chats"]["roles"].items() for name in all_.split()}
 _CALLS = re.compile(NAMES["chats"]["parts"]["call"], re.IGNORECASE)
 _RESULTS = re.compile(NAMES["chats"]["parts"]["result"], re.IGNORECASE)
-TEXTS = ("text", "content", "page_content", "pageContent")
-"""Names of the text of a passage."""
 _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
@@ -48,10 +44,7 @@ def _messages_in(given: Any) -> list[Message]:
         return [Message(role, content)]  # most are; the rest takes longer
     parts = [*content] if isinstance(content, list | tuple) else [content]
     if role == "tool" and not any(one.role == "tool" for one in _of_parts(None, parts)):
-        known_as = str(message.get("tool_call_id") or "")
-        return [
-            Message(role, returned(message), known_as, error=failure(message, returned(message)))
-        ]
+        return [_result(message, str(message.get("tool_call_id") or ""))]
     calls = [{**_unwrapped(one), "type": "tool_call"} for one in called]
     retries = [one for one in parts if isinstance(one, Mapping) and not one.get("tool_name")]
     if any(one.get("part_kind") == "retry-prompt" for one in retries):
@@ -68,9 +61,7 @@ def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
         speaker = _ROLES.get(kind, role)
         text = part.get("text", part.get("content") if kind in {"text", *_ROLES} else None)
         if _RESULTS.fullmatch(kind):
-            results.append(
-                Message("tool", returned(part), known_as, error=failure(part, returned(part)))
-            )
+            results.append(_result(part, known_as))
         elif _CALLS.fullmatch(kind):
             own = function if isinstance(function, Mapping) else part
             given = next((own[one] for one in _ARGUMENTS if own.get(one) is not None), None)
@@ -93,13 +84,20 @@ def _unwrapped(part: Any) -> Mapping[str, Any]:
     return {"type": name, **part[name]} if name else part
 
 
+def _result(part: Mapping[str, Any], call: str) -> Message:
+    value = returned(part)
+    text = joined(value) if isinstance(value, list | tuple) else None
+    return Message("tool", value, call, error=failure(part, text or value))
+
+
 def returned(part: Mapping[str, Any]) -> Any:
-    """Return what a tool returned: the texts of parts as one text, anything else as it is."""
+    """Return what a tool returned: of a single part its text, anything else as it is."""
     names = ("content", "output", "response", "result")
     value = next((part[one] for one in names if part.get(one) is not None), None)
-    parts = value if isinstance(value, list | tuple) else ()
-    told = all(isinstance(one, Mapping) and ("type" in one or [*one] == ["text"]) for one in parts)
-    return (joined(parts) if told else None) or value
+    alone = value[0] if isinstance(value, list | tuple) and len(value) == 1 else None
+    if isinstance(alone, Mapping) and (alone.get("type") == "text" or [*alone] == ["text"]):
+        return alone.get("text", value)
+    return value
 
 
 def joined(parts: Sequence[Any]) -> str | None:
@@ -158,7 +156,7 @@ def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
 
     for place, given in enumerate(messages):
         for last in _messages_in(given):
-            own = results_in(last.content) if last.role == "tool" and last.content else []
+            own = read_passages(last.content) if last.role == "tool" and last.content else []
             if not steps.knows(last.call):
                 problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
@@ -169,7 +167,7 @@ def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
             elif last.role == "assistant" and turn and not last.calls:
                 turn |= {"response": last.content or turn.get("response"), **shown()}
             elif last.role == "system":
-                named += _named_passages(last.content or "")
+                named += read_prompt(last.content or "")
             steps.add(last, range(len(returns) + 1, len(returns) + len(own) + 1))
             returns += own
     if turn and (last.role == "tool" or last.calls or "response" not in turn):  # cut
@@ -182,66 +180,13 @@ def _filled(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if value}
 
 
-def passages_in(told: Sequence[Message]) -> list[tuple[str, Any]]:
+def passages_in(told: Sequence[Message]) -> list[tuple[str, Passage]]:
     """Return the passages that a chat shows, each with the name of its tool, if that is known:
     first those that system messages name, then the results of tools."""
     names = {known_as: call.name for one in told for known_as, call in one.calls.items()}
     system = [one.content or "" for one in told if one.role == "system"]
-    shown: list[tuple[str, Any]] = [("", text) for one in system for text in _named_passages(one)]
+    shown: list[tuple[str, Passage]] = [("", part) for one in system for part in read_prompt(one)]
     tools = [one for one in told if one.role == "tool" and one.content is not None]
     return shown + [
-        (names.get(one.call, ""), part) for one in tools for part in results_in(one.content)
+        (names.get(one.call, ""), part) for one in tools for part in read_passages(one.content)
     ]
-
-
-def results_in(value: Any) -> list[Any]:
-    """Return the passages in what a tool returned: a list, also as JSON in a text, else all of it
-    as one text."""
-    result = value
-    with suppress(ValueError, RecursionError):
-        result = json.loads(value) if isinstance(value, str) else value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    if isinstance(result, Mapping):
-        by_name = {normal(str(name)): value for name, value in result.items()}
-        result = next((by_name[name] for name in ("results", *DOCUMENTS) if name in by_name), text)
-    passages = result if isinstance(result, list) else [text]
-    read = all(isinstance(one, str) or _is_passage(one) for one in passages)
-    return [one for one in (passages if read else [text]) if one]
-
-
-def _is_passage(value: Any) -> bool:
-    return isinstance(value, Mapping) and any(isinstance(value.get(name), str) for name in TEXTS)
-
-
-_NAMES = r"(?:contexts?|documents?|passages?|sources?|excerpts?|search results|knowledge(?: base)?)"
-_HEADING = re.compile(  # "Context:", "Use the following passages:", "Answer by the sources below:"
-    rf"^[^\w\n]{{0,8}}{_NAMES}[^\w\n:]{{0,8}}:"
-    rf"|^[^\n:]{{0,99}}\b(?:following|below|provided|given|retrieved)\b[^\n:]{{0,50}}\b{_NAMES}\b"
-    r"[^\n:]{0,50}:[ \t]*$"
-    rf"|^[^\n:]{{0,99}}\b{_NAMES}\b[^\n:]{{0,50}}\b(?:following|below)\b[^\n:]{{0,50}}:[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_TAGGED = re.compile(
-    rf"<({_NAMES})\b[^>\n]{{0,200}}>((?:(?!<\1).)*?)</\1>", re.IGNORECASE | re.DOTALL
-)
-_AFTER = re.compile(
-    r"^[^\w\n]{0,8}(?:question|instructions?|rules?|task|answer)[^\w\n:]{0,8}:.*",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-_FIRST = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
-_NUMBERED = re.compile(
-    rf"^[ \t]*(?:\[\d{{1,3}}\]|{_NAMES}[ \t]*\[?\d{{1,3}}\]?)[ \t]*[:.)]?[ \t]*",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
-def _named_passages(text: str) -> list[str]:
-    """Return the passages of an instruction: in tags, below a heading that names them, or from a
-    line on that begins with ``[1]``."""
-    tagged = [found for _, found in _TAGGED.findall(text)]
-    if not tagged and (heading := _HEADING.search(text)):
-        tagged = [_AFTER.sub("", text[heading.end() :])]
-    elif not tagged and (first := _FIRST.search(text)):
-        tagged = [_AFTER.sub("", text[first.start() :])]
-    parts = (part for one in tagged for part in _NUMBERED.split(one))
-    return [part.strip() for part in parts if part.strip()]

@@ -390,7 +390,7 @@ def _read(
     unseen = dict(fields)
     count = 0
     keys: set[str] = set()
-    for raw in traced(raws, name):
+    for raw in traced((recognising.with_values(raw, fields) for raw in raws), name):
         if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
             continue
         count += 1

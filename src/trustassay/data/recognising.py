@@ -16,15 +16,20 @@ from typing import Any, Final, NamedTuple
 
 from trustassay.data import layouts
 from trustassay.data.conversations import CHATS, may_be_nested, unfolded
-from trustassay.data.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout, is_passage
+from trustassay.data.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
 from trustassay.data.messages import ending
-from trustassay.data.records import Untold, is_nan
+from trustassay.data.passages import NO_LIST, document_rows, is_prose, read_documents
+from trustassay.data.records import Raw, Untold, is_nan
+from trustassay.data.values import decode_json, parse_value
 from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
 
 ABSENT: Final = object()
 """What :func:`reach` returns where a record has no such field; ``None`` is a value."""
-_PASSAGE_NAMES = ("page_content", "pageContent", "content")
-"""Names of a passage's text in the documents of LangChain, Haystack and others."""
+_OPEN = ("[", "{")
+_ANSWERS = frozenset({"answer", "completion", "prompt"})
+"""Texts that no other key beside them makes a question or a response."""
+_LISTS = frozenset(layouts.STRUCTURED_FIELDS) - {"references"}
+"""Fields of texts: an object that is written in one is a text."""
 _MOST_NAMES = 40
 _WHOLE = ("question", "response", "documents")
 """What a record has that most metrics can score."""
@@ -123,9 +128,8 @@ class Recognised:
         theirs = match and self.layout.documents.get(match[3])
         if not match or not theirs:
             return rest
-        documents = reach(self.raw, source)
-        rows = [documents] if isinstance(documents, Mapping) else documents
-        own = rows[min(int(match[2]), len(rows) - 1)]
+        rows = document_rows(reach(self.raw, source))
+        own = rows[int(match[2])]
         used_here = isinstance(own, Mapping) and own.get(match[3]) is not None
         used_at_all = any(isinstance(row, Mapping) and theirs in row for row in rows)
         return rest if used_here or not used_at_all else f"{match[1]}{theirs}{match[4]}"
@@ -155,7 +159,7 @@ def _sources(
         if canonical == "claims" and "claims" not in layout.fields and _given(record, "answers"):
             continue  # gold answers are there; a reference beside them stays what it is
         for theirs in names:
-            if _given(record, theirs) and (theirs not in AMBIGUOUS or is_passage(record[theirs])):
+            if _given(record, theirs) and (theirs not in AMBIGUOUS or _is_text(record[theirs])):
                 sources[canonical] = theirs
                 break
     answered = "response" in sources or _given(record, "response")
@@ -172,6 +176,11 @@ def _candidates(keys: tuple[str, ...], layout: Layout) -> tuple[tuple[str, tuple
         if there := tuple(name for name in dict.fromkeys(names) if name in keys):
             result.append((canonical, there))
     return tuple(result)
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value holds passages, and no link or title."""
+    return is_prose(decode_json(value))
 
 
 def _given(record: Mapping[str, Any], name: str) -> bool:
@@ -224,6 +233,42 @@ def tells_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
     return _reading(keys, ()).nested
 
 
+def with_values(raw: Raw, fields: Mapping[str, str]) -> Raw:
+    """Return a record whose lists and objects are read where they are written in texts, as tables
+    have to write them. Not in questions and answers: an answer may be ``[1]`` alone; and not in
+    passages, which :mod:`trustassay.data.passages` reads.
+    """
+    record = raw.record
+    if not isinstance(record, Mapping):
+        return raw
+    written = [
+        name for name, value in record.items() if isinstance(value, str) and value[:1] in _OPEN
+    ]
+    if not written:
+        return raw
+    columns = columns_of(record, fields)
+    by_field = {name: field for field, names in columns.items() for name in names}
+    values, problems = dict(record), list(raw.problems)
+    for name in written:
+        field = by_field.get(name, "")
+        if field in layouts.TEXT_FIELDS or field == "documents" or name in _ANSWERS:
+            continue
+        value = parse_value(record[name])
+        is_text = field in _LISTS and isinstance(value, Mapping)
+        if value is not None and not is_text:
+            values[name] = value
+        elif (
+            field in layouts.STRUCTURED_FIELDS and not is_text and not _is_prose_name(name, fields)
+        ):
+            problems.append(Problem(name, NO_LIST))
+    return raw._replace(record=values, problems=tuple(problems))
+
+
+def _is_prose_name(name: str, fields: Mapping[str, str]) -> bool:
+    known = layouts.normal(name) if name in fields.values() else layouts.known_name(name)
+    return not layouts.PROSE_NAMES.isdisjoint((name, known))
+
+
 def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognised:
     """Return ``record`` in canonical fields; fields without a canonical name are not changed."""
     own = tuple(fields.items())
@@ -251,18 +296,23 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
                 continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
-    documents = layouts.passages(canonical.pop("documents", None))
-    if documents is not None:
-        canonical["documents"] = _renamed_documents(documents, how.layout.documents)
-    elif canonical.get("response") is not None and _names_documents(raw, sources, how):
-        canonical["documents"] = []  # an answer beside a blank field was given without any
+    given = canonical.pop("documents", None)
+    try:
+        documents = read_documents(given, how.layout.documents)
+        if documents is not None:
+            canonical["documents"] = documents
+        elif canonical.get("response") is not None and _names_documents(raw, sources, how):
+            canonical["documents"] = []  # an answer beside a blank field was given without any
+    except SampleError as error:
+        theirs = sources.get("documents", "documents")
+        problems += [Problem(names.get(theirs, theirs), one.message) for one in error.problems]
     return Recognised(canonical, tuple(problems), how.layout, sources, raw, names, record)
 
 
 def _may_be_text(name: str, value: Any) -> bool:
     """Whether a field may hold a text or passages."""
     if layouts.known_name(name) in AMBIGUOUS:
-        return is_passage(value)
+        return _is_text(value)
     if isinstance(value, list):
         return bool(value) and all(isinstance(one, str) for one in value)
     return isinstance(value, str)
@@ -325,20 +375,6 @@ def reach(record: Mapping[str, Any], path: str) -> Any:
             return ABSENT
         value = value[key]
     return value
-
-
-def _renamed_documents(documents: Any, names: Mapping[str, str]) -> Any:
-    """Return documents whose fields have canonical names; a list, or one document."""
-    if isinstance(documents, list | tuple):
-        lists = (list, tuple)  # one inside of another is no document
-        return [d if isinstance(d, lists) else _renamed_documents(d, names) for d in documents]
-    if not isinstance(documents, Mapping):
-        return documents
-    renamed = dict(documents)
-    for canonical, theirs in (*names.items(), *(("text", name) for name in _PASSAGE_NAMES)):
-        if theirs in renamed and renamed.get(canonical) is None:
-            renamed[canonical] = renamed.pop(theirs)
-    return renamed
 
 
 Record = Mapping[str, Any]

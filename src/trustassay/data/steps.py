@@ -3,10 +3,10 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from trustassay.data.layouts import NAMES
+from trustassay.data.values import decode_json
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
 _FAILED = re.compile(_WORDS["text"], re.IGNORECASE)
@@ -39,7 +39,7 @@ class Message(NamedTuple):
 def failure(part: Mapping[str, Any], value: Any) -> str:
     """Return why a call failed, by the part of a message with its result, and by ``value``, what it
     returned; empty where nothing says so."""
-    content = as_data(value)
+    content = decode_json(value)
     failed = _says_so(part) or part.get("part_kind") == "retry-prompt"
     failed |= _says_so(content) if isinstance(content, Mapping) else bool(_FAILED.match(str(value)))
     while failed and isinstance(content, Mapping):
@@ -60,14 +60,6 @@ def _says_so(content: Mapping[str, Any]) -> bool:
     )
 
 
-def as_data(value: Any) -> Any:
-    """Return what is written as JSON in a text."""
-    if isinstance(value, str) and value.startswith(("{", "[", '"')):
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
-
-
 class Steps:
     """The steps of a conversation, each an object: ``user``, ``system`` or ``assistant`` with a
     text, or a call: ``tool``, ``arguments``, ``passages``, the numbers of what it returned from 1,
@@ -82,7 +74,7 @@ class Steps:
         """Add a message; ``passages`` are those of a result. A result without the id of a call is
         that of the last call that has none."""
         for known_as, call in message.calls.items():
-            self._calls[known_as] = {"tool": call.name, "arguments": as_data(call.arguments)}
+            self._calls[known_as] = {"tool": call.name, "arguments": decode_json(call.arguments)}
             self._steps.append(self._calls[known_as])
         if message.role == "tool":
             waiting = [one for one in self._calls.values() if "passages" not in one]

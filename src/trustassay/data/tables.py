@@ -1,13 +1,9 @@
 """Headers and cells of tables that people and tools write: CSV and spreadsheets."""
 
-import ast
 import csv
 import io
-import json
-import re
-import tokenize
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
@@ -23,9 +19,6 @@ from trustassay.sample import Problem
 
 MOST_ABOVE = 20
 """Rows of a table among which its header is looked for."""
-
-_MEANT_AS_LIST = re.compile(r"""\[\s*["'{]|\{\s*["']""")
-"""How a list of passages begins; a passage may begin with ``[1]``."""
 
 
 def header_place(
@@ -96,71 +89,7 @@ def table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -
     there = [name for name in names if name in cells]
     if there and not any(cells[name] for name in there):
         cells[there[0]] = ""
-    return with_lists(cells, where, fields)
-
-
-def with_lists(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
-    """Return the record of a row; cells that look like lists are read, except those of texts: an
-    answer may be ``[1]`` alone.
-    """
-    if not any(isinstance(cell, str) and _like_json(cell) for cell in cells.values()):
-        return Raw(where, cells, of_table=True)
-    known = columns_of(tuple(cells), fields)
-    texts, structured = (
-        {column for field in own for column in known.get(field, ())}
-        for own in (layouts.TEXT_FIELDS, layouts.STRUCTURED_FIELDS)
-    )
-    record = dict(cells)
-    problems = []
-    for column, cell in cells.items():
-        if isinstance(cell, str) and _like_json(cell) and column not in texts:
-            read = _value_of(cell)
-            if read is not None:
-                record[column] = read
-            elif column in structured and not _is_text(column, cell, fields.values()):
-                message = 'is not a list; write one in a cell as ["one", "two"]'
-                problems.append(Problem(column, message))
-    return Raw(where, record, tuple(problems), of_table=True)
-
-
-def _is_text(column: str, cell: str, named: Collection[str]) -> bool:
-    known = layouts.normal(column) if column in named else layouts.known_name(column)
-    if column in layouts.PROSE_NAMES or known in layouts.PROSE_NAMES:
-        return True
-    return known in layouts.SPELLINGS["documents"] and not _MEANT_AS_LIST.match(cell)
-
-
-def _like_json(cell: str) -> bool:
-    return cell.startswith(("[", "{"))
-
-
-def _value_of(cell: str) -> Any:
-    """Return the list or object of a cell, as JSON or as Python writes it; ``None`` if neither.
-
-    Nothing is run: Python's form is read as literals alone.
-    """
-    with suppress(ValueError, RecursionError):
-        return json.loads(cell)
-    try:
-        result = json.loads(json.dumps(ast.literal_eval(cell)))  # a set, say, has no place here
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-    return _elements(cell) if result and isinstance(result, list) else result
-
-
-def _elements(cell: str) -> list[Any]:
-    """Return the elements of a list, also where an array of NumPy was written, without commas:
-    Python would join its texts.
-    """
-    texts = [
-        token.string
-        for token in tokenize.generate_tokens(io.StringIO(cell).readline)
-        if token.type == tokenize.STRING
-    ]
-    result: list[Any] = ast.literal_eval(cell)
-    if len(texts) > len(result) and all(isinstance(one, str) for one in result):
-        return [ast.literal_eval(text) for text in texts]
-    return result
+    return Raw(where, cells, of_table=True)
 
 
 LARGEST_CELL = 2**31 - 1

@@ -14,9 +14,12 @@ from typing import Any
 
 from trustassay.data.conversations import asked, said, unfolded
 from trustassay.data.layouts import NAMES, normal
-from trustassay.data.messages import TEXTS, messages_of, passages_in, results_in, returned
+from trustassay.data.messages import messages_of, passages_in, returned
+from trustassay.data.passage_texts import Passage
+from trustassay.data.passages import read_passages, text_of
 from trustassay.data.records import Raw
-from trustassay.data.steps import Call, Message, Steps, as_data, failure
+from trustassay.data.steps import Call, Message, Steps, failure
+from trustassay.data.values import decode_json
 from trustassay.progress import tell
 from trustassay.sample import Problem, clean
 
@@ -66,7 +69,7 @@ class Span:
             value: Any = self._own if place.startswith(".") else self._attributes
             for name in place.removeprefix(".").split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
-            value = as_data(value.get("", value) if isinstance(value, Mapping) else value)
+            value = decode_json(value.get("", value) if isinstance(value, Mapping) else value)
             if value not in (None, "", [], {}):
                 return value, place.removeprefix(".")
         return None, ""
@@ -225,11 +228,9 @@ def _broken(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, st
     return (root, "output", f"is missing: it failed, {root.error[:200]!r}") if failed else None
 
 
-def _content(passage: Any) -> str:
+def _content(passage: Passage) -> str:
     """Return what is the same for equal passages."""
-    one = {"text": passage} if isinstance(passage, str) else passage
-    text = next(one[known] for known in TEXTS if isinstance(one.get(known), str))
-    return json.dumps(as_data(text), sort_keys=True)
+    return json.dumps(decode_json(text_of(passage)), sort_keys=True)
 
 
 def _unmatched(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, str] | None:
@@ -270,19 +271,17 @@ def _steps(
 
 def _numbers(value: Any, numbers: Mapping[str, int]) -> list[int]:
     """Return the numbers of the passages in what a tool returned."""
-    return [n for one in results_in(value or "") if (n := numbers.get(_content(one)))]
+    return [n for one in read_passages(value or "") if (n := numbers.get(_content(one)))]
 
 
 def _returned(span: Span) -> Any:
     """Return what a tool returned, or a retriever found."""
     value = span.output
     chat = messages_of(value if isinstance(value, list) else [value])
-    value = chat[-1].content if chat else returned({"content": value})
-    documents = [one.get("document", one) for one in _mappings(value)]  # OpenInference
-    return documents or value
+    return chat[-1].content if chat else returned({"content": value})
 
 
-def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Any]]:
+def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Passage]]:
     """Yield what tools returned, what was retrieved and what messages show, in order of time, each
     with the name of its tool."""
     kinds = {one.id: one.kind for one in spans}
@@ -290,7 +289,7 @@ def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[st
         if span.kind in {"tool", "retrieval"}:
             if not span.output or kinds.get(span.parent) == span.kind:
                 continue  # what the outer one returned counts
-            yield from ((span.name, one) for one in results_in(_returned(span)))
+            yield from ((span.name, one) for one in read_passages(_returned(span)))
         elif span.kind == "model" or span in roots:
             system = {"role": "system", "content": span.find("system")[0]}
             yield from passages_in(messages_of([system, *_chat(span.input)]))
@@ -313,11 +312,11 @@ def _attributes(raw: Mapping[str, Any]) -> dict[str, Any]:
         name, told = str(event.get("name")), _pairs(event.get("attributes"))
         role = "assistant" if name == "gen_ai.choice" else name[7:].removesuffix(".message")
         if name == "gen_ai.choice" or (name.startswith("gen_ai.") and name.endswith(".message")):
-            content = as_data(told.get("gen_ai.event.content", told.get("message", told)))
+            content = decode_json(told.get("gen_ai.event.content", told.get("message", told)))
             message = content if isinstance(content, Mapping) else {"content": content}
             place = f"gen_ai.{'output' if name == 'gen_ai.choice' else 'input'}.messages"
             message = {"role": role, **message.get("message", message)}
-            message["content"] = as_data(message.get("content"))
+            message["content"] = decode_json(message.get("content"))
             result.setdefault(place, []).append(message)
         else:
             result |= {k: v for k, v in told.items() if k.startswith("gen_ai.")}

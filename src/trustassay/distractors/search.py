@@ -29,7 +29,7 @@ from trustassay.errors import BackendError, UsageError
 from trustassay.event_loop import all_of
 from trustassay.prompts import shipped
 from trustassay.statistics.resampling import generator
-from trustassay.texts import SHORT_ANSWER, TextWork
+from trustassay.text.limits import SHORT_ANSWER, TextWork
 
 TOKENS_EACH = 30
 """Tokens that a wrong answer may take, beside twice the words of the answer."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from trustassay.prose import read_patterns
+from trustassay.text.patterns import read_patterns
 
 Kind = Literal["entity", "date", "number", "word"]
 

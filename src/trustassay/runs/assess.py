@@ -11,12 +11,12 @@ from trustassay.calls.kinds import capability
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.files import DiskFullError
+from trustassay.judging.second_reader import READ, READ_ALONE, ROLE, UNMEASURED, SecondReader
 from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encoded
 from trustassay.sample import Sample, is_blank
-from trustassay.second_reader import READ, READ_ALONE, ROLE, UNMEASURED, SecondReader
-from trustassay.texts import OTHER_LANGUAGE, language_of
+from trustassay.text.language import OTHER_LANGUAGE, language_of
 from trustassay.tracebacks import keep_failure, words_of
 
 

@@ -25,7 +25,8 @@ from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram
 from trustassay.show.first_card import Looked, problem_of
 from trustassay.statistics import Bools, Places
-from trustassay.texts import OTHER_LANGUAGE, TOO_LONG
+from trustassay.text.language import OTHER_LANGUAGE
+from trustassay.text.limits import TOO_LONG
 
 DOMAIN = "domain"
 LOOKED = "looked"

@@ -24,6 +24,7 @@ from trustassay.data.records import Fault, InputError, summarised, untold_of
 from trustassay.data.source_files import is_standard_input, kept_input
 from trustassay.errors import Portable, UsageError
 from trustassay.files import named, whole
+from trustassay.judging.second_reader import SecondOptions
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
 from trustassay.progress import Progress, tell
@@ -35,8 +36,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encoded_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.sample import Problem, Sample
-from trustassay.second_reader import SecondOptions
-from trustassay.texts import LONGEST_ANSWER, TextLimits
+from trustassay.text.limits import LONGEST_ANSWER, TextLimits
 
 WHY = "why"
 """Key in ``run.json`` of why the metric was chosen, where nobody named it."""

@@ -23,9 +23,9 @@ from trustassay.errors import (
     UsageError,
     did_you_mean,
 )
+from trustassay.judging.second_reader import ROLE as SECOND
 from trustassay.metric import Inventory, Metric, Need
 from trustassay.registry import metric_from_settings
-from trustassay.second_reader import ROLE as SECOND
 
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL: ("--model", "the model under assessment"),

@@ -22,6 +22,7 @@ from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.store import Calls, CallStore
 from trustassay.capabilities import Choice, EndpointLimits, Models, Reply, Turns
 from trustassay.errors import BackendError
+from trustassay.judging.second_reader import ROLE
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
 from trustassay.runs.assess import in_other_language
@@ -33,7 +34,6 @@ from trustassay.runs.lines import encoded_sample
 from trustassay.runs.needs import resolved
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
-from trustassay.second_reader import ROLE
 
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""

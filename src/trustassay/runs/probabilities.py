@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.data.records import InputError
+from trustassay.judging.second_reader import ROLE as SECOND
 from trustassay.metric import Assessment
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.counts import rows
@@ -16,12 +17,11 @@ from trustassay.runs.folder import RunFolder, as_stored, metric_infos
 from trustassay.runs.lines import Step, nothing
 from trustassay.runs.needs import needed_words
 from trustassay.sample import question_key
-from trustassay.second_reader import ROLE as SECOND
 from trustassay.show.answers import AnswerChance, ChancesTold
-from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import unlikeness
 from trustassay.statistics.resampling import cluster_numbers, holm
+from trustassay.text.words import amount
 
 CALIBRATED = "calibrated"
 """The part of ``summary.json`` that says what a calibrator found."""

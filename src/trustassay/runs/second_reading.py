@@ -24,6 +24,7 @@ from trustassay.calls.backends import Backends, Place
 from trustassay.calls.client import Client
 from trustassay.errors import UsageError
 from trustassay.event_loop import TaskLimiter
+from trustassay.judging.second_reader import READ, ROLE, SecondOptions, SecondReader
 from trustassay.metric import Assessment, Metric, MetricInfo, badness_of
 from trustassay.progress import Progress, tell
 from trustassay.runs.assess import assessed
@@ -32,12 +33,11 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.prepare import Prepared, StoredPool
 from trustassay.sample import Sample
-from trustassay.second_reader import READ, ROLE, SecondOptions, SecondReader
 from trustassay.show.first_card import problem_of
-from trustassay.show.text import amount
 from trustassay.statistics.intervals import FEWEST, Interval, binomial_interval, too_few, unit_mean
 from trustassay.statistics.resampling import generator
-from trustassay.texts import OTHER_LANGUAGE
+from trustassay.text.language import OTHER_LANGUAGE
+from trustassay.text.words import amount
 
 FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""

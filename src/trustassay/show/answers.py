@@ -13,7 +13,8 @@ from urllib.parse import quote
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Document, Sample
 from trustassay.show.first_card import Excerpt, excerpt_of, problem_of
-from trustassay.show.text import amount, cut, number
+from trustassay.show.text import cut, number
+from trustassay.text.words import amount
 from trustassay.views import Mark, PassageNote, Tie, View
 
 UNKNOWN_TOLD = 5

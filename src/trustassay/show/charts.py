@@ -12,16 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trustassay.show.distributions import BINS, SHOWN_BINS, Group, Groups, Histogram, Series
-from trustassay.show.text import (
-    NO_BREAK,
-    amount,
-    finalized,
-    number,
-    score_text,
-    with_error,
-    with_interval,
-)
+from trustassay.show.text import NO_BREAK, finalized, number, score_text, with_error, with_interval
 from trustassay.statistics.regression import Line as FittedLine
+from trustassay.text.words import amount
 
 LEAST_HEIGHT = 1.5  # one answer among a million stays visible
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from trustassay.metric import Assessment, Metric
-from trustassay.show.text import amount, cut
+from trustassay.show.text import cut
+from trustassay.text.words import amount
 from trustassay.views import Judged
 
 

@@ -30,7 +30,8 @@ from trustassay.show.answers import Answer
 from trustassay.show.choice import Selection
 from trustassay.show.distributions import Groups, Histogram, Series
 from trustassay.show.first_card import Line, Looked
-from trustassay.show.text import amount, with_error
+from trustassay.show.text import with_error
+from trustassay.text.words import amount
 
 PIECES_AT_ONCE = 200
 WORST = 5
@@ -192,6 +193,7 @@ def environment() -> Environment:
     )
     environment.filters |= {
         **dict(getmembers(text, isfunction)),
+        "amount": amount,
         "score": text.score_text,
         "plain": _plain,
         "part": _part,

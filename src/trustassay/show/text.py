@@ -105,11 +105,6 @@ def measure(value: float, unit: str, digits: int = 1) -> str:
     return f"{number(value, digits)}{NO_BREAK}{unit}" if unit else number(value, digits)
 
 
-def amount(count: int, singular: str, plural: str = "") -> str:
-    """Write a count with its noun: ``1 answer``, ``1,000 answers``."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
-
-
 def score_text(score: float | None) -> str:
     """Write one score: two decimals, more where a small one would read as zero."""
     if score is None or not math.isfinite(score):

@@ -11,10 +11,10 @@ from trustassay.assessment import Direction, Weighted
 from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
 from trustassay.runs.folder import ABOUT, RunFolder
-from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats, Places, comparison
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
+from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.two_runs import Pairing, Scored, better_of
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from trustassay.data.reading import paths_of, read_samples
 from trustassay.data.records import Fault
-from trustassay.metrics.grounding.refusal import refuses_in_words
-from trustassay.metrics.grounding.text import cites
+from trustassay.judging.refusal import refuses_in_words
 from trustassay.runs.intake import Source
 from trustassay.sample import Sample
+from trustassay.text.citations import cites
 
 LOOKED_AT = 200
 """Samples from the beginning of the input, or of each file, that are looked at."""

@@ -25,10 +25,10 @@ from trustassay.runs.needs import settle
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
 from trustassay.show.distributions import Groups
-from trustassay.show.text import amount
 from trustassay.statistics import Floats, Places, comparison
 from trustassay.statistics.comparison import Difference
 from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
 from trustassay.workflows import changes, two_runs
 from trustassay.workflows.corrected import Corrected, LabelFiles, correct
 from trustassay.workflows.json_form import fields_as_json

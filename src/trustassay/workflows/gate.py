@@ -10,8 +10,8 @@ from typing import Any
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import Mean, MetricInfo, Share
 from trustassay.runs.folder import ABOUT, RunFolder, metrics_of
-from trustassay.show.text import amount
 from trustassay.statistics.sequential import mean_interval_at_any_n
+from trustassay.text.words import amount
 from trustassay.workflows import changes, rules, two_runs
 from trustassay.workflows.changes import FigureChange
 from trustassay.workflows.corrected import RIGHT, Corrected, CorrectedRate, LabelFiles, correct

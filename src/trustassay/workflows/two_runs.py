@@ -20,10 +20,10 @@ from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
-from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.resampling import holm
+from trustassay.text.words import amount
 from trustassay.workflows.json_form import fields_as_json
 
 

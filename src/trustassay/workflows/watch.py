@@ -32,7 +32,7 @@ from trustassay.runs.lines import hash64
 from trustassay.runs.needs import check_run_keys
 from trustassay.runs.second_reading import assessed_by_both
 from trustassay.sample import Problem, Sample
-from trustassay.texts import LONGEST_ANSWER
+from trustassay.text.limits import LONGEST_ANSWER
 from trustassay.workflows.scorer import EvaluationEvents, EventsChoice, problems_of, record_of
 
 POLL_S = 0.25

@@ -10,7 +10,7 @@ import pytest
 from tests.support import ROOT
 from trustassay.metrics import FactCheck
 from trustassay.metrics.trustscore.metric import TABLE
-from trustassay.verdicts import VERDICTS
+from trustassay.text.verdict_replies import VERDICTS
 
 PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")
 

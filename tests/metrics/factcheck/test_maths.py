@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trustassay.capabilities import Entailment
 from trustassay.metrics.factcheck.metric import SCORES, decided
-from trustassay.verdicts import VERDICTS
+from trustassay.text.verdict_replies import VERDICTS
 
 SUPPORTS = Entailment(0.7, 0.2, 0.1)
 REFUTES = Entailment(0.05, 0.05, 0.9)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.metrics.faithfulness.test_metric import tells
 from tests.support import Recorder
 from trustassay import score
+from trustassay.judging.evidence import Verdict
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.evidence import Verdict
 from trustassay.metrics.faithfulness.metric import Trace, worst
 from trustassay.sample import Sample
 

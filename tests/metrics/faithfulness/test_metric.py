@@ -6,16 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support import Recorder
 from trustassay import score
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.claims import sentences, stated
-from trustassay.metrics.faithfulness.evidence import Statement, with_spans
 from trustassay.runs.counts import remarks
 from trustassay.sample import Sample
 
@@ -73,7 +69,6 @@ def test_every_sentence_has_a_verdict_and_the_passage_that_decides() -> None:
     [
         ("In Turin.", "The lamp stand in Turin."),
         ("Yes, the lamp stands in the house.", "The lamp stands in the house."),
-        ("Yes.", "Where does the lamp stand? Yes."),
         ("The lamp stands in the house [1].", "The lamp stands in the house."),
     ],
 )
@@ -147,7 +142,7 @@ def test_a_passage_that_speaks_of_something_else_does_not_contradict() -> None:
     assert assessed(films, films.replace("Ada", "Ida"), entailer=judge).verdict == "contradicted"
 
 
-def test_what_is_supported_near_the_line_or_without_a_detail_is_borderline() -> None:
+def test_what_is_supported_near_the_line_is_borderline_and_without_a_detail_not_found() -> None:
     def found(answer: str, *row: float) -> Assessment:
         passages = ("Ada Lovelace wrote it in 1843.", "It was 1899 in Turin.")
         judge = Recorder(lambda premise, _: row if "Ada" in premise else (0.1, 0.9, 0))
@@ -161,17 +156,19 @@ def test_what_is_supported_near_the_line_or_without_a_detail_is_borderline() -> 
     assert near.reason.endswith("borderline: passage [1] supports it (0.58)")
     view = Faithfulness().view(Sample("q", "Who?", response="x"), near)
     assert view.mark is not None and view.mark.word == "borderline (0.58)"
-    for answer in ("Ada Lovelace wrote it in 1899.", "Then Ada Byron wrote it in 1843."):
-        other = found(answer, 0.9, 0.1, 0)
-        assert other.reason.endswith(("without 1899", "without Byron"))
-        assert other.parts["order"] == pytest.approx(0.45 / 0.91, abs=1e-6)
+    # a year of another passage is known, a name of none is not
+    assert found("Ada Lovelace wrote it in 1899.", 0.9, 0.1, 0).verdict == "supported"
+    other = found("Then Ada Byron wrote it in 1843.", 0.9, 0.1, 0)
+    assert other.verdict == "not found"
+    assert other.reason == "1 of 1 sentence not found: no passage has Byron"
+    assert other.parts["order"] == pytest.approx(0.45 / 0.91, abs=1e-6)
     # what a passage contradicts stands below what none says
     assert found("It is red.", 0.2, 0, 0.8).parts["order"] == pytest.approx(0.2)
     assert found("It is red.", 0.2, 0.8, 0).parts["order"] == pytest.approx(0.2 / 0.28, abs=1e-6)
 
 
 def test_a_refusal_has_no_score() -> None:
-    found = assessed("The documents do not mention it.", "The lamp is red.")
+    found = assessed("The documents do not mention it.", "The lamp is red.")  # it names no topic
     assert (found.score, found.verdict, found.error) == (None, "refused", None)
 
 
@@ -252,97 +249,93 @@ def test_figures() -> None:
     assert values["statements"] == 3
 
 
-@pytest.mark.parametrize(
-    ("question", "reply", "judged"),
-    [
-        ("Is the shop open?", "No.", "It is not true that the shop is open."),
-        ("Can I pay by card?", "No, you cannot.", "It is not true that I can pay by card."),
-        ("Hi, is it open on Mondays?", "Yes, it is!", "It is open on Mondays."),
-        ("Are bags allowed?", "Yes, for a small fee.", "Bags are allowed for a small fee."),
-        ("Does it float?", "yes", "It float."),
-        ("Will it float?", "Yes, it will.", "It will float."),
-        ("Can it swim?", "No, it can't.", "It is not true that it can swim."),
-        ("Is there a lift?", "No", "It is not true that there is a lift."),
-        ("Who built the bridge?", "Gustave Eiffel", "Gustave Eiffel built the bridge."),
-        ("Who was elected mayor?", "Ada Byron.", "Ada Byron was elected mayor."),
-        ("Who was her father?", "King Olaf.", "Her father was King Olaf."),
-        ("When was it built?", "In 1889.", "It was built in 1889."),
-        ("When does it start?", "At 11 am.", "It start at 11 am."),
-        ("Where does it stand?", "Paris", "It stand Paris."),
-        ("Since when has it run?", "3 May 1990", "It has run since 3 May 1990."),
-        ("How many rooms are there in it?", "12.", "There are 12 rooms in it."),
-        ("How many days do I have?", "30 days.", "I have 30 days."),
-        ("How many people live there?", "350.", "350 people live there."),
-        ("How tall is the tower?", "330 metres", "The tower is 330 metres tall."),
-        ("How much does it cost?", "9 euros.", "It cost 9 euros."),
-        ("Which river flows here?", "The Lune", "The Lune flows here."),
-        ("Could you tell me what the trial costs?", "5 euros", "The trial costs 5 euros."),
-        # no rule: the question stands before the reply
-        ("And the price?", "9 euros.", "And the price? 9 euros."),
-        ("Who built it?", "Yes.", "Who built it? Yes."),
-        ("Where is it?", "It is here.", "Where is it? It is here."),
-        ("What is there to see?", "That's easy.", "What is there to see? That's easy."),
-        ("Who won?", "Wow!", "Who won? Wow!"),
-        ("Is it open?", "Nobody knows.", "Is it open? Nobody knows."),
-        ("Is it?", "?", None),
-    ],
-)
-def test_a_short_reply_is_judged_as_what_it_says(
-    question: str, reply: str, judged: str | None
-) -> None:
-    found = sentences(question, reply, Faithfulness().split)
-    assert [claim.hypothesis for claim in found] == ([] if judged is None else [judged])
-
-
-@given(st.text(max_size=40), st.text(max_size=20))
-def test_any_question_and_reply_make_a_statement_or_none(question: str, reply: str) -> None:
-    found = stated(question, reply)
-    assert found is None or found.endswith(".")
-
-
 def test_headings_code_and_the_head_of_a_table_claim_nothing() -> None:
     response = (
-        "# Answer\n\nUse this:\n```python\nprint('not a sentence')\n```\n"
+        "# Answer\n\n```python\nprint('not a sentence')\n```\n"
         "| plan | price |\n|---|---:|\n| free | **nothing** at all, it is free |\n\n"
         "The tall lamp is **red**."
     )
     judge = Recorder(tells)
     found = assessed(response, "The lamp is red.", entailer=judge)
-    assert verdicts(found) == ["no claim"] * 3 + ["not found", "supported"]
+    # the heading, the code, two heads of columns, and the name of the row
+    assert verdicts(found) == ["no claim"] * 5 + ["not found", "supported"]
     assert {pair[1] for pair in judge.asked} == {
-        "| free | nothing at all, it is free |",
+        "Free: price: nothing at all, it is free.",
         "The tall lamp is red.",
     }
     texts = "".join(row["text"] for row in found.evidence)
     assert "".join(texts.split()) == "".join(response.split())
 
 
+def test_a_line_that_leads_on_to_code_claims_nothing() -> None:
+    found = assessed("Use this:\n```\nprint(1)\n```\nThe lamp is red.", "The lamp is red.")
+    assert verdicts(found) == ["no claim", "no claim", "supported"]
+
+
 @pytest.mark.parametrize(
-    ("response", "expected", "asked"),
+    ("response", "expected", "verdict"),
     [
+        # what names no topic declines
+        (
+            "The documents do not say. The tall tower is red.",
+            ["no claim", "supported"],
+            "supported",
+        ),
+        (
+            "I don't know who built it, but the tower is red.",
+            ["no claim", "supported"],
+            "supported",
+        ),
+        # what names one is judged
         (
             "The documents do not mention a lift. The tall tower is red.",
-            ["no claim", "supported"],
-            ["The tall tower is red."],
+            ["supported", "supported"],
+            "supported",
         ),
         (
             "The documents do not say whether it has a lift, but the tower is red.",
-            ["supported"],
-            ["The tower is red."],
+            ["supported", "supported"],
+            "supported",
         ),
-        ("I'm sorry, but the documents do not mention a lift. Please ask the staff.", [], []),
-        ("The documents do not mention a lift. They describe its history.", [], []),
+        (
+            "The documents do not mention the tower at all. The tall tower is red.",
+            ["contradicted", "supported"],
+            "contradicted",
+        ),
+        # what stands beside it answers nothing
+        (
+            "I'm sorry, but the documents do not mention a lift. Please ask the staff.",
+            ["supported", "no claim"],
+            "supported",
+        ),
+        (
+            "The documents do not mention a lift. They describe its history.",
+            ["supported", "no claim"],
+            "supported",
+        ),
     ],
 )
-def test_what_declines_is_told_apart_from_what_answers(
-    response: str, expected: list[str], asked: list[str]
+def test_what_declines_is_told_apart_from_what_is_judged(
+    response: str, expected: list[str], verdict: str
 ) -> None:
+    found = assessed(response, "The tower is red.")
+    assert verdicts(found) == expected
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "The documents do not say.",
+        "I don't know.",
+        "I'm sorry, but I cannot answer this. Please ask the staff.",
+    ],
+)
+def test_an_answer_that_declines_as_a_whole_is_refused(response: str) -> None:
     judge = Recorder(tells)
     found = assessed(response, "The tower is red.", entailer=judge)
-    assert [pair[1] for pair in judge.asked] == asked
-    assert found.verdict == ("supported" if expected else "refused")
-    if expected:
-        assert verdicts(found) == expected
+    assert (found.verdict, found.score) == ("refused", None)
+    assert not judge.asked
 
 
 def test_of_a_long_passage_the_entailer_reads_the_near_parts() -> None:
@@ -382,8 +375,19 @@ def test_what_is_not_supported_has_its_places_in_the_answer() -> None:
 
 
 def test_a_claim_that_is_not_in_the_answer_has_no_place() -> None:
-    row = Statement("Gone.", "not found", entailment=0.2, missing=["Gone"])
-    assert with_spans([row], "Here.") == [row]
+    metric = Faithfulness(claims="model")
+    answer = "It is red and old."
+    found = assessed(answer, "It is red.", metric=metric, judge=lambda _: "1. The lamp is old.")
+    assert verdicts(found) == ["not found"]
+    assert "spans" not in found.evidence[0]
+
+
+def test_a_claim_of_a_model_that_stands_in_the_answer_has_its_place() -> None:
+    metric = Faithfulness(claims="model")
+    answer = "Well. The lamp is old."
+    found = assessed(answer, "It is red.", metric=metric, judge=lambda _: "1. The lamp is old.")
+    spans = found.evidence[0].get("spans", ())
+    assert [answer[one["start"] : one["end"]] for one in spans][:1] == ["The lamp is old."]
 
 
 def test_the_number_of_a_citation_is_no_detail_that_is_missing() -> None:

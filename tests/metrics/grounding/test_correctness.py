@@ -257,9 +257,10 @@ def test_a_file_in_which_some_samples_lack_gold_answers() -> None:
 
     1: gold Paris, supported, given: 100. 2: no gold. 3: gold Rome, supported, not given: 0.
     """
+    asked = {"question": "Is it Paris, Oslo or Rome?"}
     items = [
-        item("Paris is [1].", docs(1, [1]), answers=["Paris"]),
-        item("Oslo is [1].", docs(1)),
+        item("Paris is [1].", docs(1, [1]), answers=["Paris"]) | asked,
+        item("Oslo is [1].", docs(1)) | asked,
         item("I do not know.", docs(1, [1]), answers=["Rome"]),
     ]
     run = run_of(items, Knows({"Paris is.": ["1"], "Oslo is.": ["1"]}))

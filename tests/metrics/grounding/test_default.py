@@ -52,7 +52,8 @@ def test_lists() -> None:
     assert citations("A is [1-2].", both, lists=False) == (0, 0)
     # [2023] is text; else a citation of a missing document. Nothing supports "A is [2023].".
     year = Knows({"A is [2023].": ["1"]})
-    assert citations("A is [2023] [1].", year) == (100, 100)
+    dated = item("A is [2023] [1].") | {"question": "What of 2023?"}
+    assert values_of(dated, year)["regular_citation_rec"] == 100
     assert values_of(item("A is [2023] [1]."), year)["invalid_citations"] == 0
     assert citations("A is [2023] [1].", year, lists=False) == (0, 0)
     assert values_of(item("A is [2023] [1]."), year, lists=False)["invalid_citations"] == 1
@@ -81,8 +82,8 @@ def test_trailing() -> None:
 def test_lines() -> None:
     # On: two statements, each supported. Off, with a splitter that leaves lines alone: one,
     # "a is" and "b is" together, which nothing supports.
-    knows = Knows({"a is": ["1"], "b is": ["2"]})
-    text = "- a is [1]\n- b is [2]"
+    knows = Knows({"Ants are red.": ["1"], "Bees are red.": ["2"]})
+    text = "- ants are red [1]\n- bees are red [2]"
 
     def whole(text: str) -> list[str]:
         return [text]
@@ -97,9 +98,9 @@ def test_asides() -> None:
     assert citations(said, asides=False) == (25, 100)
     rows = trace(assessed(item(said), A), "sentence")
     assert [row["supported"] for row in rows] == [None, None, True, None]
-    assert rows[1]["why"] == "it claims nothing"
-    # one that cites is judged like any other
-    assert citations("Is it so [1]? A is [1].") == (50, 50)
+    assert rows[1]["why"] == "it leads on to what follows"
+    # nor does a citation make a claim of a question or a greeting
+    assert citations("Is it so [1]? A is [1].") == (100, 100)
 
 
 def test_numbered_lists_count_their_items_alone() -> None:
@@ -211,10 +212,10 @@ def test_one_text() -> None:
 
 
 def test_one_text_does_not_hide_the_citations_from_the_detector() -> None:
-    """A cited sentence beside the refusal makes an answer of it."""
+    """A sentence beside the refusal that states something makes an answer of it."""
     text = "I couldn't find the year. The bridge was built by Roebling [1]."
     assert assessed(item(text), A).verdict == "answered"
-    assert assessed(item(text.replace(" [1]", "")), A).verdict == "refused"
+    assert assessed(item(text.replace(" [1]", "")), A).verdict == "answered"
     assert assessed(item("The documents do not say so. [1][2]"), A).verdict == "refused"
     assert assessed(item("The documents [1] do not [2] say so."), A).verdict == "refused"
 
@@ -565,7 +566,8 @@ def written(answer: dict[str, Any]) -> str:
     for k, (_, numbers, style) in enumerate(answer["sentences"]):
         plain = fact(answer, k)
         marks = "".join(f"[{n}]" for n in numbers)
-        if style == "list" and numbers:
+        interval = len(numbers) == 2 and numbers[0] == 0 < numbers[1]  # "[0, 1]" cites nothing
+        if style == "list" and numbers and not interval:
             marks = f"[{', '.join(map(str, numbers))}]"
         if style == "apart":
             marks = " ".join(f"[{n}]" for n in numbers)

@@ -31,5 +31,5 @@ def test_every_rubric_stands_with_the_level_that_passes(name: str) -> None:
 
 
 def test_the_number_of_replies_is_no_exaggeration() -> None:
-    assert (ROOT / "tests" / "replies.jsonl").read_text(encoding="utf-8").count("\n") > 2000
+    assert (ROOT / "tests/text/replies.jsonl").read_text(encoding="utf-8").count("\n") > 2000
     assert "2,000 replies" in PAGE

@@ -109,7 +109,8 @@ def test_the_sentence_and_the_passage_that_decide_are_the_evidence() -> None:
         "self_knowledge": 0.333,
         "facts": 2.0,
         "statements": 3.0,
-        "order": 0.495,  # (10 / 91 + 80 / 91) / 2
+        # (5 / 91 + 80 / 91) / 2: no sentence of the answer has the name Paris
+        "order": 0.467,
     }
 
 

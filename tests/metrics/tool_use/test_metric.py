@@ -156,7 +156,7 @@ ROWS = [{"name": "Tagus", "km": 1007, "sea": "Atlantic"}, {"name": "Ebro", "km":
         ("The Tagus reaches the Med.", "Med"),
         ("The Tagus reaches the Atlantic.", None),
         ("The Tagus has about 1,010 km.", None),
-        ("It is river R2-D2.", "r2-d2"),
+        ("It is river R2-D2.", "R2-D2"),
         ("See [7].", None),
         ("I can tell you more.", None),
     ],

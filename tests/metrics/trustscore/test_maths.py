@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import ROOT
 from trustassay.metrics.trustscore.metric import TABLE, mean, trust_ov, weakest
-from trustassay.verdicts import VERDICTS, Verdict
+from trustassay.text.verdict_replies import VERDICTS, Verdict
 
 
 @pytest.mark.parametrize(

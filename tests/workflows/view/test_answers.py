@@ -60,7 +60,7 @@ def tags(page: str) -> set[str]:
 ALLOWED = {"script", "script /view.js", "link", "link /view.css", "link data:,", "svg", "rect"}
 HARMLESS = set(
     "a article b bdi blockquote body button code dd del details div dl dt footer form h1 h2 h3 h4 "
-    "head header html input ins kbd label li main mark meta nav ol option p section select span "
+    "head header html input ins kbd label li main mark meta nav ol option p q section select span "
     "summary table tbody td th thead title tr ul".split()
 )
 

@@ -74,7 +74,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         --linker spotlight
     """
     from trustassay.calls.client import CallOptions
-    from trustassay.show.text import amount
+    from trustassay.text.words import amount
     from trustassay_papers import distractors as finding
 
     backends, names = finding.loaded(sources, linker, generator)

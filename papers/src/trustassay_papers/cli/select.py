@@ -104,7 +104,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     """
     from trustassay.backends import DEFAULT_EMBEDDER
     from trustassay.calls.client import CallOptions
-    from trustassay.show.text import amount
+    from trustassay.text.words import amount
     from trustassay_papers import select as selecting
 
     named = _for_scoring(source, metric, backends, records, run)

@@ -24,7 +24,7 @@ from trustassay.metrics.fewl.references import QuestionPool, prepared
 from trustassay.metrics.judge import Judge
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
-from trustassay.texts import plain_words
+from trustassay.text.words import plain_words
 from trustassay_papers.experiments.answers import Records, best_answer, read_records
 from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
 from trustassay_papers.experiments.results import Cell, Result, Row, bars, figure, shares

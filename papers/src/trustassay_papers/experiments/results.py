@@ -15,8 +15,9 @@ from trustassay.files import whole
 from trustassay.show.charts import bars_svg, box_svg
 from trustassay.show.document import Bar, Bars, Chart, Document, Section, Table, Text
 from trustassay.show.document import Row as TableRow
-from trustassay.show.text import amount, number
+from trustassay.show.text import number
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, mean_interval, unit_mean
+from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
 

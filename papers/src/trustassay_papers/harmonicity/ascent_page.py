@@ -14,7 +14,8 @@ from markupsafe import Markup
 from trustassay.show.answers import OF_METRICS
 from trustassay.show.charts import LEFT, RIGHT, Scale, drawn, ticks
 from trustassay.show.page import write_template
-from trustassay.show.text import HIDDEN, amount, cut, finalized, score_text
+from trustassay.show.text import HIDDEN, cut, finalized, score_text
+from trustassay.text.words import amount
 from trustassay.views import Piece, word_differences
 from trustassay_papers.harmonicity.ascent import Point
 

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from trustassay.show import document
 from trustassay.show.charts import Curve, Mark, bars_svg, curves_svg
-from trustassay.show.text import amount, number
+from trustassay.show.text import number
+from trustassay.text.words import amount
 from trustassay_papers.harmonicity.isotropy import Cosines, Estimate, Isotropy, Shape
 from trustassay_papers.harmonicity.perturbed import Versions
 

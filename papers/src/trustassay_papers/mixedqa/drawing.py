@@ -22,7 +22,7 @@ from trustassay.capabilities import ChatModel, LocalChatModel
 from trustassay.data.reading import read_samples
 from trustassay.data.records import Fault, InputError
 from trustassay.errors import UsageError
-from trustassay.metrics.grounding.refusal import refuses_in_words
+from trustassay.judging.refusal import refuses_in_words
 from trustassay.runs.intake import BadInputError, Intake
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Problem, Sample

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from trustassay.data.reading import Located, raw_records
+from trustassay.data.recognising import with_values
 from trustassay.data.records import Fault, InputError, Raw
 from trustassay.data.source_files import opened
 from trustassay.data.tables import csv_records
@@ -106,7 +107,7 @@ def read_questions(file: QuestionFile) -> Iterator[Located | Fault]:
     found = False
     for raw in _raws(file.path):
         found = True
-        yield _question(raw, file)
+        yield _question(with_values(raw, {}), file)
     if not found:
         raise InputError(f"{file.path}: no records in it")
 

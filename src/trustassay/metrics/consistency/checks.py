@@ -14,10 +14,10 @@ from trustassay.event_loop import all_of
 from trustassay.metric import Context, Figure, Metric, Pool, Unread, asked_twice
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, Check
-from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import shipped, shipped_examples, shipped_for
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
+from trustassay.text.citations import without_citations
 from trustassay.views import EvidenceRow, Mark, Piece, Rows, word_differences
 
 By = Literal["letter", "likelihood", "auto"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from trustassay.assessment import summarised, units_of
 from trustassay.capabilities import Models
+from trustassay.judging.refusal import NO_ANSWER
 from trustassay.metric import (
     Assessment,
     Context,
@@ -31,7 +32,6 @@ from trustassay.metrics.consistency.checks import (
     others_of,
 )
 from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
-from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.intervals import (
     FEWEST_FOR_MEANS,
@@ -40,7 +40,8 @@ from trustassay.statistics.intervals import (
     mean_interval,
     too_few_units,
 )
-from trustassay.texts import amount
+from trustassay.text.refusals import no_answer
+from trustassay.text.words import amount
 from trustassay.views import View
 
 RATIOS: Mapping[str, tuple[str, str]] = {

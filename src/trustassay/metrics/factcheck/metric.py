@@ -7,6 +7,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment, Message
 from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
+from trustassay.judging.claims import plain_answer
+from trustassay.judging.details import KnownDetails
+from trustassay.judging.passages import Passages, passage_premise, passage_text, read
+from trustassay.judging.refusal import NO_ANSWER
+from trustassay.judging.second_reader import READ, ROLE
 from trustassay.metric import (
     Assessment,
     Context,
@@ -18,15 +23,21 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
-from trustassay.metrics.grounding.refusal import NO_ANSWER, no_answer
-from trustassay.metrics.grounding.sentences import splitter
-from trustassay.metrics.grounding.text import without_citations
 from trustassay.prompts import shipped_for
 from trustassay.sample import Document, Problem, Sample, is_blank, missing
-from trustassay.second_reader import READ, ROLE, Window, windows
-from trustassay.tables import as_prose
-from trustassay.texts import TextWork, amount
-from trustassay.verdicts import REPAIR, REPAIR_PROMPT, VERDICTS, Found, Verdict, verdict_in
+from trustassay.text.limits import TextWork
+from trustassay.text.refusals import no_answer
+from trustassay.text.sentences import splitter
+from trustassay.text.unicode import folded
+from trustassay.text.verdict_replies import (
+    REPAIR,
+    REPAIR_PROMPT,
+    VERDICTS,
+    Found,
+    Verdict,
+    verdict_in,
+)
+from trustassay.text.words import amount
 from trustassay.views import EvidenceRow, Mark, Rows, View
 
 By = Literal["entailer", "model"]
@@ -238,8 +249,7 @@ class FactCheck(Metric):
         documents are taken. A blank response raises AssessmentError.
         """
         sample, models = context.sample, context.models
-        bare = await TextWork.on(sample)(without_citations, sample.response or "")
-        answer = bare.strip()
+        answer = await TextWork.on(sample)(plain_answer, sample.response or "")
         if is_blank(answer):
             raise AssessmentError("the response is blank", "empty")
         if no_answer(answer):
@@ -310,13 +320,16 @@ class Evidence(NamedTuple):
         ]
 
     @property
+    def lacks(self) -> list[str]:
+        """Numbers, dates and names of the answer that no passage has."""
+        texts = [passage_text(one) for one in self.passages]
+        titles = [folded(one.title or "") for one in self.passages]
+        return KnownDetails(texts, titles, folded(self.question)).missing(self.answer)
+
+    @property
     def blocks(self) -> list[str]:
         """The passages as they are put to a judge, each under its title if it has one."""
-        return [
-            (f"Title: {one.title}\n" if one.title else "")
-            + (one.text if one.excerpt is None else one.excerpt)
-            for one in self.passages
-        ]
+        return [passage_premise(one) for one in self.passages]
 
 
 class Checked(NamedTuple):
@@ -340,7 +353,7 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context)
 
     async def judged_block(passage: Document, block: str) -> Entailment:
         blank = Entailment(0.0, 1.0, 0.0)
-        return blank if passage.blank else await models.entail(block, hypothesis)
+        return blank if passage.blank else await read(models, block, hypothesis)
 
     replies = await asyncio.gather(
         *map(judged_block, evidence.passages, evidence.blocks), return_exceptions=True
@@ -369,27 +382,26 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context)
         "contradiction": max(row.contradiction for row in rows),
     }
     if context.second:
-        shown = await TextWork(long=True)(_windows, hypothesis, evidence.passages)
+        passages = await TextWork(long=True)(Passages, evidence.passages, splitter("sentencex"))
+        shown = await TextWork(long=True)(passages.windows, hypothesis)
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
         both = await context.second.verdict(models, shown, hypothesis, first)
         verdict, decisive = decided([both], options.threshold, options.rule).verdict, None
         parts |= {"entailment": both.entailment, "contradiction": both.contradiction, READ: 1.0}
         told = f"entailment {both.entailment:.2f}, contradiction {both.contradiction:.2f}"
         reason = f"read twice: {_TWICE[verdict]} ({told}; the first reader: {reason})"
-    passages = []
+    if verdict == "support" and (lacks := evidence.lacks):
+        verdict, decisive = "neutral", None
+        reason = f"no passage has {', '.join(lacks[:6])} of the answer"
+    judged_passages = []
     for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
         result: dict[str, Any] = {"error": str(reply)}
         if isinstance(reply, Entailment):
             result = {name: round(value, 4) for name, value in reply._asdict().items()}
         decides = verdict if place == decisive else ""
-        passages.append(replace(passage, **result, decides=decides))
+        judged_passages.append(replace(passage, **result, decides=decides))
     statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
-    return Checked(verdict, reason, parts, [statement, *passages])
-
-
-def _windows(hypothesis: str, passages: Sequence[Document]) -> list[Window]:
-    split = splitter("sentencex")
-    return windows(hypothesis, [[*split(as_prose(passage.text))] for passage in passages])
+    return Checked(verdict, reason, parts, [statement, *judged_passages])
 
 
 async def _by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:

@@ -7,14 +7,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from trustassay.event_loop import all_of
+from trustassay.judging import verdict as judging
+from trustassay.judging.evidence import Statement, Verdict
+from trustassay.judging.refusal import without_asides
+from trustassay.judging.second_reader import READ, ROLE, read_again
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
-from trustassay.metrics.faithfulness import judging
-from trustassay.metrics.faithfulness.claims import Claim, listed, refusal_of, sentences
-from trustassay.metrics.faithfulness.evidence import Statement, Verdict, with_spans
+from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.sample import Problem, Sample, missing
-from trustassay.second_reader import READ, ROLE, read_again
-from trustassay.texts import TextWork, amount
+from trustassay.text.limits import TextWork
+from trustassay.text.refusals import no_answer
+from trustassay.text.words import amount
 from trustassay.views import Judged, PassageNote, Rows, Tie, View
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
@@ -48,7 +51,7 @@ class Trace(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Faithfulness(judging.FaithfulnessOptions):
+class Faithfulness(FaithfulnessOptions):
     """Is every sentence of an answer in the passages that it was made from?
 
     Each sentence is supported, contradicted or not found. The score is the share of sentences
@@ -98,16 +101,18 @@ class Faithfulness(judging.FaithfulnessOptions):
     async def assess(self, context: Context) -> Assessment:
         """Judge every sentence; each stands in the evidence with the passage that decides."""
         sample, response = context.sample, context.response()
-        work = TextWork.on(sample)
-        if refusal := await work(refusal_of, response, self.refuses, self.split):
+        claims = [] if no_answer(response) else await self.claims_of(context, response)
+        refusal = response if no_answer(response) else self.refusal_in(response, claims)
+        if refusal and not any(claim.topic for claim in claims):
             rows = [Refusal(refusal, self.refusal)]
             message = "refuses to answer"
             return self.assessed(sample, None, rows, verdict="refused", reason=message)
         if all(document.blank for document in sample.documents or ()):
             return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
-        claims = await claims_of(self, context, response)
+        claims = without_asides(claims) if refusal else claims
         context.limits.count("statements", len(claims))
-        judge = await work(judging.Judging, self, context, claims)
+        work = TextWork.on(sample)
+        judge = await work(self.verifier, context, sample.documents or ())
         judged = await all_of(map(judge.verdict, claims))
         if context.second is None:
             return self._assessed(sample, judged)
@@ -122,12 +127,12 @@ class Faithfulness(judging.FaithfulnessOptions):
         return replace(result, parts={**result.parts, READ: float(read)})
 
     def _assessed(self, sample: Sample, judged: Sequence[judging.Finding]) -> Assessment:
-        verdicts = [one.row.verdict for one in judged]
+        rows = [one.row for one in judged]
+        verdicts = [one.verdict for one in rows]
         supports = [one.entailment for one in judged if one.entailment is not None]
         verdict = worst(verdicts)
-        rows = with_spans([one.row for one in judged], sample.response or "")
         if not supports:
-            message = "not assessable: no sentence claims anything"
+            message = "not answered: no sentence claims anything"
             return self.assessed(sample, None, rows, verdict=verdict, reason=message)
         counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
         return self.assessed(
@@ -156,12 +161,12 @@ class Faithfulness(judging.FaithfulnessOptions):
     def in_doubt(self, assessment: Assessment) -> bool:
         """Whether the weakest sentence is supported, and near the line."""
         weakest = assessment.parts.get("weakest")
-        return weakest is not None and judging.is_borderline(
-            weakest, self.threshold, detail_missing=False
-        )
+        return weakest is not None and judging.is_borderline(weakest, self.threshold)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return what is wrong with an answer, in one sentence."""
+        if assessment.verdict == "no claim":
+            return "not answered: it claims nothing"
         if assessment.verdict not in ("contradicted", "not found"):
             return None
         parts = assessment.parts
@@ -201,24 +206,6 @@ class Faithfulness(judging.FaithfulnessOptions):
             if near and assessment.verdict == "supported"
             else None,
         )
-
-
-async def claims_of(
-    options: judging.FaithfulnessOptions, context: Context, text: str
-) -> Sequence[Claim]:
-    """Return the claims of an answer to the question of a sample."""
-    sample = context.sample
-    if options.claims == "sentences":
-        given = sample.question, text, options.split, options.refuses
-        return await TextWork.on(sample)(sentences, *given)
-    prompt = options.claims_prompt
-    reply = await context.models.chat(
-        prompt.filled(question=sample.question, answer=text),
-        role="judge",
-        max_tokens=options.max_tokens,
-        prompt=prompt.name,
-    )
-    return listed(reply.text)
 
 
 def _reason(rows: Sequence[Statement], judged: int) -> str:

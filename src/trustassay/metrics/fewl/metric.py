@@ -35,7 +35,7 @@ from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import units_in
-from trustassay.texts import amount
+from trustassay.text.words import amount
 from trustassay.views import EvidenceRow, Rows, View
 
 CHANCE = 50.0

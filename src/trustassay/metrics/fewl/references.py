@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError
+from trustassay.judging.refusal import refuses_outright
 from trustassay.metric import Pool
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.metrics.grounding.refusal import refuses_outright
 from trustassay.prompts import shipped
-from trustassay.prose import Prose, plain
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
+from trustassay.text.replies import Prose, plain
 from trustassay.views import EvidenceRow
 
 Key = tuple[str, int]

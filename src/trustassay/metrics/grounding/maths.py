@@ -17,14 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trustassay.metrics.grounding.options import Rules
-from trustassay.metrics.grounding.text import (
-    list_elements,
-    list_elements_as_in_paper,
-    normalise,
-    without_citations,
-    without_citations_as_in_paper,
-)
 from trustassay.statistics import Bools, Floats
+from trustassay.text.citations import without_citations, without_citations_as_in_paper
+from trustassay.text.lists import list_elements, list_elements_as_in_paper
+from trustassay.text.words import normalise
 
 Terms = dict[str, tuple[Floats, Bools]]
 """For each key the per-answer terms and the population they are averaged over, each (m,)."""
@@ -32,7 +28,7 @@ Terms = dict[str, tuple[Floats, Bools]]
 PARTS = tuple(
     "answered answered_stripped answerable words blank golds hits supported supported_hits "
     "elements precise_elements supported_elements wrong_in_documents statements "
-    "supported_statements citations precise_citations invalid_citations".split()
+    "supported_statements citations precise_citations invalid_citations false_denials".split()
 )
 """The numbers that an assessment brings; one that is absent is unknown for that answer."""
 

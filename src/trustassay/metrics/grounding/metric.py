@@ -5,32 +5,40 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, product
 from typing import ClassVar
 
 from trustassay.capabilities import Entailment
 from trustassay.event_loop import all_of
+from trustassay.judging.claims import (
+    NO_PART,
+    REFERENCES,
+    Claim,
+    build_claims,
+    claim_as_in_paper,
+    claims_as_in_paper,
+    plain_answer,
+)
+from trustassay.judging.details import KnownDetails
+from trustassay.judging.passages import Passages, passage_text, read, titled
+from trustassay.judging.second_reader import READ, ROLE, read_again
+from trustassay.judging.verdict import speaking_of, supported_by_text
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding import evidence, maths
 from trustassay.metrics.grounding.evidence import Coverage, Gold, Refusal, Sentence
 from trustassay.metrics.grounding.options import GroundingOptions
-from trustassay.metrics.grounding.sentences import (
-    Statement,
-    claims_nothing,
-    statement,
-    statement_as_in_paper,
-    statements,
-)
 from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
-from trustassay.metrics.grounding.text import (
+from trustassay.sample import Document, Problem, Sample, missing
+from trustassay.text.citations import (
+    citation_markers,
     cites,
     without_citations,
     without_citations_as_in_paper,
 )
-from trustassay.sample import Document, Problem, Sample, missing
-from trustassay.second_reader import READ, ROLE, read_again, windows
-from trustassay.tables import as_prose
-from trustassay.texts import TextWork, amount
+from trustassay.text.limits import TextWork
+from trustassay.text.unicode import folded
+from trustassay.text.words import amount
 from trustassay.views import EvidenceRow, Judged, Rows, View
 
 Flags = Sequence[Sequence[int]]
@@ -49,20 +57,25 @@ class Assessing:
         self.documents = sample.documents or ()
         self.golds = metric.golds(sample)
         self.listed = metric.correctness == "em5"
-        strip = without_citations if self.rules.lists else without_citations_as_in_paper
+        self.as_in_paper = not self.rules.lists
+        strip = without_citations_as_in_paper if self.as_in_paper else plain_answer
         self.shown = strip(self.response)
-        self.blocks = [self.block(document) for document in self.documents]
+        self.texts = [self.text(document) for document in self.documents]
+        self.titles = [self.title(document) for document in self.documents]
+        self.blocks = [self.block(*pair) for pair in zip(self.titles, self.texts, strict=True)]
         given = self.response, self.golds, self.rules
         self.elements = maths.predictions(*given) if self.listed else []
         self.found = self.statements()
         self.limits.count("statements", len(self.found))
-        self.limits.count("citations", sum(len(one.numbers) for one in self.found))
+        self.limits.count("citations", sum(len(one.citations) for one in self.found))
         pairs = len(self.blocks) * len(self.golds)
         self.limits.count("pairs of a passage and a gold answer", pairs)
         self.refusal = metric.refusal_words(self.response)
         self.stripped = self.refusal if self.rules.one_text else metric.refusal_words(self.shown)
         self.premises: dict[tuple[int, ...], str] = {}
         self.asked: dict[tuple[str, str], Entailment] = {}
+        self.made_of: dict[tuple[str, str], Sequence[int]] = {}
+        """The places of the passages that a premise is made of."""
         self.twice: dict[str, dict[tuple[str, str], float]] = {}
         self.read_twice = 0
         self.read = 0
@@ -90,6 +103,7 @@ class Assessing:
             "blank": float(not claims),
             **self.gold_parts(coverage, hits),
             **citation_parts(claims),
+            **({"false_denials": float(len(self.denied))} if self.denied else {}),
             **({READ: float(self.read_twice)} if self.second else {}),
         }
         score, reason = maths.scored(parts, self.metric.correctness)
@@ -98,41 +112,87 @@ class Assessing:
             score,
             self.evidence(coverage, hits, final, computed),
             verdict="answered" if refusal is None else "refused",
-            reason=reason,
+            reason="; ".join([reason, *self.denied.values()]),
             parts=parts,
         )
 
     # reading
 
-    def block(self, document: Document) -> str:
-        """Return the premise for a passage."""
-        text = document.text if document.excerpt is None else document.excerpt
-        if not document.title and self.rules.untitled:
-            return text
-        return f"Title: {document.title}\n{text}"
+    def text(self, document: Document) -> str:
+        """Return the text of a passage as it is read."""
+        if self.as_in_paper:
+            return document.text if document.excerpt is None else document.excerpt
+        return passage_text(document)
 
-    def statements(self) -> list[Statement]:
+    def title(self, document: Document) -> str:
+        """Return the title of a passage as it is read."""
+        return document.title if self.as_in_paper else folded(document.title)
+
+    def block(self, title: str, text: str) -> str:
+        """Return the premise for a passage; the paper's has a title even where it is empty."""
+        return titled(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
+
+    def statements(self) -> list[Claim]:
         """Return the statements of the response: sentences, or "question element" for each element
         of a list.
         """
-        if not self.listed and self.rules.lists:
-            how = {"trailing": self.rules.trailing, "lines": self.rules.lines}
-            return statements(self.response, self.metric.split, **how)
+        split, question = self.metric.split, self.sample.question
+        if not self.listed and self.as_in_paper:
+            return claims_as_in_paper(self.response, split)
         if not self.listed:
-            return [statement_as_in_paper(s) for s in self.metric.split(self.response)]
+            rules = self.rules
+            return build_claims(
+                question, self.response, split, trailing=rules.trailing, lines=rules.lines
+            )
         elements = maths.listed(self.response, self.golds, self.rules)
-        question = self.sample.question
-        if not self.rules.lists:
-            return [statement_as_in_paper(f"{question} {element}") for element in elements]
+        if self.as_in_paper:
+            return [claim_as_in_paper(f"{question} {element}") for element in elements]
         return [
-            Statement(f"{question} {s.text}", f"{question} {s.hypothesis}", s.numbers)
-            for s in map(statement, elements)
+            Claim(
+                f"{question} {element}",
+                f"{question} {folded(without_citations(element)).strip()}",
+                citations=tuple(n for marker in citation_markers(element) for n in marker.numbers),
+            )
+            for element in elements
         ]
 
-    def claims(self, statement: Statement) -> bool:
-        """Whether a statement is to be supported."""
-        counts = not self.rules.asides or statement.numbers or self.listed
-        return bool(counts) or not claims_nothing(statement.hypothesis)
+    def claims(self, claim: Claim) -> bool:
+        """Whether a statement is to be supported by what it cites.
+
+        What says that the passages do not speak of a topic needs no citation, unless it is wrong.
+        """
+        if claim.topic is not None and not claim.citations:
+            return self.denied.get(claim.text) is not None
+        if claim.why in (REFERENCES, NO_PART):
+            return False
+        if self.refusal is not None and claim.refuses:
+            return True  # the figures of all responses count it, as Trust-Eval does
+        return claim.hypothesis is not None or self.listed or not self.rules.asides
+
+    @cached_property
+    def passages(self) -> Passages:
+        """The passages, parted into sentences."""
+        return Passages(self.documents, self.metric.split)
+
+    @cached_property
+    def denied(self) -> dict[str, str]:
+        """What statements deny that a passage speaks of, and the passage does, in words."""
+        result: dict[str, str] = {}
+        topics = [(claim.text, claim.topic) for claim in self.found if claim.topic]
+        every = [one for own in self.passages.sentences for one in own] if topics else []
+        for text, topic in topics:
+            if sentence := speaking_of(topic, every):
+                result[text] = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
+        return result
+
+    @cached_property
+    def details(self) -> KnownDetails:
+        """The numbers, dates and names of the passages."""
+        return KnownDetails(self.texts, self.titles, folded(self.sample.question))
+
+    def lacks(self, hypothesis: str) -> list[str]:
+        """Return the details of a statement that no passage has; the paper looks for none."""
+        return [] if self.as_in_paper else self.details.missing(hypothesis)
 
     # asking
 
@@ -147,12 +207,24 @@ class Assessing:
 
     async def reply(self, pair: tuple[str, str]) -> Entailment:
         """Return the first reader's probabilities; of a statement that both read, theirs."""
-        (premise, hypothesis), first = pair, await self.models.entail(*pair)
+        premise, hypothesis = pair
+        if self.as_in_paper:
+            first = await self.models.entail(*pair)
+        else:
+            first = await read(self.models, *pair)
+        if not self.as_in_paper and self.metric.entails(first) and pair in self.made_of:
+            texts, titles = zip(
+                *((self.texts[i], self.titles[i]) for i in self.made_of[pair]), strict=True
+            )
+            how = "\n".join(texts), " ".join(titles)
+            first = await supported_by_text(
+                self.models, hypothesis, *how, first, self.metric.threshold
+            )
         if not self.second or hypothesis not in self.twice:
             return first
         self.twice[hypothesis][pair] = round(first.entailment, 2)
-        sentences = [[one for one in self.metric.split(as_prose(premise)) if one.strip()]]
-        shown = await self.work(windows, hypothesis, sentences)
+        own = Passages([Document("", premise)], self.metric.split)
+        shown = await self.work(own.windows, hypothesis)
         return await self.second.verdict(self.models, shown, hypothesis, first)
 
     def probability(self, premise: str, hypothesis: str) -> float | None:
@@ -200,13 +272,18 @@ class Assessing:
             return list(maths.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
-    async def judged(self, statements: Sequence[Statement]) -> list[_Judge]:
+    async def judged(self, statements: Sequence[Claim]) -> list[_Judge]:
         """Ask what the verdicts of statements need: joint, each alone, the others without it.
 
         A question whose answer cannot matter is not asked.
         """
         given = len(self.blocks), self.rules, self.metric.at_most_citations
-        judges = [_Judge(self, s.hypothesis, maths.cited(s.numbers, *given)) for s in statements]
+        judges = [
+            _Judge(
+                self, hypothesis_of(s), maths.cited(s.citations if self.claims(s) else (), *given)
+            )
+            for s in statements
+        ]
         steps = zip(*(judge.questions() for judge in judges), strict=True)
         while questions := await self.work(next, steps, None):
             await self.entail(chain.from_iterable(questions))
@@ -279,21 +356,27 @@ class Assessing:
             yield Refusal(self.refusal, self.metric.settings()["refusal"])
         for s, judgement in zip(self.found, final, strict=True):
             claims = self.claims(s)
-            needed = claims and (self.refusal is None or bool(s.numbers))
-            joint = premise(judgement.citations), s.hypothesis
+            needed = claims and (self.refusal is None or bool(s.citations))
+            hypothesis = hypothesis_of(s)
+            joint = premise(judgement.citations), hypothesis
+            why = (
+                judgement.why if needed else "a refusal" if claims else s.why or "it claims nothing"
+            )
+            if needed and (lacks := self.lacks(hypothesis)):
+                why = f"no passage has {', '.join(lacks[:6])}"
             yield Sentence(
                 "list item" if self.listed else "sentence",
                 s.text,
                 judgement.supported if needed else None,
                 self.probability(*joint),
-                judgement.why if needed else "a refusal" if claims else "it claims nothing",
+                self.denied.get(s.text, why) if s.topic else why,
                 [
                     evidence.Cited(
-                        c.number, c.verdict, self.probability(premise([c]), s.hypothesis), c.why
+                        c.number, c.verdict, self.probability(premise([c]), hypothesis), c.why
                     )
                     for c in judgement.citations
                 ],
-                self.twice.get(s.hypothesis, {}).get(joint),
+                self.twice.get(hypothesis, {}).get(joint),
             )
         golds = self.golds if self.metric.correctness != "none" else ()
         covered = covered_golds(coverage, len(golds))
@@ -317,18 +400,28 @@ class Assessing:
         return self.premises[key]
 
 
+def hypothesis_of(claim: Claim) -> str:
+    """Return what is judged of a statement; of one that claims nothing its text."""
+    return claim.text if claim.hypothesis is None else claim.hypothesis
+
+
 class _Judge:
     """The citations of one statement, and the questions that they raise."""
 
     def __init__(self, answer: Assessing, hypothesis: str, citations: list[maths.Citation]) -> None:
         self.answer, self.hypothesis, self.citations = answer, hypothesis, citations
         self.indices = [c.index for c in citations if c.open]
+        self.lacks = bool(answer.lacks(hypothesis)) if self.indices else False
 
     def pair(self, indices: Iterable[int]) -> tuple[str, str]:
-        return self.answer.joined(indices), self.hypothesis
+        indices = list(indices)
+        pair = self.answer.joined(indices), self.hypothesis
+        self.answer.made_of[pair] = indices
+        return pair
 
     def entails(self, indices: Iterable[int]) -> bool:
-        return self.answer.metric.entails(self.answer.asked[self.pair(indices)])
+        reply = self.answer.asked[self.pair(indices)]
+        return not self.lacks and self.answer.metric.entails(reply)
 
     def questions(self) -> Iterator[list[tuple[str, str]]]:
         """Yield what is asked in three steps, each by the replies to the one before."""
@@ -421,11 +514,13 @@ class Grounding(GroundingOptions):
         """
         if assessment.score is None and assessment.verdict is None:
             return None
-        if assessment.verdict == "refused":
-            return "refused, though it could be answered" if assessment.score == 0 else None
         parts = assessment.parts
+        if assessment.verdict == "refused":
+            if parts.get("false_denials"):
+                return "it denies that the passages speak of what they do speak of"
+            return "refused, though it could be answered" if assessment.score == 0 else None
         if parts.get("blank"):
-            return "the answer is blank"
+            return "not answered: it is blank, or claims nothing"
         sentences, supported, citations, precise = (
             int(parts.get(name, 0))
             for name in ("statements", "supported_statements", "citations", "precise_citations")

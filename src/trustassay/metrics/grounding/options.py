@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Literal, Self
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UnknownNameError, UsageError, check_choices, check_least, did_you_mean
+from trustassay.judging.refusal import Detector, detector
 from trustassay.metric import Inventory, Metric
-from trustassay.metrics.grounding.refusal import Detector, detector
-from trustassay.metrics.grounding.sentences import Splitter, splitter
-from trustassay.metrics.grounding.text import normalise, normalise_squad
 from trustassay.sample import Sample
+from trustassay.text.sentences import Splitter, splitter
+from trustassay.text.words import normalise, normalise_squad
 
 Correctness = Literal["auto", "em", "em5", "cm", "none"]
 Zero = Literal["invalid", "last"]

@@ -17,7 +17,7 @@ from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.statistics import Bools, Floats, Places, intervals
 from trustassay.statistics.intervals import Interval
-from trustassay.texts import OTHER_LANGUAGE
+from trustassay.text.language import OTHER_LANGUAGE
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
 """Every key in the order in which it is shown."""

@@ -13,6 +13,8 @@ import numpy as np
 from trustassay.assessment import interval_of, summarised
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
+from trustassay.judging.claims import plain_answer
+from trustassay.judging.passages import read
 from trustassay.metric import (
     Assessment,
     Context,
@@ -41,6 +43,7 @@ from trustassay.metrics.judge.votes import (
 )
 from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics import Floats, Places, agreement
+from trustassay.text.unicode import folded
 from trustassay.views import Rows, View
 
 MOST_DRAWN = 60
@@ -298,9 +301,10 @@ class Judge(JudgeOptions):
         """
         aliases = (alias for group in sample.answers for alias in group)
         golds = list(dict.fromkeys(aliases)) or list(sample.claims)
-        answer = (sample.response or "").strip()
-        forth = [models.entail(gold.strip(), answer) for gold in golds]
-        back = [models.entail(answer, gold.strip()) for gold in golds]
+        answer = plain_answer(sample.response or "")
+        plain_golds = [folded(gold.strip()) for gold in golds]
+        forth = [read(models, gold, answer) for gold in plain_golds]
+        back = [read(models, answer, gold) for gold in plain_golds]
         there, other = await asyncio.gather(asyncio.gather(*forth), asyncio.gather(*back))
         means = [
             ((one.entailment + two.entailment) / 2, (one.contradiction + two.contradiction) / 2)

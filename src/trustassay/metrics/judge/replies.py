@@ -2,7 +2,7 @@
 
 Every text gives a level, or says which of three faults it has: no level is named, several are, or
 what is named is outside of the scale. Digits are never joined or taken out of a longer number. How
-a value is told from other numbers and words: :mod:`trustassay.prose`.
+a value is told from other numbers and words: :mod:`trustassay.text.replies`.
 """
 
 import json
@@ -14,7 +14,8 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from trustassay.metrics.judge.options import Rubric
-from trustassay.prose import ELSEWHERE, LONGEST, OFF, Prose, Value, plain, read_patterns
+from trustassay.text.patterns import read_patterns
+from trustassay.text.replies import ELSEWHERE, LONGEST, OFF, Prose, Value, plain
 
 Fault = Literal["none", "several", "outside"]
 """No level is named; several are; a number or a word that is no level."""

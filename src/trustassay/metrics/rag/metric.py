@@ -9,14 +9,15 @@ import numpy as np
 
 from trustassay.errors import UsageError
 from trustassay.event_loop import all_of
+from trustassay.judging.claims import Claim
+from trustassay.judging.evidence import Statement
+from trustassay.judging.verdict import ClaimVerifier, Finding
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
-from trustassay.metrics.faithfulness.claims import Claim, refusal_of
-from trustassay.metrics.faithfulness.evidence import Statement
-from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
-from trustassay.metrics.faithfulness.metric import claims_of
+from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.statistics import Bools
-from trustassay.texts import TextWork, amount
+from trustassay.text.limits import TextWork
+from trustassay.text.words import amount
 from trustassay.views import Judged, Mark, Rows, View
 
 CAUSES = {
@@ -133,13 +134,13 @@ class Rag(FaithfulnessOptions):
         facts = await self._facts(context)
         if not (golds := [form for forms in facts for form in forms]):
             return self.assessed(sample, None, reason="the gold answer claims nothing")
-        refused = await work(refusal_of, response, self.refuses, self.split)
-        said = [] if refused else await claims_of(self, context, response)
+        said = await self.claims_of(context, response)
+        said = [] if self.refusal_in(response, said) else said
         claims = [one for one in said if one.hypothesis is not None]
         context.limits.count("statements", len(golds) + len(claims))
-        passages = await work(Judging, self, context, [*golds, *claims])
-        answer = await work(Judging, self, _among(context, claims), golds)
-        gold = await work(Judging, self, _among(context, golds), claims)
+        passages = await work(self.verifier, context, sample.documents or ())
+        answer = await work(self.verifier, context, _as_passages(claims))
+        gold = await work(self.verifier, context, _as_passages(golds))
         answered, retrieved = [await _best(one, facts) for one in (answer, passages)]
         right, found = [await _best(one, [[own] for own in claims]) for one in (gold, passages)]
         pairs = [(part, one.hypothesis or "") for one in golds for part in passages.near(one)]
@@ -174,7 +175,7 @@ class Rag(FaithfulnessOptions):
         """
         result: list[list[Claim]] = []
         for aliases in [(one,) for one in context.sample.claims] or context.sample.answers:
-            listed = [own for one in aliases for own in await claims_of(self, context, one)]
+            listed = [own for one in aliases for own in await self.claims_of(context, one)]
             claims = [one for one in listed if one.hypothesis is not None]
             result += [[one] for one in claims] if len(aliases) == 1 else [claims]
         return [forms for forms in result if forms]
@@ -206,7 +207,7 @@ class Rag(FaithfulnessOptions):
         )
 
 
-async def _best(looked: Judging, facts: Sequence[Sequence[Claim]]) -> list[Finding]:
+async def _best(looked: ClaimVerifier, facts: Sequence[Sequence[Claim]]) -> list[Finding]:
     """Return what was found of each fact, of its nearest form."""
     order = ("not found", "contradicted", "supported")
     found = await all_of(all_of(map(looked.verdict, forms)) for forms in facts)
@@ -222,10 +223,9 @@ def _said(*places: Sequence[Finding]) -> Bools:
     return np.array([[bool(_by(one)) for one in found] for found in places], bool)
 
 
-def _among(context: Context, claims: Iterable[Claim]) -> Context:
-    """Return a context in which statements are the passages."""
-    texts = tuple(Document(str(n), one.hypothesis or "") for n, one in enumerate(claims))
-    return replace(context, sample=replace(context.sample, documents=texts))
+def _as_passages(claims: Iterable[Claim]) -> list[Document]:
+    """Return claims as the passages by which others are judged."""
+    return [Document(str(n), one.hypothesis or "") for n, one in enumerate(claims)]
 
 
 def _rows(

@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, UnknownNameError, did_you_mean, install
-from trustassay.metrics.grounding.text import normalise_squad
 from trustassay.prompts import Prompt, shipped
 from trustassay.sample import Sample
+from trustassay.text.words import normalise_squad
 from trustassay.token_matching import Overlap, greedy_match, harmonic_mean
 
 Family = Literal[

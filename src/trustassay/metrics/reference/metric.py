@@ -31,7 +31,7 @@ from trustassay.metric import (
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference.measures import PARTS, Aggregate, Part
 from trustassay.sample import Problem, Sample, missing
-from trustassay.texts import TextWork
+from trustassay.text.limits import TextWork
 from trustassay.views import EvidenceRow, Mark, Rows, View
 
 HEADLINE = "token_recall"

@@ -12,8 +12,8 @@ from typing import Any
 
 from rapidfuzz import fuzz
 
-from trustassay.prose import read_patterns
-from trustassay.texts import content_words, plain_words
+from trustassay.text.patterns import read_patterns
+from trustassay.text.words import content_words, plain_words
 
 WORDS = {
     name: re.compile(pattern, re.IGNORECASE)

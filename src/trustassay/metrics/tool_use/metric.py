@@ -7,23 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from trustassay.event_loop import all_of
+from trustassay.judging.claims import Claim
+from trustassay.judging.details import KnownDetails
+from trustassay.judging.verdict import Finding
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
-from trustassay.metrics.faithfulness.claims import Claim, refusal_of
-from trustassay.metrics.faithfulness.judging import FaithfulnessOptions, Finding, Judging
-from trustassay.metrics.faithfulness.metric import claims_of
-from trustassay.metrics.grounding.text import without_citations
+from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
     WORDS,
     Known,
     admits,
-    folded,
     says,
     unsupported,
     values_in,
 )
 from trustassay.sample import Document, Problem, Sample, missing
-from trustassay.tables import as_prose
-from trustassay.texts import TextWork, plain_words
+from trustassay.text.limits import TextWork
+from trustassay.text.tables import as_prose
+from trustassay.text.unicode import folded
+from trustassay.text.words import plain_words
 from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
 
 NO_STEPS = "no tool was called, and nothing was said before: there is nothing to judge it by"
@@ -162,11 +163,11 @@ class ToolUse(FaithfulnessOptions):
         if not (turn.calls or turn.said):
             return self.assessed(sample, None, reason=NO_STEPS, parts={"no_steps": 1.0})
         judged, rows = await work(_arguments, turn)
-        refused = await work(refusal_of, response, self.refuses, self.split)
-        claims = [] if refused else await claims_of(self, context, response)
-        claims = [one for one in claims if one.hypothesis is not None]
+        every = await self.claims_of(context, response)
+        refused = self.refusal_in(response, every)
+        claims = [] if refused else [one for one in every if one.hypothesis is not None]
         context.limits.count("statements", len(claims))
-        looked = await work(Judging, self, _with(context, turn.results), claims)
+        looked = await work(self.verifier, context, turn.results)
         found = await all_of(map(looked.verdict, claims))
         if not (refused or admits(response, [one.tool or "" for one in turn.failed])):
             rows += _given_as_success(turn, found, response)
@@ -177,7 +178,7 @@ class ToolUse(FaithfulnessOptions):
             new = one.row.verdict == "supported" and fresh.intersection(one.row.passages or ())
             if new or back(response if turn.calls else claim.text):
                 claims.remove(claim)
-        own = await work(Judging, self, _with(context, turn.said), claims)
+        own = await work(self.verifier, context, turn.said)
         for row in (one.row for one in await all_of(map(own.verdict, claims))):
             if row.verdict == "contradicted" and row.passages:
                 why = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
@@ -233,10 +234,6 @@ class ToolUse(FaithfulnessOptions):
         )
 
 
-def _with(context: Context, documents: Sequence[Document]) -> Context:
-    return replace(context, sample=replace(context.sample, documents=tuple(documents)))
-
-
 def _arguments(turn: Turn) -> tuple[int, list[Fault]]:
     """Return how many arguments were judged, and those that nothing supports."""
     count, rows = 0, list[Fault]()
@@ -283,8 +280,8 @@ def _against_results(
     changes = list(turn.changes())
     last = max((one.number for one in turn.owners.values()), default=None)
     for claim, one in zip(claims, found, strict=True) if turn.owners else ():
-        row, text, bare = one.row, claim.hypothesis or "", without_citations(claim.text)
-        number, words = (row.passages or [0])[0], set(plain_words(bare))
+        row, text = one.row, claim.hypothesis or ""
+        number, words = (row.passages or [0])[0], set(plain_words(text))
         if row.verdict == "contradicted" and (call := turn.owners.get(number)):
             why = f"step {call.number} says otherwise than “{row.text}” ({row.contradiction:.2f})"
             told: dict[str, Any] = {"passages": [number], "quote": row.quote}
@@ -299,10 +296,14 @@ def _against_results(
                 break
         else:
             shown = [f"{result.title}\n{as_prose(result.text, text)}" for result in turn.results]
-            known = Known([*said, *shown], ())
-            new = [part for part, is_known in known.figures(folded(bare)) if not is_known]
-            new += [value for value in held if says(bare, value) and not known.says(value)]
-            if new and not WORDS["computes"].search(bare):
+            known = KnownDetails([folded(part) for part in (*said, *shown)], [], "")
+            new = known.missing_values(text)
+            new += [
+                value
+                for value in held
+                if says(text, value) and not says("\n".join((*said, *shown)), value)
+            ]
+            if new:
                 why = f"{new[0]!r} in “{row.text}” is in no result that is about it"
                 kind = FAULTS["unsupported_value"]
                 yield Fault(kind, why, last, text=row.text, value=new[0])

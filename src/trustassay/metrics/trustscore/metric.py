@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from trustassay.errors import AssessmentError, UsageError
 from trustassay.event_loop import all_of
+from trustassay.judging.claims import build_claims
+from trustassay.judging.second_reader import READ
 from trustassay.metric import (
     Assessment,
     Context,
@@ -23,11 +25,10 @@ from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.consistency.checks import ConsistencyOptions
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.metric import Rule
-from trustassay.metrics.grounding.sentences import splitter, statements
 from trustassay.sample import Problem, Sample
-from trustassay.second_reader import READ
-from trustassay.texts import TextWork
-from trustassay.verdicts import Verdict
+from trustassay.text.limits import TextWork
+from trustassay.text.sentences import splitter
+from trustassay.text.verdict_replies import Verdict
 from trustassay.views import EvidenceRow, Mark, Rows, View
 
 TABLE: Mapping[tuple[Verdict, bool], float] = {
@@ -296,12 +297,13 @@ class TrustScore(ConsistencyOptions):
     def _claims(self, sample: Sample) -> list[Sample]:
         """Return a sample for each sentence of the response, without numbering and citations."""
         response = sample.response or ""
-        result = statements(response, splitter(self.splitter), trailing=True, lines=True)
+        claims = build_claims(sample.question, response, splitter(self.splitter))
+        result = [one.hypothesis for one in claims if one.hypothesis]
         if not result:
-            raise AssessmentError("the response holds no claim: no sentence with a letter or digit")
+            raise AssessmentError("the response claims nothing")
         return [
-            replace(sample, id=f"{sample.id}#{number}", response=one.hypothesis)
-            for number, one in enumerate(result, 1)
+            replace(sample, id=f"{sample.id}#{number}", response=text)
+            for number, text in enumerate(result, 1)
         ]
 
     async def _row(self, context: Context) -> Row:

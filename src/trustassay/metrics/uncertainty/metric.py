@@ -13,8 +13,9 @@ import numpy as np
 from trustassay.capabilities import Entailment, Models, TokenLogprob, spell
 from trustassay.errors import AssessmentError, CallError
 from trustassay.event_loop import all_of
+from trustassay.judging.claims import Claim, build_claims, plain_answer
+from trustassay.judging.passages import read
 from trustassay.metric import Assessment, Context, Summary, directions, unless_empty
-from trustassay.metrics.faithfulness.claims import Claim, sentences
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.evidence import (
     KEPT_TOKENS,
@@ -38,7 +39,8 @@ from trustassay.prompts import shipped
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.sequential import decisions, fewest_more
-from trustassay.texts import TextWork, amount
+from trustassay.text.limits import TextWork
+from trustassay.text.words import amount
 from trustassay.views import View
 
 NO_TOKENS = "needs token log-probabilities of the answer"
@@ -252,7 +254,7 @@ class Uncertainty(UncertaintyOptions):
         return ()
 
     def _texts(self, question: str, response: str, replies: Sequence[str]) -> Texts:
-        claims = sentences(question, response, self.split)
+        claims = build_claims(question, response, self.split)
         places: dict[str, int] = {}
         unlike: list[str] = []
         of = []
@@ -260,9 +262,9 @@ class Uncertainty(UncertaintyOptions):
             key = words.normal(text)
             if key not in places:
                 places[key] = len(unlike)
-                own = claims if not unlike else sentences(question, text, self.split)
-                said = [one.hypothesis or one.text for one in own]
-                unlike.append(" ".join(said) if len(said) == 1 else text.strip())
+                own = claims if not unlike else build_claims(question, text, self.split)
+                said = [one.hypothesis for one in own if one.hypothesis]
+                unlike.append(said[0] if len(own) == len(said) == 1 else plain_answer(text))
             of.append(places[key])
         return Texts(claims, unlike, np.array(of[1:], dtype=np.int64))
 
@@ -311,7 +313,9 @@ class Uncertainty(UncertaintyOptions):
         self, models: Models, claiming: Sequence[Claim], others: Sequence[str], weights: Floats
     ) -> float:
         """Return LUQ-pair: of each reply the sentence that agrees best counts."""
-        own = [[one.hypothesis or one.text for one in sentences("", t, self.split)] for t in others]
+        own = [
+            [one.hypothesis or one.text for one in build_claims("", t, self.split)] for t in others
+        ]
         pairs = [(said, str(claim.hypothesis)) for claim in claiming for one in own for said in one]
         read = iter(await all_of(_entail(models, *pair) for pair in pairs))
         total = 0.0
@@ -423,7 +427,7 @@ async def _entail(models: Models, premise: str, hypothesis: str) -> Entailment:
     """Return what an entailer says; a text entails itself."""
     if premise.strip() == hypothesis.strip():
         return Entailment(1.0, 0.0, 0.0)
-    return await models.entail(premise, hypothesis)
+    return await read(models, premise, hypothesis)
 
 
 def _enough(given: Sequence[str]) -> bool:

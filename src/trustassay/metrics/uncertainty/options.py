@@ -20,11 +20,11 @@ from trustassay.errors import (
     install,
 )
 from trustassay.metric import Figure, Mean, Metric, Need, Share
-from trustassay.metrics.grounding.sentences import Splitter, splitter
 from trustassay.metrics.harmonicity.metric import Harmonicity
 from trustassay.metrics.uncertainty.tokens import tokens_problems
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample
+from trustassay.text.sentences import Splitter, splitter
 
 Family = Literal[
     "sentences", "pairs", "meanings", "words", "vectors", "tokens", "both", "claims", "asked"

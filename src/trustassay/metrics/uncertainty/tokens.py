@@ -8,7 +8,7 @@ from typing import Any
 from trustassay.capabilities import Models, TokenLogprob, spell
 from trustassay.event_loop import all_of
 from trustassay.sample import TOKENS, Problem, Sample, is_blank
-from trustassay.texts import amount
+from trustassay.text.words import amount
 
 OF_REPLIES = "resample_logprobs"
 """The field with the log-probability of each of the ``resamples``."""

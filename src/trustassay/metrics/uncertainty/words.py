@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from trustassay.event_loop import all_of
+from trustassay.judging.claims import Claim
 from trustassay.metric import Context, unless_empty
-from trustassay.metrics.faithfulness.claims import Claim
-from trustassay.metrics.grounding.sentences import Splitter
 from trustassay.metrics.harmonicity.asking import Asking
 from trustassay.metrics.uncertainty import maths
 from trustassay.metrics.uncertainty.options import UncertaintyOptions
+from trustassay.text.sentences import Splitter
 
 
 class OtherReplies:

@@ -18,7 +18,8 @@ from starlette.types import ASGIApp
 from trustassay.files import is_full
 from trustassay.sample import is_blank
 from trustassay.show.markdown import markdown_html
-from trustassay.show.text import amount, cut, finalized, visible
+from trustassay.show.text import cut, finalized, visible
+from trustassay.text.words import amount
 from trustassay.workflows.annotate.project import Project
 from trustassay.workflows.annotate.session import LONGEST_NOTE, NotOfferedError, RaterState, Session
 from trustassay.workflows.serving import (

@@ -22,7 +22,6 @@ import numpy as np
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Assessment, Metric
-from trustassay.metrics.grounding.sentences import splitter
 from trustassay.metrics.judge import Judge
 from trustassay.metrics.pairwise import Pairwise
 from trustassay.runs.estimates import Plan, Planned
@@ -38,6 +37,7 @@ from trustassay.statistics import Floats
 from trustassay.statistics.comparison import Moved, moved, movement_ratios
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
+from trustassay.text.sentences import splitter
 from trustassay.workflows.compare import PairedSamples
 from trustassay.workflows.json_form import JsonForm
 

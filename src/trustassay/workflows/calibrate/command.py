@@ -20,7 +20,6 @@ from trustassay.runs.needs import needed_words
 from trustassay.runs.probabilities import promise_in_words
 from trustassay.show import document
 from trustassay.show.charts import Line, Plot
-from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats, correlation
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method
@@ -28,6 +27,7 @@ from trustassay.statistics.comparison import spread_of
 from trustassay.statistics.conformal import fewest_questions
 from trustassay.statistics.intervals import FEWEST, Estimate
 from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
+from trustassay.text.words import amount
 from trustassay.workflows.calibrate.fitting import Rows, fit, promises
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study import outputs

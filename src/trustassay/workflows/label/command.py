@@ -14,10 +14,10 @@ import numpy as np
 from trustassay.data.journal import UNEQUAL
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, did_you_mean, door
-from trustassay.show.text import amount
 from trustassay.statistics import Floats
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
 from trustassay.workflows.json_form import fields_as_json
 from trustassay.workflows.label.plan import (
     AnswerKey,

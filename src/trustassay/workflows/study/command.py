@@ -13,11 +13,11 @@ import numpy as np
 
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, door
-from trustassay.show.text import amount
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm, as_json
 from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
 from trustassay.workflows.study.figures import (

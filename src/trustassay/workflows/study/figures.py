@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from trustassay.data.labels import Kind
-from trustassay.show.text import amount
 from trustassay.statistics import Floats, Places, correlation
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
 from trustassay.statistics.correlation import WeightedMeasure
 from trustassay.statistics.intervals import Estimate, too_few
 from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
+from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study.answers import Answers, Column
 from trustassay.workflows.study.labels import Label

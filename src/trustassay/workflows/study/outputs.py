@@ -10,11 +10,12 @@ from markupsafe import Markup
 
 from trustassay.show import document
 from trustassay.show.charts import MOST_CURVES, Line, Parting, Plot, box_svg, heat_svg
-from trustassay.show.text import amount, ends_text, number, p_text
+from trustassay.show.text import ends_text, number, p_text
 from trustassay.statistics import Floats
 from trustassay.statistics.calibration import reliability_bins
 from trustassay.statistics.correlation import kept_means, roc_curve
 from trustassay.statistics.intervals import Estimate
+from trustassay.text.words import amount
 from trustassay.workflows.study.answers import Column, Cost
 from trustassay.workflows.study.command import CHANCE_ROW, Case, Figures, LabelStudy, Study
 from trustassay.workflows.study.figures import ASSOCIATIONS, OF_CLASSES, Test

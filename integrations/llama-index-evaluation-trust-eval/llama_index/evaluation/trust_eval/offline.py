@@ -9,7 +9,7 @@ import numpy as np
 
 from trustassay.answering.styles import REFUSAL
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.metrics.grounding.sentences import splitter
+from trustassay.text.sentences import splitter
 
 __all__ = ["OfflineAnswerer"]
 

@@ -1,0 +1,208 @@
+"""What an item of a list says with the lead above it: "Not covered:" makes "theft" "Theft is not
+covered".
+
+The words of a lead are kept, and so is what it does to its items: a negated lead negates them.
+"""
+
+import re
+from collections.abc import Container
+
+from trustassay.text.grammar import (
+    AUXILIARIES,
+    SUBJECT_PRONOUNS,
+    finite_verb,
+    is_common_word,
+    states,
+    tag_of,
+    words_of,
+)
+from trustassay.text.phrases import content_of
+from trustassay.text.words import is_negation, plain_words
+
+_AUXILIARY = rf"(?P<aux>{'|'.join(sorted(AUXILIARIES))})"
+_THESE = r"(?:the following|these|those|(?:the )?(?:items|ones|points) below)"
+_NONE = re.compile(rf"none of {_THESE}(?: \w+){{0,2}}? {_AUXILIARY}\b(?P<rest>.*)", re.IGNORECASE)
+_SUBJECT = re.compile(rf"{_THESE}(?: \w+){{0,2}}? {_AUXILIARY}\b(?P<rest>.*)", re.IGNORECASE)
+_EXCEPT = re.compile(
+    rf"(?:everything|everyone|everybody|anything|anyone|all(?: \w+){{0,4}}"
+    rf"|any(?: \w+){{1,3}}|every(?: \w+){{1,3}})"
+    rf" {_AUXILIARY}\b(?P<rest>.*?),? (?:except(?: for)?|but(?: not)?|apart from"
+    rf"|other than|excluding"
+    rf"|with the exception of)(?: {_THESE})?",
+    re.IGNORECASE,
+)
+_OBJECT = re.compile(
+    rf"(?P<before>.+?) (?:all of |one of |any of )?{_THESE}(?: \w+){{0,3}}", re.IGNORECASE
+)
+_PRESENTS = re.compile(
+    r"(?:here(?:'s| is| are)|below (?:is|are)|these are|this is|there (?:is|are)"
+    r"|the following (?:is|are))\s+(?P<rest>.+)",
+    re.IGNORECASE,
+)
+"""Words that only present what follows: "Here are the benefits of membership"."""
+_EXCLUDES = re.compile(
+    r"(?:the )?(?:exclusions?|exceptions?|exemptions?|excluded|exempt(?:ed)?)(?: items)?",
+    re.IGNORECASE,
+)
+_BESIDE_STATUS = frozenset("not never no longer only also always usually currently".split())
+_STATUS = frozenset(
+    "free available optional mandatory compulsory possible necessary open closed off".split()
+)
+_NEGATIVE = frozenset(
+    "false untrue incorrect wrong excluded excluding exclusions except exceptions former "
+    "formerly previous ex myth "
+    "myths unless prohibited forbidden banned".split()
+)
+"""Words by which a lead turns the meaning of what stands below it, beside negations."""
+
+
+OPEN_CLAUSE = re.compile(
+    r"\b(?:if|unless|when|whenever|until|because|that|while|where|who|which|but|except"
+    r"|only|without)$",
+    re.IGNORECASE,
+)
+"""How a lead ends of which the item is a clause: "It is not covered if"."""
+_BEFORE_ITEM = frozenset("without avoid skip exclude".split())
+_ENDS_WITH_PREPOSITION = re.compile(
+    r"\b(?:no|not|without|never|free of)\b.* (?:for|of|to|on|in|with|against|from)$", re.IGNORECASE
+)
+_WHAT = re.compile(
+    rf"(?:what|who|which(?: \w+){{0,2}}|items|things)(?: that| which)? ?(?:(?P<is>['’]s)"
+    rf"|{_AUXILIARY}(?P<nt>n['’]t)?)\b(?P<rest>.*)",
+    re.IGNORECASE,
+)
+"""A question word that an item takes the place of: "What is not covered"."""
+
+
+def joined_to_lead(lead: str, item: str) -> str:
+    """Return what an item that is no sentence says under a lead without its colon."""
+    inner, capital = _lowered(item).rstrip("."), item[:1].upper() + item[1:].rstrip(".")
+    if (presented := _PRESENTS.fullmatch(lead)) and not is_negation(presented["rest"].lower()):
+        lead = presented["rest"]
+    first = lead.lower().partition(" ")[0]
+    if is_negation(lead.lower()) or first in _BEFORE_ITEM or _ENDS_WITH_PREPOSITION.search(lead):
+        return f"{lead} {inner}"
+    for rule in (_NONE, _EXCEPT, _WHAT, _SUBJECT):
+        if match := rule.fullmatch(lead):
+            negation = " not" if rule in (_NONE, _EXCEPT) or match.groupdict().get("nt") else ""
+            return f"{capital} {_agreeing(match['aux'] or 'is', item)}{negation}{match['rest']}"
+    if (match := _OBJECT.fullmatch(lead)) and finite_verb(words_of(match["before"])) is not None:
+        return f"{match['before']} {inner}"
+    if _is_open(lead):
+        return f"{lead} {inner}"
+    if excludes := _EXCLUDES.fullmatch(lead):
+        lead = "exempt" if lead.lower().startswith("exempt") else "excluded"
+    if excludes or _is_status(lead):
+        return f"{capital} {_agreeing('is', item)} {_lowered(lead)}"
+    says_something = content_of(lead) or any(map(is_negation, plain_words(lead)))
+    return f"{lead}: {item}" if says_something else item
+
+
+_INLINE = re.compile(r"(?P<lead>[^:]{1,60}):\s+(?P<items>[^:]+?)[.!]?")
+_BETWEEN = re.compile(r"\s*(?:[,;]\s*(?:and|or)?|\band\b|\bor\b)\s+")
+MOST_ITEM_WORDS = 5
+
+
+def inline_items(text: str) -> list[tuple[int, int, str]]:
+    """Return what each item of a list in one sentence says, with its characters: "Not covered:
+    theft, fire." Only leads that make a statement of each item are taken apart; else none is.
+    """
+    match = _INLINE.fullmatch(text)
+    lead = match["lead"].strip() if match else ""
+    rules = (_NONE, _EXCEPT, _SUBJECT, _EXCLUDES)
+    if not match or not (_is_status(lead) or any(rule.fullmatch(lead) for rule in rules)):
+        return []
+    result, start = [], match.start("items")
+    ends = [*(one.span() for one in _BETWEEN.finditer(text, start, match.end("items")))]
+    for end, following in [*ends, (match.end("items"), match.end("items"))]:
+        item = text[start:end]
+        if len(item.split()) > MOST_ITEM_WORDS:
+            return []
+        result.append((start, end, joined_to_lead(lead, item)))
+        start = following
+    return result
+
+
+def leads_on(lead: str) -> bool:
+    """Whether a lead says nothing without what follows it: "Members get:", "These apply:"."""
+    bare = lead.strip(" :")
+    placeholder = re.search(rf"\b{_THESE}\b", bare, re.IGNORECASE)
+    presents = placeholder or _PRESENTS.fullmatch(bare) or _EXCEPT.fullmatch(bare)
+    return bool(presents or _is_open(bare) or not states(bare))
+
+
+def adds_meaning(lead: str, text: str, names: Container[str], *, whole: bool) -> bool:
+    """Whether a heading or lead has something that a text below it needs to stand alone.
+
+    That is a negation, a number or a name that is not in the text. To what is no whole sentence
+    every lead adds something that is about a subject.
+    """
+    if OPEN_CLAUSE.search(lead):
+        return True
+    if whole and states(lead) and not re.search(_THESE, lead, re.IGNORECASE):
+        return False  # it is judged itself
+    known = {word.lower() for word in words_of(text)}
+    words = [word for word in words_of(lead) if word.lower() not in known]
+    if not whole:
+        return bool(content_of(" ".join(words)))
+    if any(is_negation(word) or word in _NEGATIVE for word in plain_words(" ".join(words))):
+        return True
+    return any(
+        word[0].isdigit() or (word[0].isupper() and (word in names or not is_common_word(word)))
+        for word in words
+    )
+
+
+def _is_open(lead: str) -> bool:
+    """Whether a lead ends with its verb, so that an item is what it is about: "Members get"."""
+    if OPEN_CLAUSE.search(lead):
+        return True
+    words = words_of(lead)
+    place = finite_verb(words)
+    if place is None:
+        return False
+    if tag_of(words[-1]) in ("VB", "VBP", "NN") and words[-2].lower() in SUBJECT_PRONOUNS:
+        return True  # "If you are under 18 you need"
+    behind = [word.lower() for word in words[place + 1 :]]
+    return all(is_negation(word) or tag_of(word)[:2] in ("VB", "RB", "IN", "TO") for word in behind)
+
+
+def _is_status(lead: str) -> bool:
+    """Whether a lead is nothing but a participle or an adjective: "Not covered", "Included"."""
+    words = [word.lower() for word in words_of(lead)]
+    bare = [word for word in words if word not in _BESIDE_STATUS]
+    tag = tag_of(bare[0]) if len(bare) == 1 else ""
+    is_negated = len(words) > len(bare) or (bare and bare[0].startswith(("in", "un", "non")))
+    return len(bare) == 1 and (
+        bare[0] in _STATUS
+        or bare[0].endswith("ed")
+        or tag == "VBN"
+        or (tag == "JJ" and bool(is_negated))  # "Not eligible", "Ineligible"
+    )
+
+
+_FORMS = {"is": "are", "was": "were", "has": "have", "does": "do"}
+
+
+def _agreeing(auxiliary: str, item: str) -> str:
+    """Return the form of an auxiliary that goes with an item."""
+    lower = auxiliary.lower()
+    singular = next((one for one, plural in _FORMS.items() if lower in (one, plural)), lower)
+    return _FORMS.get(singular, singular) if _is_plural(item) else singular
+
+
+def _is_plural(item: str) -> bool:
+    words = words_of(item)
+    return bool(words) and (tag_of(words[-1]) in ("NNS", "NNPS") or " and " in item)
+
+
+def _lowered(text: str) -> str:
+    """Return a text as it stands within a sentence: a common word begins in small letters."""
+    first = words_of(text[:40])[:1]
+    common = (
+        first
+        and text.startswith(first[0])
+        and is_common_word(first[0])
+        and not first[0][1:2].isupper()
+    )
+    return text[:1].lower() + text[1:] if common else text

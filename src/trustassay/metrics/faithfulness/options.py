@@ -1,0 +1,99 @@
+"""The options of ``faithfulness``, which ``rag`` and ``tool_use`` share, and what they decide."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from trustassay.errors import UsageError, check_choices, check_least
+from trustassay.judging.claims import Claim, build_claims, listed
+from trustassay.judging.refusal import Detector, detector, refusal_of
+from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, inner_names
+from trustassay.metric import Context, Metric
+from trustassay.prompts import shipped_for
+from trustassay.sample import Document
+from trustassay.text.limits import TextWork
+from trustassay.text.sentences import Splitter, splitter
+
+ClaimsFrom = Literal["sentences", "model"]
+
+
+@dataclass(frozen=True)
+class FaithfulnessOptions(Metric):
+    """The options; see :class:`~trustassay.metrics.faithfulness.metric.Faithfulness`."""
+
+    claims: ClaimsFrom = "sentences"
+    passages: int = 3
+    threshold: float = 0.5
+    contradiction: float = 0.5
+    near: float = 0.5
+    joined: bool = True
+    splitter: str = "sentencex"
+    refusal: str = "phrases"
+    prompt: str | None = None
+    max_tokens: int = 1024
+
+    def __post_init__(self) -> None:
+        check_least(self, passages=1, max_tokens=1)
+        check_choices(self, claims=ClaimsFrom)
+        for option in ("threshold", "contradiction"):
+            if not 0 < getattr(self, option) <= 1:
+                raise UsageError(f"{option}: expected a number above 0 and up to 1")
+        if not 0 <= self.near <= 1:
+            raise UsageError("near: expected a number from 0 to 1")
+        _ = self.split, self.refuses, self.claims_prompt  # may be unknown, or faulty
+
+    @cached_property
+    def split(self) -> Splitter:
+        """The splitter of sentences."""
+        return splitter(self.splitter)
+
+    @cached_property
+    def refuses(self) -> Detector:
+        """The detector of refusals."""
+        return detector(self.refusal)
+
+    claims_prompt = shipped_for("trustassay.metrics.faithfulness", "claims")
+    """The template by which a model is asked for an answer's claims."""
+
+    async def claims_of(self, context: Context, text: str) -> Sequence[Claim]:
+        """Return the claims of a text, an answer to the question of a sample, by rules or as the
+        judge lists them.
+        """
+        sample = context.sample
+        if self.claims == "sentences":
+            return await TextWork.on(sample)(self._by_rules, context, text)
+        prompt = self.claims_prompt
+        reply = await context.models.chat(
+            prompt.filled(question=sample.question, answer=text),
+            role="judge",
+            max_tokens=self.max_tokens,
+            prompt=prompt.name,
+        )
+        return listed(reply.text, text)
+
+    def _by_rules(self, context: Context, text: str) -> list[Claim]:
+        sample = context.sample
+        names = {name for one in sample.documents or () for name in inner_names(one.text)}
+        return build_claims(sample.question, text, self.split, names=names)
+
+    def refusal_in(self, response: str, claims: Sequence[Claim]) -> str | None:
+        """Return the words by which a response declines as a whole; ``None`` if it answers."""
+        rules = self.refusal == "phrases" and self.claims == "sentences"
+        return refusal_of(claims) if rules else self.refuses(response)
+
+    def verifier(self, context: Context, documents: Sequence[Document]) -> ClaimVerifier:
+        """Return what judges claims by some passages.
+
+        Raises:
+            AssessmentError: the passages are too long to assess.
+        """
+        options = VerdictOptions(
+            self.passages, self.threshold, self.contradiction, self.near, self.joined
+        )
+        question = context.sample.question
+        result = ClaimVerifier(
+            options, context.models, question, documents, self.split, context.second
+        )
+        context.limits.count("sentences of its passages", result.sentences)
+        return result

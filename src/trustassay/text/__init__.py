@@ -1,0 +1,1 @@
+"""How texts are read: words, sentences, citations, refusals, tables, quantities, replies."""

@@ -1,0 +1,250 @@
+"""Citation markers in every form that people use, brackets of code, and lists of references.
+
+There are two readings. The functions whose name ends in ``_as_in_paper`` behave like trust_eval
+0.1.6, oddities included; the others are the default reading.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from trustassay.text.grammar import states
+from trustassay.text.mapped import MappedText, Span
+
+# Markers ----------------------------------------------------------------------------------------
+
+LONGEST_RANGE = 20
+"""A longer range names its two ends, so that no response grows by what it claims to cite."""
+_NUMBER = r"\d{1,3}"  # a longer one in brackets is text: a year, say
+_SMALL = r"[1-9]\d?"
+_KIND = (
+    r"(?:(?:see )?(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation|footnote|result|context"
+    r"|excerpt|chunk|snippet|quelle|id|s)s?\.?:?\s*)"
+)
+_PAGE = r"(?:pp?\.|pages?)\s?\d{1,4}(?:\s?[-–]\s?\d{1,4})?"
+_SEPARATOR = r"(?:,\s*(?:and|&)|[,;&–—-]|and)"
+_NUMBERS = rf"{_NUMBER}(?:\s*{_SEPARATOR}\s*{_KIND}?{_NUMBER})*"
+_LINK = r"(?:\((?:https?:|www\.|[#/])[^()\s]*\))?"
+_MARKER = re.compile(
+    rf"\\?\[{{1,2}}\s*[\^#]?{_KIND}?(?P<square>{_NUMBERS})"
+    rf"(?:†[^\]\n]{{0,200}})?\^?\s*\\?\]{{1,2}}{_LINK}"
+    # of ChatGPT: 【1†source】, 【4:1†guide.pdf】
+    rf"|【\s*(?:\d{{1,3}}:)?{_KIND}?(?P<corner>{_NUMBERS})(?:†[^】\n]{{0,200}})?\s*】"
+    rf"|<(?P<tag>sup|cite|ref|source)>\s*\[?(?P<tagged>{_NUMBERS})\]?\s*</(?P=tag)>"
+    rf"|(?:(?<!\d)|(?<=\b[12]\d{{3}}))\^(?P<raised>{_NUMBERS})\^"
+    rf"|\({_KIND}(?P<named>{_NUMBERS})\)"
+    # without a word for it, only small numbers behind a word: several at the end of a clause, one
+    # at the end of a sentence, "in 1902 (1)."
+    rf"|(?<=[\w.!?] )[({{](?P<several>{_SMALL}(?:,\s*{_SMALL})+)[)}}](?=\s*(?:[.,;:!?](?!\w)|$|\n))"
+    # what names a page, a work or a place in a search, and no passage
+    rf"|[(\[](?:[^()\[\]\n]{{0,60}}, ?)?{_PAGE}[)\]]|\[@[\w:-]{{1,60}}\]"
+    rf"|\\cite\w?\{{[^{{}}\n]{{1,80}}\}}"
+    r"|[(\[][A-Z][\w'-]{1,30} et al\.,? \d{4}[a-z]?[)\]]|\[[A-Z][\w'-]{1,30}, \d{4}[a-z]?\]"
+    r"|[\ue200-\ue2ff]?cite[\ue200-\ue2ff]?(?:turn\d{1,3}[a-z]{1,12}\d{1,3}[\ue200-\ue2ff]?)+"
+    r"|【[^】\n]{0,80}】|\[oaicite:\d{1,3}\]"
+    r"|:contentReference\[oaicite:\d{1,3}\](?:\{index=\d{1,3}\})?"
+    rf"|(?<=[\w.!?] )[({{](?P<bare>{_SMALL})[)}}](?=\s*(?:[.!?](?!\w)|$|\n))",
+    re.IGNORECASE | re.ASCII,
+)
+_BETWEEN = re.compile(r"[ \t]*[,;][ \t]*")
+_RANGE_OR_NUMBER = re.compile(rf"({_NUMBER})\s*[-–—]\s*({_NUMBER})|({_NUMBER})", re.ASCII)
+_COUNTED = re.compile(
+    r"\b(?:steps?|sections?|figures?|fig\.|tables?|chapters?|pages?|equations?|lines?"
+    r"|items?|rows?)\s$",
+    re.IGNORECASE,
+)
+"""What a number in brackets counts that is no citation: "see step [2]"."""
+_VALUED = re.compile(
+    r"\b(?:has|have|had|costs?|contains?|about|than|exactly|only|over|under)\s$", re.IGNORECASE
+)
+_NOUN = re.compile(r"\s[a-z]")
+"""Between these stands a value that somebody put in brackets: "has [14] halls"."""
+_SUPERSCRIPT = re.compile(
+    r"(?:(?<=[.,;:!?)\"'”’])|(?<=\s)|(?<=[^\W\d_]{4})|(?<=\b[12]\d{3})"
+    r"|(?<=\d)(?=¹(?![⁰¹²³⁴⁵⁶⁷⁸⁹])))\s?([⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}(?:[,˒ʼ⸴]\s?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})*)"
+)
+"""Raised digits behind a stop, a space, a year or a word of four letters, and a raised 1 behind a
+number: "m²" is a unit, "10⁶" a power."""
+_RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹˒ʼ⸴", "0123456789,,,")
+
+
+class Marker(NamedTuple):
+    """Citations written together: ``text[start:end]``, and the numbers they name."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+
+
+def citation_markers(text: str) -> list[Marker]:
+    """Find the citations of a text in reading order.
+
+    ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[#1]``, ``[[1]]``, ``[Doc 2]``, ``[2](https://...)``,
+    ``\\[1\\]``, ``【3】``, ``【4:1†guide.pdf】``, ``(Source: 1)``, ``<sup>1</sup>``, ``^1^``, and
+    at the end of a clause ``(1)`` and ``{1}``; raised digits only after :func:`spell_superscripts`.
+    Forms that name a page or a work, as ``[guide.pdf, p. 3]``, are markers without a number.
+    Markers with a comma or semicolon between them are one. A range that runs backwards names its
+    two ends. Text, and no citation, are ``[note]``, ``[2023]``, intervals from 0 (``[0, 1]``), what
+    is counted (``step [2]``), and code: what is between backticks, ``a[1]``, ``x = [1, 2]``.
+    """
+    text = masked(text)
+    result: list[tuple[int, int, list[int]]] = []
+    for match in _MARKER.finditer(text):
+        start, end = match.span()
+        numbers = _numbers(next(filter(None, match.group(*_FORMS)), ""))
+        interval = len(numbers) == 2 and numbers[0] == 0 < numbers[1]
+        is_value = _VALUED.search(text, max(0, start - 12), start) and _NOUN.match(text, end)
+        if interval or is_value or _COUNTED.search(text, max(0, start - 12), start):
+            continue
+        if result and result[-1][1] < start and _BETWEEN.fullmatch(text, result[-1][1], start):
+            start, _, before = result.pop()
+            numbers = before + numbers
+        result.append((start, end, numbers))
+    return [Marker(start, end, tuple(numbers)) for start, end, numbers in result]
+
+
+_FORMS = ("square", "corner", "tagged", "raised", "named", "several", "bare")
+
+
+def _numbers(inside: str) -> list[int]:
+    if inside.isdigit():
+        return [int(inside)]
+    numbers: list[int] = []
+    for first, last, single in _RANGE_OR_NUMBER.findall(inside):
+        if single:
+            numbers.append(int(single))
+        elif 0 <= int(last) - int(first) < LONGEST_RANGE:
+            numbers.extend(range(int(first), int(last) + 1))
+        else:
+            numbers.extend((int(first), int(last)))
+    return numbers
+
+
+def spell_superscripts(text: MappedText) -> MappedText:
+    """Return a text in which raised digits that cite are markers in brackets."""
+    return text.sub(_SUPERSCRIPT, lambda match: f" [{match[1].translate(_RAISED)}]")
+
+
+def cites(response: str, documents: int) -> bool:
+    """Whether a response cites one of its documents, apart from a list of references."""
+    text = spell_superscripts(MappedText.of(response)).text
+    markers = citation_markers(text[: references_start(text)])
+    return any(0 < number <= documents for marker in markers for number in marker.numbers)
+
+
+def without_citations(text: str) -> str:
+    """Remove citation markers and the blanks before them; nothing else changes."""
+    return MappedText.of(text).cut(marker_spans(text, citation_markers(text))).text
+
+
+def marker_spans(text: str, markers: list[Marker]) -> Iterator[Span]:
+    """Yield what goes with each marker: the marker and the blanks before it."""
+    position = 0
+    for marker in markers:
+        kept = text[position : marker.start].rstrip(" \t")
+        yield position + len(kept), marker.end
+        position = marker.end
+
+
+def citations_as_in_paper(text: str) -> tuple[int, ...]:
+    """Return the number after each ``[`` that digits follow at once; ``[1, 2]`` gives 1 alone."""
+    numbers = re.findall(r"\[(\d+)", text)
+    return tuple(int(digits[:18]) for digits in numbers)  # of more the exact number does not matter
+
+
+def without_citations_as_in_paper(text: str) -> str:
+    """Delete `` [`` + digits, ``[`` + digits, `` |`` and every ``]``, in this order (spec 4.2)."""
+    text = re.sub(r" \[\d+", "", text)
+    text = re.sub(r"\[\d+", "", text)
+    return text.replace(" |", "").replace("]", "")
+
+
+# Brackets of code -------------------------------------------------------------------------------
+
+_CODE = re.compile(
+    r"(?P<fence>`{3,}|~{3,}).*?(?:(?P=fence)|\Z)|`[^`\n]+`"
+    # an index of a variable with a name of one letter or with underscores
+    r"|(?<![\w.])(?:[a-z]|[a-z]\w{0,40}_\w{0,40})(?:\[[0-9]{1,9}\])+"
+    # one before an assignment or a call; a list that is assigned
+    r"|\w(?:\[[0-9]{1,9}\])+(?=\s?(?:[-+*/]?=|\+\+|--)|\.\w{1,99}\()|=\s?\[[^\[\]\n]*\]",
+    re.DOTALL,
+)
+_OPENING = str.maketrans("[【", "\ue000\ue001")
+
+
+def masked(text: str) -> str:
+    """Return a text of the same length in which brackets of code begin no citation."""
+    if "[" not in text and "【" not in text:
+        return text
+    return _CODE.sub(lambda code: code.group().translate(_OPENING), text)
+
+
+# Lists of references ----------------------------------------------------------------------------
+
+_SIMPLE_ENTRY = re.compile(r"\s*(?:[-*•]\s+|\d{1,3}[.)]\s+)(?P<text>\S.*)")
+_ENTRY = re.compile(
+    r"\s*(?:[-*•]\s+|\d{1,3}[.)]\s+)?(?:\\?\[\^?\d{1,3}\\?\]"
+    r"|【\d{1,3}[^】\n]{0,200}】)(?P<colon>:?)(?P<text>.*)",
+    re.ASCII,
+)
+_HEADING = re.compile(
+    r"\W*(?:list of )?(?:sources?|references?|citations?|bibliography|works cited"
+    r"|footnotes?|quellen"
+    r"|literatur|références|fuentes|referencias|fontes|referências|fonti|bronnen|参考文献|出典|来源)\W*",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"(?:\bsee\b:?\s*)?<?(?:https?://|www\.|doi:)\S+", re.IGNORECASE)
+_LABEL = re.compile(r"[^.!?]{0,80}?:\s+|[*_\"“].{0,200}?[*_\"”]|\([^()]{0,40}\d{4}[^()]{0,20}\)")
+_CAPITAL = re.compile(r"\b[A-Z]")
+
+
+def references_start(text: str) -> int:
+    """Return where the list of references begins that ends a response; its length without one.
+
+    The list is lines that begin with a marker, below a heading such as "Sources:", or each with a
+    colon after the marker or an address in it. A line that states something is no reference: what
+    it states is to be judged.
+    """
+    lines = text.splitlines(keepends=True)
+    end = len(lines)
+    entries: list[re.Match[str]] = []
+    while end:
+        entry = _ENTRY.fullmatch(lines[end - 1].rstrip())
+        if lines[end - 1].strip() and (entry is None or _is_statement(entry["text"])):
+            break
+        entries += [entry] if entry else []
+        end -= 1
+    if not entries:
+        end, entries = _unmarked_entries(lines)
+    headed = end > 0 and _HEADING.fullmatch(lines[end - 1].rstrip()) is not None
+    are_references = headed or all(
+        "://" in one.group() or one.groupdict().get("colon") for one in entries
+    )
+    body = "".join(lines[: end - headed])
+    return len(body) if entries and body.strip() and are_references else len(text)
+
+
+def _unmarked_entries(lines: Sequence[str]) -> tuple[int, list[re.Match[str]]]:
+    """Return where the last list begins whose items state nothing, and these: what may stand below
+    "Sources:" without markers."""
+    end = len(lines)
+    entries: list[re.Match[str]] = []
+    while end:
+        entry = _SIMPLE_ENTRY.fullmatch(lines[end - 1].rstrip())
+        if lines[end - 1].strip() and (entry is None or _is_statement(entry["text"])):
+            break
+        entries += [entry] if entry else []
+        end -= 1
+    return end, entries
+
+
+def _is_statement(entry: str) -> bool:
+    """Whether an entry of a list of references states something, and is no title.
+
+    A title has most of its words in capitals, a date in brackets, or is in quotation marks.
+    """
+    text = _ADDRESS.sub("", entry).strip(" .:-–—")
+    if _LABEL.match(text) or not states(text):
+        return False
+    words = text.split()
+    return 2 * len(_CAPITAL.findall(text)) <= len(words)

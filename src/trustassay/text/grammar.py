@@ -1,0 +1,153 @@
+"""Just enough English grammar: whether words have a finite verb, so that they state something.
+
+Parts of speech come from the lexicon of textblob (Brill's, 94,000 words), which is read as a file:
+importing textblob takes a second, and nothing else of it is needed here.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from trustassay.errors import BackendError
+
+BE = frozenset("is are was were am".split())
+HAVE = frozenset("has have had".split())
+DO = frozenset("do does did".split())
+MODALS = frozenset("can could will would should shall may might must cannot".split())
+AUXILIARIES = BE | HAVE | DO | MODALS
+WH_WORDS = frozenset("who whom whose what which when where why how".split())
+SUBJECT_PRONOUNS = frozenset("it they he she we you i there this that these those".split())
+DETERMINERS = frozenset("the a an my your our their his her its this that these those".split())
+PREPOSITIONS = frozenset(
+    "at in on for from to into onto until till since by with without within of about under over "
+    "between during before after per".split()
+)
+_TAKEN_FOR_NOUNS = frozenset(
+    "costs works ends means plans needs takes stays rates ranks stands calls links reaches houses "
+    "measures features names lists dates reports states shows counts equals hosts seats stocks "
+    "supports limits charges".split()
+)
+"""Forms of the third person that the lexicon has as nouns."""
+_SHORT_FORM = re.compile(
+    r"(?:\w+n['’]t|(?:it|he|she|that|there|here|this|who|what)['’]s|\w+['’](?:re|m|ve|ll|d))"
+)
+"""A word with its auxiliary: "isn't", "it's", "they're"; the "s" of a noun is a genitive."""
+_NO_SUBJECT = frozenset("and or not no being been".split())
+_ALSO_VERBS = frozenset(
+    "open close start run work travel fall rise drive cost cause need help show pay visit play "
+    "bark drop use offer charge last end stay rank sound stop".split()
+)
+"""Words that the lexicon has as nouns or adjectives, and that are verbs behind a plural."""
+_BEHIND_VERBS = frozenset(
+    "extra free nothing more less up out daily early late only not no".split()
+)
+_ADVERBS = frozenset("never always often also still already usually ever now then soon".split())
+"""What may stand between a subject and its verb."""
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[-+]?[$€£]?\d(?:[\d.,:]*\d)?%?")
+_IMPERATIVES = frozenset(
+    "use press click set call check turn run try start stop call visit store".split()
+)
+_NUMBER = re.compile(r"[-+$€£]*\d")
+_BEFORE_MONTH = PREPOSITIONS | {""}
+"""What stands before "May", the month; or nothing, where it begins a text."""
+_ANYBODY = frozenset(
+    f"{some}{one}" for some in ("no", "any", "every", "some") for one in ("body", "thing", "one")
+) | {"none", "one"}
+_PLURAL_PRONOUNS = frozenset("we you they i".split())
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words and numbers of a text as they are written."""
+    return _WORD.findall(text)
+
+
+@cache
+def _lexicon() -> dict[str, str]:
+    spec = find_spec("textblob")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder) / "en" / "en-lexicon.txt"
+        lines = path.read_text(encoding="utf-8").splitlines()
+        pairs = (line.split(" ", 2)[:2] for line in lines if " " in line and line[0] != ";")
+        return dict(pairs)
+    raise BackendError("textblob, which has the lexicon of English, is missing; install trustassay")
+
+
+def tag_of(word: str) -> str:
+    """Return the usual part of speech of a word (Penn Treebank), empty for an unknown one."""
+    return _lexicon().get(word.lower(), "")
+
+
+def is_known_name(word: str) -> bool:
+    """Whether the lexicon has a word as a name."""
+    return _lexicon().get(word.title(), "").startswith("NNP")
+
+
+def is_common_word(word: str) -> bool:
+    """Whether a word is known in small letters, other than as a name."""
+    return not tag_of(word).startswith("NNP") and tag_of(word) != ""
+
+
+def finite_verb(words: Sequence[str]) -> int | None:
+    """Return the place of the first finite verb among words; ``None`` if there is none."""
+    lower = [word.lower() for word in words]
+    for place, word in enumerate(lower):
+        before = next((one for one in reversed(lower[:place]) if one not in _ADVERBS), "")
+        after, second = (*words[place + 1 : place + 3], "", "")[:2]
+        if word in AUXILIARIES or _SHORT_FORM.fullmatch(word):
+            month = words[place] == "May" and (
+                _NUMBER.match(after) or _NUMBER.match(before) or before in _BEFORE_MONTH
+            )
+            hour = word == "am" and _NUMBER.match(before)
+            letter = place > 0 and words[place - 1] == "A"  # "A is larger than B"
+            if not month and not hour and (letter or before not in DETERMINERS - SUBJECT_PRONOUNS):
+                return place
+        elif before and _may_be_verb(word, before, after.lower(), second):
+            return place
+    return None
+
+
+def _may_be_verb(word: str, before: str, after: str, second: str) -> bool:
+    """Whether a word among others, two of them behind it, is a finite verb that is no auxiliary."""
+    tag, tag_before = tag_of(word), tag_of(before)
+    if before in DETERMINERS - SUBJECT_PRONOUNS or before in PREPOSITIONS | _NO_SUBJECT:
+        return False
+    if before in SUBJECT_PRONOUNS - {"this", "that", "these", "those"} or before == "who":
+        noun_as_verb = tag == "NN" and before in _PLURAL_PRONOUNS  # "we offer"
+        return tag.startswith("VB") or noun_as_verb or word.endswith("s")
+    if tag == "VBD" or (tag in ("VBN", "") and word.endswith("ed")):
+        # "fell by", "increased by 3 percent"; but "effects reported by patients"
+        return after != "by" or not word.endswith("ed") or _NUMBER.match(second) is not None
+    anybody = before in _ANYBODY and word.endswith("s")  # "nobody knows", "no one lives there"
+    # "Marta sold the map"; "maps sold in Lund" need not be a sentence
+    if anybody or tag == "VBZ" or (tag == "VBN" and after in DETERMINERS | SUBJECT_PRONOUNS):
+        return True
+    if word in _TAKEN_FOR_NOUNS:
+        return bool(_NUMBER.match(after)) or after in DETERMINERS | PREPOSITIONS | _BEHIND_VERBS
+    plural = tag_before in ("NNS", "NNPS") or before.endswith("s")
+    ends = tag == "VBN" and not after  # "half of the tenants left"
+    known = word in _ALSO_VERBS or f"{word}s" in _TAKEN_FOR_NOUNS
+    return plural and (tag in ("VB", "VBP") or known or ends)
+
+
+def is_imperative(words: Sequence[str]) -> bool:
+    """Whether words tell somebody what to do: "Hold the red button"."""
+    if len(words) < 2:
+        return False
+    first, tag = words[0].lower(), tag_of(words[0])
+    return (
+        tag in ("VB", "VBP")
+        or first in _IMPERATIVES
+        or (tag == "NN" and words[1].lower() in DETERMINERS)
+    )
+
+
+def states(text: str) -> bool:
+    """Whether a text is a sentence with a subject and a finite verb, and no question."""
+    words = words_of(text)
+    place = finite_verb(words)
+    subject = place is not None and (
+        place > 0 or _SHORT_FORM.fullmatch(words[0].lower()) is not None
+    )
+    return subject and words[0].lower() not in WH_WORDS and not text.rstrip().endswith("?")

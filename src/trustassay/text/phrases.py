@@ -1,0 +1,362 @@
+"""What people and models say around an answer: openers, closings, offers, disclaimers, frames.
+
+Each of them carries no meaning of its own. A part that has a number, or words that are not talk of
+this kind, is never one of them: what it says is to be judged.
+"""
+
+import re
+
+from trustassay.text.grammar import WH_WORDS, finite_verb, words_of
+from trustassay.text.words import NUMERALS, is_empty_word, is_negation, plain_words, stem
+
+# Openers ----------------------------------------------------------------------------------------
+
+_OPENING = frozenset(
+    "sure certainly absolutely definitely okay ok great good excellent wonderful perfect "
+    "nice hi hello hey "
+    "greetings dear thanks thank sorry apologies apologise apologize welcome glad happy "
+    "understood alright "
+    "right well gladly pleasure indeed yep yeah problem worries hope got course question "
+    "hm hmm oh ah wow "
+    "please cheers fine".split()
+)
+"""Words one of which an opener has."""
+_BESIDE_OPENING = frozenset(
+    "i i'm i'd i'll am we you you're your my me it's it is that's that this to the a an "
+    "for of so very much "
+    "most really all there here everyone thing things question asking ask point help "
+    "helping helps hear see "
+    "answer assist no not at be can do delay confusion wait inconvenience trouble interest "
+    "morning afternoon "
+    "evening day today again team friend sir madam clear bad let's go have with and one".split()
+)
+"""Words that may stand beside these."""
+_GREETING = re.compile(
+    r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?: [A-Z][\w.'-]+){1,3}[,!.:]\s*",
+    re.IGNORECASE,
+)
+_BEFORE_COLON = frozenset(
+    "sure okay ok certainly absolutely thanks hi hello hey dear happy glad".split()
+)
+"""Openers that may end with a colon; "Problem: the wait is long" has none."""
+_DENIES = re.compile(
+    r"(?:absolutely|certainly|definitely|of course|sure\w*) not\b|not (?:at all|good|great|fine)\b",
+    re.IGNORECASE,
+)
+_SAYS_HOW = re.compile(
+    r"(?:it|he|she|they)(?:'s|'re| is| are| was| were)(?: not)? \w+[.!]*", re.IGNORECASE
+)
+"""A sentence that says of something how it is: "It is fine."."""
+_OPENER = re.compile(r"[^\n.!?,;:–—]{1,60}?(?:[.!,;:–—]+|\s-)\s*(?=\S)")
+
+
+def opener_end(text: str) -> int:
+    """Return where the openers at the beginning of a text end, 0 where it has none.
+
+    "Sure, the permit costs 90 euros." has one, "Sure signs of rain are clouds." has none.
+    """
+    end = 0
+    while match := _OPENER.match(text, end):
+        if not _is_opener(match[0]):
+            break
+        end = match.end()
+    return end
+
+
+def _is_opener(text: str) -> bool:
+    if _DENIES.match(text) or _SAYS_HOW.fullmatch(text):
+        return False
+    words = [word.lower().replace("’", "'") for word in words_of(text)]
+    if _GREETING.fullmatch(text):
+        return True
+    if text.rstrip().endswith(":") and _BEFORE_COLON.isdisjoint(words):
+        return False
+    return any(word in _OPENING for word in words) and all(
+        word in _OPENING or word in _BESIDE_OPENING for word in words
+    )
+
+
+# Frames: words before a statement, which is what is said -----------------------------------------
+
+_SOURCES = (
+    r"(?:(?:(?:the|these|those|this|your|my|all|provided|given) (?:\w+ )?)?(?:passages?|documents?"
+    r"|documentation|context|sources?|texts?|excerpts?"
+    r"|(?:search )?results?|snippets?|information (?:provided|given|above)|references?"
+    r"|articles? (?:provided|given|above)"
+    r"|(?:provided|given|supplied) (?:information|material|data|text)"
+    r"|knowledge base)(?: (?:provided|given|above|supplied|you (?:provided|shared|gave)))?)"
+)
+_FRAME = re.compile(
+    rf"(?:(?:according to|based on|from|per|as per|going by|judging by|in|as stated in"
+    rf"|as (?:described|mentioned|noted) in) {_SOURCES},\s*"
+    rf"|(?:as )?{_SOURCES} (?:say|state|mention|note|indicate|show|explain|report|tell us"
+    rf"|confirm|suggest)s?(?: that\b,?|,)\s*"
+    r"|(?:in (?:summary|short|conclusion|brief|a nutshell|addition|fact|general|total"
+    r"|other words|sum)|to (?:summari[sz]e|sum up|conclude|be clear"
+    r"|clarify|answer your question)|overall|additionally|moreover|furthermore|however"
+    r"|finally|lastly|firstly|secondly|also|besides|therefore|thus"
+    r"|hence|consequently|accordingly|notably|importantly|specifically|basically"
+    r"|essentially|simply put|put simply|of course|note|fyi|tl;?dr"
+    r"|as (?:far as I (?:know|can (?:tell|see))|mentioned(?: above| before| earlier)?"
+    r"|you (?:can see|know))|to my knowledge|in my (?:opinion"
+    r"|view))\s*[,:]\s*(?:I (?:think|believe) (?:that )?)?"
+    r"|(?:please |kindly )?(?:note|keep in mind|bear in mind|remember|be aware|be advised"
+    r"|rest assured)(?: that\b|,|:)\s*"
+    r"|(?:unfortunately|regrettably|sadly|luckily|fortunately|of course),?\s+"
+    r"|(?:according to|based on|as per|per|from|in)\s*,\s*|as (?:says|states|notes|shows"
+    r"|reports),\s*"  # a citation was cut
+    r"|it(?:'s| is) (?:worth (?:noting|mentioning)|important to (?:note|remember|know)"
+    r"|also worth noting|true|correct|clear) that\s*"
+    r"|(?:yes, )?(?:and )?(?:but )?I (?:think|believe|guess|suppose|assume|would say"
+    r"|'d say|can (?:also )?(?:confirm|tell you(?!')|say|assure you)|am (?:fairly |quite "
+    r"|pretty )?(?:sure|certain|confident)"
+    r"|'m (?:fairly |quite |pretty )?(?:sure|certain|confident))(?: that)?\b,?\s*"
+    r"|I(?:'m| am) not (?:entirely |completely |quite |totally |100 ?% )?(?:sure"
+    r"|certain)(?: about (?:this|that|it))?, but (?:I (?:think|believe) )?(?:that )?"
+    r"|(?:the )?(?:final |short |quick |direct )?(?:answer|response|conclusion|result"
+    r"|solution)(?: (?:to (?:your|the) question )?is(?: that\b|:))?\s*[:=]\s*"
+    r"|as an AI(?: language model| assistant)?,\s*(?=I\b)|p\.?s\.?:?\s+"
+    r"|(?:the )?(?:correct |right |best )?(?:answer|option|choice) is"
+    r" (?=(?:option )?\(?[A-Ha-h1-8]\)?[.)]*\s*$)"
+    r"|did you know(?: that)?\s*)",
+    re.IGNORECASE,
+)
+_MEANINGLESS_END = re.compile(
+    r"[,;]\s*(?:right|isn't it|aren't they|doesn't it|don't they|is that right|correct"
+    r"|okay|ok|you know)\?\s*$",
+    re.IGNORECASE,
+)
+
+
+def frame_end(text: str) -> int:
+    """Return where words that only introduce a statement end: "According to the passages,"."""
+    end = 0
+    while (match := _FRAME.match(text, end)) and match.end() < len(text):
+        end = match.end()
+    return end
+
+
+def tag_question_start(text: str) -> int:
+    """Return where a tag begins that makes a question of a statement: ", right?"."""
+    match = _MEANINGLESS_END.search(text)
+    return match.start() if match else len(text)
+
+
+# Sentences that claim nothing -------------------------------------------------------------------
+
+QUESTION, REFERRAL = "a question", "a referral"
+_SERVICE = frozenset(
+    "let me know if you need want have would like any anything else more further "
+    "additional other another questions "
+    "question help assistance support information info details detail feel free ask asking "
+    "reach out contact happy "
+    "glad hope hopes helpful useful helps assist i'm i'd i'll we're we'd please thanks "
+    "thank patience understanding "
+    "day nice great good luck enjoy welcome here to for with of about on this that it is "
+    "are be so just way anytime "
+    "time don't hesitate do not at all very much clarification clarify elaborate concerns "
+    "concern topic topics "
+    "specific anytime whenever again best regards sincerely cheers".split()
+)
+_OFFER = re.compile(
+    r"(?:and |also |or )?(?:(?:if|should|whenever) you\b[^.!?]{0,80}?,\s*(?:then )?(?:I"
+    r"|we)(?:'d|'ll|'m| can| could| would| will| am)\b"
+    r"|(?:if|should|whenever) you\b[^.!?]{0,80}?,?\s*(?:just |please )?(?:let me know"
+    r"|feel free|ask|say so|tell me|reach out|get in touch"
+    r"|don't hesitate|do not hesitate)\b"
+    r"|(?:just )?(?:say the word|tell me|give me|send me|share|ask me)\b.{0,60}\b(?:and|so"
+    r"|if)\b.{0,20}\bI\b"
+    r"|(?:just )?(?:say the word|ask away)\b"
+    r"|(?:just |please )?(?:let me know|feel free|don't hesitate|do not hesitate"
+    r"|reach out to (?:me|us)|get in touch)\b"
+    r"|I(?:'d| would|'m| am|'ll| will) (?:also )?(?:be )?(?:happy|glad|able"
+    r"|more than happy|here) to\b"
+    r"|I can (?:also |certainly |then )?(?:help|assist|provide|explain|show|find|look|give"
+    r"|walk|draft|write|list|go|elaborate|share|prepare"
+    r"|create|summari[sz]e|check|translate)\b"
+    r"|happy to (?:help|assist|explain|provide|clarify|elaborate)\b|(?:I "
+    r"|we )?hope (?:this|that|it|you)\b|have a (?:nice|great|good|lovely|wonderful)\b"
+    r"|(?:thanks|thank you) (?:for|so much|again|very much|in advance)\b(?!.* (?:is|was"
+    r"|are|were) )|you(?:'re| are) welcome\b[.! ]*$|good luck\b|take care\b"
+    r"|best (?:wishes|regards)\b|stay safe\b|anything else\b|happy \w+ing\b[.! ]*$"
+    r"|(?:that|this)(?:'s| is) (?:all|everything|what) (?:that )?(?:I|we)\b|let me look into\b)",
+    re.IGNORECASE,
+)
+_DISCLAIMER = re.compile(
+    r"(?:(?:please |also,? )?(?:note|disclaimer|keep in mind|be aware|remember)?(?: that)?"
+    r"[,:]? ?)?(?:"
+    r"(?:this|the (?:above|information)|my (?:answer|response)|it|nothing (?:here"
+    r"|above)) (?:(?:is|are|does|do|should|shall|may|can)(?: not|n't)?"
+    r"|cannot) (?:\w+ ){0,4}"
+    r"(?:legal|medical|financial|professional|tax|investment|official)?(?: or (?:legal"
+    r"|medical|financial|professional))? ?(?:advice|guarantee|substitute"
+    r"|replacement)\b.{0,80}"
+    r"|I(?:'m| am) (?:just |only )?(?:an? )?(?:AI|artificial|language model"
+    r"|large language model|virtual assistant|chatbot|bot|not (?:a|an) (?:lawyer|doctor"
+    r"|attorney|expert|accountant|professional))\b.{0,80}"
+    r"|(?:as )?an AI(?: (?:language )?model| assistant)?\b.{0,80}|(?:AI|I|this (?:answer"
+    r"|response)|my (?:answers?|responses?)) (?:can|may|might) (?:make mistakes"
+    r"|be (?:wrong|inaccurate|outdated|incomplete)|contain errors)\b.{0,60}"
+    r"|(?:the )?(?:prices?|rates?|fees?|rules?|terms|conditions|policies|information"
+    r"|details?|hours|times|availability|laws|regulations|requirements|figures|this)"
+    r"(?: and (?:\w+ )?\w+)? (?:may|might|can|could|are|is) (?:\w+ )?(?:subject to change"
+    r"|change|vary|differ|be (?:outdated|different|updated))\b.{0,60})[.!]*$",
+    re.IGNORECASE,
+)
+_REFERRAL = re.compile(
+    r"(?:(?:for|to) (?:more|further|the (?:latest|most|exact|full|current)|additional"
+    r"|up-to-date|detailed|complete|specific|official)\b.{0,60}?,\s*)?"
+    r"(?:(?:please|always|kindly|I(?:'d| would)? (?:recommend|suggest|advise)|it(?:'s"
+    r"| is) (?:best|recommended|advisable) to|you (?:may|might|can|could"
+    r"|should)(?: also)?(?: want to| wish to)?)\s+)*"
+    r"(?:consult(?:ing)?|check(?:ing)?|refer(?:ring)? to|see|visit(?:ing)?|contact(?:ing)?"
+    r"|verify(?:ing)?|speak(?:ing)? (?:to|with)|talk(?:ing)? to|look(?:ing)? at"
+    r"|ask(?:ing)?|review(?:ing)?|reach(?:ing)? out to)\b"
+    r".{0,80}?\b(?:websites?|sites?|pages?|documents?|documentation|sources?"
+    r"|professionals?|lawyers?|doctors?|attorneys?|experts?|advis[eo]rs?|authorit(?:y|ies)"
+    r"|office|provider|support|team|service|staff|operator|manual|"
+    r"policy|terms|latest|more|further|details|information|directly|yourself)\b.{0,80}"
+    r"|(?:for|to) (?:more|further)\b[^.!?]{0,40},? (?:please )?(?:visit|see|contact"
+    r"|go to|check|call)\W*",
+    re.IGNORECASE,
+)
+_SIGN_OFF = re.compile(
+    r"(?:cheers|sincerely|all the best|thanks again|yours (?:sincerely|truly|faithfully)"
+    r"|(?:(?:best|kind|kindest|warm|warmest) )?(?:regards|wishes)),",
+    re.IGNORECASE,
+)
+MOST_SIGNATURE_WORDS = 6
+_PARTS_OF_ANSWER = (
+    r"(?:overview|summary|list|breakdown|answer|details?|information|explanation"
+    r"|comparison|outline|steps?|points?|facts|things|look"
+    r"|what I (?:found|know|can tell you)|what you (?:asked|need|wanted)|results?|response|table)"
+)
+_ABOUT_ANSWER = re.compile(
+    rf"(?:here(?:'s| is| are| you go)|below (?:is|are)|(?:the )?following (?:is|are)"
+    rf"|these are|this is)\b(?:.{{0,60}}\b{_PARTS_OF_ANSWER}\b.{{0,60}}[.:!]"
+    rf"|[^.!]{{0,80}}:)"
+    r"|I(?:'ve| have)? (?:found|looked|searched|checked|went|gone|read|reviewed|listed"
+    r"|summari[sz]ed|outlined|put together)\b"
+    r".{0,40}\b(?:documents?|passages?|sources?|context|this|it|below|you|following"
+    r"|results?|information|carefully)\b.{0,30}"
+    r"|let me (?:explain|summari[sz]e|break|walk|start|see|check|give)\b.{0,60}"
+    r"|let's (?:look|see|start|break|go|take)\b.{0,60}"
+    rf"|(?:this|everything|all (?:of )?(?:this|the above)|(?:this|the|my) (?:answer|information"
+    rf"|response|summary))(?: above| here)? (?:(?:is|was) (?:based (?:only |solely )?on|taken from)"
+    rf"|comes? from) {_SOURCES}(?: only| alone)?[.!]*"
+    r"|(?:as|see) (?:described|explained|mentioned|stated|shown|listed|discussed|requested"
+    r"|outlined|noted|follows|above|below|attached)\b.{0,30}",
+    re.IGNORECASE,
+)
+_GENERIC = frozenset(
+    # what an answer consists of, and what is done with it
+    "detail information info answer question follow abov below describ list summar "
+    "overview point key main thing fact "
+    "matter ask request find found explain mention state note outlin discuss given see "
+    "show shown result respons repl "
+    "text passag document context sourc content section topic subject step item part "
+    "attach file example breakdown "
+    "explanation comparison structur exam examin issu angl aspect view word sum hand conclusion "
+    # what holds of everything
+    "case situation circumstanc condition term applicabl depend vary differ relat relevant "
+    "respectiv factor consider "
+    "account tak base according individual particular personal specific certain several "
+    "many variou different role play "
+    "possibl reason way kind type option everyth someth important interest "
+    # talk
+    "short quick brief complet full general good great nice help useful pleas us look "
+    "search check thank welcom sur know "
+    "think believ understand hope idea clear correct right tru yes no say said simpl let "
+    "your our concern regard want need".split()
+)
+"""Stems of words that say nothing about a subject: a sentence of these alone claims nothing."""
+_GENERIC_WORDS = frozenset(("apply", "applies", "applied"))  # "apples" have the same stem
+_LETTER = re.compile(r"\b[A-Z](?= (?:is|are|was|were|has|had|can|will|does)\b)")
+"""A letter that stands for a thing: "A is larger than B"."""
+_DIGIT = re.compile(r"\d|\b(?:[Ii]n|[Oo]n|[Bb]y|[Ss]ince|[Uu]ntil) May\b")
+"""A digit, or a word that is a date although it is a common word."""
+_INNER_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]+|\b(?!AI\b)[A-Z]{2,}\b")
+_ANSWERS_ALONE = re.compile(
+    r"(?:almost )?(?:nobody|no one|nothing|none|one|never|neither|both|all|everyone|everybody"
+    r"|everything|anyone|anybody|always"
+    r"|at any time|any time|immediately|forever|nowhere|everywhere)(?: of (?:them|these"
+    r"|those|it))?(?: knows| does| did)?[.!]*",
+    re.IGNORECASE,
+)
+"""Words that say nothing about a subject, and are an answer."""
+_CLAUSE = re.compile(r"\b(?:that|because|since|which|who|where)\s+(?!I\b|you\b)", re.IGNORECASE)
+
+
+def signature_end(text: str) -> int | None:
+    """Return where the words end that close a letter, "Best regards,"; ``None`` of other texts."""
+    match = _SIGN_OFF.match(text)
+    return match.end() if match else None
+
+
+def may_be_signature(text: str) -> bool:
+    """Whether a text may be the name below "Best regards,"."""
+    words = words_of(text)
+    return len(words) <= MOST_SIGNATURE_WORDS and finite_verb(words) is None
+
+
+def why_no_claim(sentence: str) -> str | None:
+    """Return why an English sentence claims nothing; ``None`` where it claims something.
+
+    Args:
+        sentence: without openers, frames and citations.
+    """
+    if sentence.rstrip().endswith("?"):
+        return QUESTION
+    bare = sentence.replace("’", "'").strip(" *_\"'")
+    if carries_detail(bare):
+        return None
+    if _FRAME.fullmatch(f"{bare.rstrip(' .,;:')}, "):
+        return "it says nothing by itself"
+    if _ANSWERS_ALONE.fullmatch(bare):
+        return None
+    has_name = _INNER_NAME.search(bare) is not None
+    reasons = {
+        "a greeting or an offer": _is_courtesy(bare),
+        "a disclaimer": not has_name and _DISCLAIMER.fullmatch(bare),
+        REFERRAL: _REFERRAL.fullmatch(bare.rstrip(".!")),
+        "it says nothing by itself": not content_of(bare)
+        or (not has_name and _ABOUT_ANSWER.fullmatch(bare)),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def _is_courtesy(text: str) -> bool:
+    words = [word.lower() for word in words_of(text)]
+    return (
+        _is_opener(text)
+        or (len(words) > 1 and all(word in _SERVICE for word in words))
+        or (_OFFER.match(text) is not None and not _states_inside(text))
+    )
+
+
+def content_of(text: str) -> set[str]:
+    """Return the stems of words that say something about a subject."""
+    words = (
+        word
+        for word in plain_words(text)
+        if not is_empty_word(word) and not is_negation(word) and word not in _GENERIC_WORDS
+    )
+    letters = {match[0].lower() for match in _LETTER.finditer(text)}
+    stems = {stem(word) for word in words} - _GENERIC
+    return (stems if "1" in text else stems - {"1"}) | letters  # "more than one", "this one"
+
+
+def carries_detail(text: str) -> bool:
+    """Whether a text has a number: then it may claim something, whatever words stand around it."""
+    return bool(_DIGIT.search(text)) or any(
+        word in NUMERALS and word != "one" for word in text.lower().split()
+    )
+
+
+def _states_inside(text: str) -> bool:
+    """Whether an offer or a greeting has a clause in it that states something."""
+    clause = _CLAUSE.search(text)
+    if clause is None:
+        return False
+    place = finite_verb(words_of(text[clause.end() :]))
+    return place is not None and words_of(text[clause.end() :])[0].lower() not in WH_WORDS

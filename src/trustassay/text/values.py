@@ -1,0 +1,277 @@
+"""Numbers, dates and times of day in a text, as values: "3 pm" is 15:00, "1.5k" is 1,500.
+
+Unlike :mod:`trustassay.text.quantities`, which reads what quantities mean so that they can be
+compared, this reads every number, so that it can be told whether another text has it at all.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trustassay.text.words import NUMERALS
+
+MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_MONTH_NUMBERS = {name[:length]: n for n, name in enumerate(MONTHS, 1) for length in (3, 9)}
+_MONTH = rf"(?P<month>(?:{'|'.join(MONTHS)}|{'|'.join(name[:3] for name in MONTHS)}|sept)\b\.?)"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>[12]\d{3})"
+_DATES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?<!\d)(?P<year>[12]\d{3})[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?:t[\d:.]+z?)?(?![\d-])",
+        r"(?<![\d.])(?P<first>[0-3]?\d)[-/.](?P<second>[0-3]?\d)[-/.](?P<year>[12]\d{3}"
+        r"|\d\d)(?![\d.]\d)",
+        rf"(?<!\d)(?:the )?{_DAY}(?: of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?(?!\d)",
+        rf"\b{_MONTH} (?:the )?{_DAY}(?!\d|[:.,]\d)(?:,?(?: of)? {_YEAR})?(?!\d)",
+        rf"\b{_MONTH},?(?: of)? {_YEAR}(?!\d)",
+    )
+]
+_TIME = re.compile(
+    r"(?<![\d.,])(?P<hour>[01]?\d"
+    r"|2[0-4])(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?\s?m\b\.?)"
+    r"|\b(?P<part>half|quarter) (?P<side>past|to) (?P<spoken>\w+)\b"
+    r"|(?<![\d:.,])(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?![\d:])"
+    r"|\b(?P<word>noon|midday|midnight)\b",
+    re.IGNORECASE,
+)
+MAX_DIGITS = 18
+_SCALES = {
+    "one": 1.0, "dozen": 12, "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6,
+    "mio": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12,
+    "lakh": 1e5, "crore": 1e7,
+}  # fmt: skip
+_LARGE = frozenset("hundred thousand million billion trillion".split())
+_TENS = {
+    word: 10.0 * n
+    for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
+_SMALL = {word: float(value) for word, value in NUMERALS.items()}
+_ORDINALS = {
+    word: float(n)
+    for n, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),
+        1,
+    )
+}
+_SHARES = {
+    "half": (0.5, 50.0, 2.0), "quarter": (0.25, 25.0, 4.0), "double": (2.0,), "twice": (2.0,),
+    "triple": (3.0,), "thrice": (3.0,), "dozen": (12.0,), "decade": (10.0,), "century": (100.0,),
+    "once": (1.0,), "single": (1.0,), "both": (2.0,), "pair": (2.0,), "couple": (2.0,),
+    "fortnight": (14.0, 2.0),
+}  # fmt: skip
+"""Values of words that are no numbers themselves."""
+_NUMBER = re.compile(
+    r"(?<!\w)(?<!\d[.,])(?<![A-Za-z]-)(?P<sign>(?<!\d)[-+](?=[$€£]?\d))?[$€£]?"
+    r"(?P<digits>\d{1,3}(?:[, ]\d{3})+(?![\d])(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}(?!\d)"
+    r"|\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?)"
+    r"(?:\s?(?P<scale>hundred|thousand|million|billion|trillion|mn|mio|bn|tn|dozen|lakh|crore)\b"
+    r"|(?P<letter>[kmb])(?![\w/]))?",
+    re.IGNORECASE,
+)
+_COMMA_DECIMALS = re.compile(r".*,\d{1,2}")
+_FRACTION = re.compile(
+    r"(?<![\w/.,])(?:(?P<whole>\d{1,3})[ -])?(?P<over>\d{1,2})/(?P<under>[2-9]|1[0-6])(?![\w/])"
+)
+_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+
+
+class Value(NamedTuple):
+    """A number, date or time of day that a text states.
+
+    kind: ``number``, ``date`` (year, month, day; 0 for what is not said) or ``time`` (minutes of
+        the day; of a time without am or pm both that it may be).
+    step: half of what the last digit of a number stands for.
+    """
+
+    kind: str
+    numbers: tuple[float, ...]
+    start: int
+    end: int
+    step: float = 0.0
+
+
+def read_values(text: str) -> list[Value]:
+    """Return the values of a folded text in order; words for numbers are read, too."""
+    values: list[Value] = []
+    taken = bytearray(len(text))
+    for kind, readings in (("date", _dates(text)), ("time", _times(text))):
+        for start, end, numbers in readings:
+            if not any(taken[start:end]):
+                taken[start:end] = b"\1" * (end - start)
+                values += [Value(kind, one, start, end) for one in numbers]
+    fractions = list(_fractions(text))
+    for value in fractions:
+        taken[value.start : value.end] = b"\1" * (value.end - value.start)
+    plain = (*_numbers(text), *_number_words(text))
+    values += [*fractions, *(one for one in plain if not any(taken[one.start : one.end]))]
+    return sorted(values, key=lambda one: one.start)
+
+
+def spell_dates(text: str) -> str:
+    """Return a text in which full dates have one form, ``3 March 2021``, and times of day with am
+    or pm one, ``15:00``; a date of which it is not known what is the day stays as it is.
+    """
+    changes = []
+    if _MAY_BE_DATE.search(text):
+        for start, end, days in _dates(text):
+            (year, month, day), *others = days
+            if not others and year and day:
+                spelled = f"{day:.0f} {MONTHS[int(month) - 1].title()} {year:.0f}"
+                changes.append((start, end, spelled))
+    for match in _TIME.finditer(text):
+        if match["half"]:
+            hour = int(match["hour"]) % 12 + 12 * (match["half"][0] in "pP")
+            changes.append((*match.span(), f"{hour}:{match['minute'] or '00'}"))
+    result, taken = text, len(text)
+    for start, end, spelled in sorted(changes, key=lambda one: (-one[0], one[1])):
+        if end <= taken:
+            result, taken = f"{result[:start]}{spelled}{result[end:]}", start
+    return result
+
+
+_MAY_BE_DATE = re.compile(
+    rf"\d[-/.]\d|\b{_MONTH.replace('?P<month>', '?:')} ?\d|\d(?:st|nd|rd"
+    rf"|th)?(?: of)? {_MONTH.replace('?P<month>', '?:')}",
+    re.IGNORECASE,
+)
+
+
+def values_of_words(text: str) -> Iterator[float]:
+    """Yield the values of words such as "half", "twice" and "third"."""
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        yield from _SHARES.get(word, ())
+        if word in _ORDINALS:
+            yield _ORDINALS[word]
+
+
+def _dates(text: str) -> Iterator[tuple[int, int, list[tuple[float, ...]]]]:
+    if not any(map(str.isdigit, text)):
+        return
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            year = int(groups.get("year") or 0)
+            if "first" in groups:
+                year += 2000 * (year < 50) + 1900 * (50 <= year < 100)
+                pair = int(groups["first"]), int(groups["second"])
+                days = [(year, month, day) for day, month in {pair, pair[::-1]}]
+            else:
+                name = (groups["month"] or "").lower().rstrip(".")
+                if groups["month"] == "may":
+                    continue  # "5 may reapply"
+                month = int(name) if name.isdigit() else _MONTH_NUMBERS[name[:3]]
+                days = [(year, month, int(groups.get("day") or 0))]
+            good: list[tuple[float, ...]] = [
+                one for one in days if one[1] in range(1, 13) and one[2] < 32
+            ]
+            if good:
+                yield match.start(), match.end(), good
+
+
+def _times(text: str) -> Iterator[tuple[int, int, list[tuple[float, ...]]]]:
+    for match in _TIME.finditer(text):
+        if match["word"]:
+            minutes = [0, 24 * 60] if match["word"].lower() == "midnight" else [12 * 60]
+        elif match["part"]:
+            minutes = _spoken_time(match["part"], match["side"], match["spoken"])
+            if not minutes:
+                continue
+        elif match["half"]:
+            hour = int(match["hour"]) % 12 + 12 * (match["half"][0] in "pP")
+            minutes = [hour * 60 + int(match["minute"] or 0)]
+        else:
+            minutes = _of_both_halves(int(match["hour24"]), int(match["minute24"]))
+        yield match.start(), match.end(), [(float(one),) for one in minutes]
+
+
+def _of_both_halves(hour: int, minute: int) -> list[int]:
+    """Return the minutes of the day that a time without am or pm may be."""
+    minutes = hour * 60 + minute
+    return [minutes, minutes + 12 * 60] if 0 < hour < 12 else [minutes]
+
+
+def _spoken_time(part: str, side: str, spoken: str) -> list[int]:
+    """Return the minutes of the day of "half past nine"; none if an hour is no number."""
+    hour = float(spoken) if spoken.isdigit() else _SMALL.get(spoken.lower(), 0.0)
+    if not 0 < hour < 13:
+        return []
+    minutes = 30 if part.lower() == "half" else 15
+    if side.lower() == "to":
+        hour, minutes = (hour - 1) or 12, 60 - minutes
+    return _of_both_halves(int(hour), minutes)
+
+
+def _fractions(text: str) -> Iterator[Value]:
+    for match in _FRACTION.finditer(text):
+        value = int(match["whole"] or 0) + int(match["over"]) / int(match["under"])
+        yield Value("number", (value,), match.start(), match.end())
+
+
+def _numbers(text: str) -> Iterator[Value]:
+    for match in _NUMBER.finditer(text):
+        digits = match["digits"]
+        if _COMMA_DECIMALS.fullmatch(digits):  # as most of Europe writes them: 1.500,00
+            digits = digits.replace(".", "").replace(",", ".")
+        digits = re.sub("[, ]", "", digits)
+        if len(digits) > MAX_DIGITS:
+            continue
+        start, end = match.start("sign" if match["sign"] else "digits"), match.end()
+        # "50m" may be metres or millions, "5b" a section.
+        scales = [_SCALES[(match["scale"] or match["letter"] or "one").lower()]]
+        scales += [1.0] if match["letter"] and match["letter"] in "mMbB" else []
+        for scale in scales:
+            step = 0.5 * 10.0 ** -len(digits.partition(".")[2]) * scale
+            value = float(digits) * scale * (-1 if match["sign"] == "-" else 1)
+            yield Value("number", (value,), start, end, step)
+
+
+def _goes_on(number: float, value: float) -> bool:
+    """Whether a number in words goes on with one below a hundred: "hundred thirty"."""
+    tens = number % 100
+    return number > 0 and (tens == 0 or (value < 10 and tens >= 20 and number % 10 == 0))
+
+
+def _number_words(text: str) -> Iterator[Value]:
+    """Yield numbers that are spelled: "twenty-five", "three hundred and two thousand"."""
+    words = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
+    place = 0
+    while place < len(words):
+        total = current = 0.0
+        start, step = place, 0.5
+        while place < len(words):
+            word = words[place][0]
+            if place > start and text[words[place - 1][2] : words[place][1]].strip(" -"):
+                break
+            value = _SMALL.get(word, _TENS.get(word))
+            following = words[place + 1][0] if place + 1 < len(words) else ""
+            if word == "a" and place == start and following in _LARGE:
+                value = 1.0  # "a thousand"
+            if value is not None and (place == start or _goes_on(total + current, value)):
+                current += value
+            elif word in _SCALES and len(word) > 2 and place > start:
+                current *= _SCALES[word]
+                step = 0.5 * _SCALES[word]
+                if _SCALES[word] >= 1000:
+                    total, current = total + current, 0.0
+            elif not (
+                word == "and"
+                and place > start
+                and place + 1 < len(words)
+                and words[place - 1][0] in _SCALES
+                and words[place + 1][0] in (_SMALL.keys() | _TENS.keys())
+            ):
+                break
+            place += 1
+        if place > start:
+            behind = [word for word, _, _ in words[place : place + 4]]
+            half = 0.5 if behind[:3] == ["and", "a", "half"] else 0.0
+            place += 3 if half else 0
+            scale = _SCALES[behind[3]] if half and behind[3:] and behind[3] in _LARGE else 1.0
+            place += scale > 1
+            number, end = (total + current + half) * scale, words[place - 1][2]
+            yield Value("number", (number,), words[start][1], end, step)
+        else:
+            place += 1

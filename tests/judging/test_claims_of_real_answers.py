@@ -1,0 +1,135 @@
+"""What is judged of answers as people and models write them: one line for each kind."""
+
+import pytest
+
+from trustassay.judging.claims import build_claims
+from trustassay.judging.refusal import refuses_in_words
+from trustassay.text.sentences import splitter
+
+OPEN = "Is the shop open on Sunday?"
+COST = "What does the permit cost?"
+COSTS = "The permit costs 45 euros."
+
+
+def hypotheses(question: str, response: str) -> list[str]:
+    claims = build_claims(question, response, splitter("sentencex"))
+    return [claim.hypothesis for claim in claims if claim.hypothesis is not None]
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "hypothesis"),
+    [
+        (OPEN, "Yes, if you book ahead.", "The shop is open on Sunday if you book ahead."),
+        (OPEN, "No, unless you book.", "The shop is not open on Sunday unless you book."),
+        (OPEN, "The answer is yes.", "The shop is open on Sunday."),
+        (OPEN, "Definitely.", "The shop is open on Sunday."),
+        (OPEN, "Sure it is.", "The shop is open on Sunday."),
+        (OPEN, "That is not correct.", "It is not true that the shop is open on Sunday."),
+        (OPEN, "It's not.", "It is not true that the shop is open on Sunday."),
+        (OPEN, "Not really.", "It is not true that the shop is open on Sunday."),
+        ("Is Oslo the capital of Norway?", "Yes.", "Oslo is the capital of Norway."),
+        ("Is the museum in Lund?", "Yes.", "The museum is in Lund."),
+        ("Is the hall not open on Monday?", "Yes.", "The hall is not open on Monday."),
+        ("It is open on Sunday, isn't it?", "Yes.", "It is open on Sunday."),
+        ("True or false: it has 14 halls.", "True", "It has 14 halls."),
+        ("Is breakfast free or paid?", "Paid", "Breakfast is Paid."),
+        ("Who's the director?", "Anna Kern", "The director is Anna Kern."),
+        ("What are the opening hours?", "9-5", "The opening hours are 9-5."),
+        ("How many?\nA. 12\nB. 14\nC. 15", "The correct answer is B.", "14."),
+    ],
+)
+def test_a_short_reply_says_what_its_question_asks(
+    question: str, reply: str, hypothesis: str
+) -> None:
+    assert hypotheses(question, reply)[0].endswith(hypothesis)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Doors open at 15:00.",
+        "Louis XIV built it.",
+        "Bicycles travel free.",
+        "Revenue fell by 3.2 percent.",
+        "Parking costs extra.",
+        "Marta Quist never sold the map.",
+    ],
+)
+def test_the_question_is_not_put_before_a_sentence(sentence: str) -> None:
+    assert hypotheses("Who or what?", sentence) == [sentence]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"Hi Anna, {COSTS}",
+        f"{COSTS}\n\nCheers,\nAnna from Support",
+        f"{COSTS}\n\nBest regards,\nThe City Team",
+        f"{COSTS}\n\nFor more information, visit https://example.org.",
+        f"{COSTS} That's all I could find.",
+        f"{COSTS} This information is based on the provided documents only.",
+        f"As an AI language model, I can tell you that {COSTS}",
+        f"{COSTS}\n\nSources:\n- guide.pdf, p. 3\n- https://example.org/a",
+        "The permit costs <del>90</del>45 euros.",
+        *(
+            f"{COSTS[:-1]} {mark}."
+            for mark in ("[guide.pdf, p. 3]", "(p. 3)", "[S1]", "(see passage 2)", "[Smith, 2019]",
+                         "(Smith et al., 2019)", "[oaicite:1]", "<ref>1</ref>", "[Context 1]",
+                         "【turn0file1】", "[@smith2019]")
+        ),
+    ],
+)  # fmt: skip
+def test_what_says_nothing_about_the_subject_is_cut_off(answer: str) -> None:
+    assert [one.casefold() for one in hypotheses(COST, answer)] == [COSTS.casefold()]
+
+
+@pytest.mark.parametrize(
+    ("answer", "hypothesis"),
+    [
+        ("The museum has [14] halls.", "The museum has [14] halls."),
+        ("The hotel is rated ★★★★★.", "The hotel is rated ★★★★★."),
+        ("Pets: ❌", "Pets: no."),
+        ("Sauna: ✅", "Sauna: yes."),
+        ("Problem: the wait is long.", "Problem: the wait is long."),
+        ("In court documents, she is called Marta.", "In court documents, she is called Marta."),
+        ("Not eligible:\n- Students\n- Clerks", "Students are not eligible."),
+        ("Here is what isn't covered:\n- Theft\n- Fire", "Theft is not covered."),
+        ("No cover for:\n- theft\n- fire", "No cover for theft."),
+        ("Avoid:\n- milk\n- eggs", "Avoid milk."),
+        ("**Flood** – not covered", "Flood – not covered."),
+    ],
+)
+def test_what_looks_like_decoration_and_says_something_is_kept(
+    answer: str, hypothesis: str
+) -> None:
+    assert hypotheses("What is there to know?", answer)[0] == hypothesis
+
+
+def test_the_lead_of_a_list_may_end_a_paragraph() -> None:
+    answer = "The plan covers theft. Not covered:\n- fire\n- floods"
+    assert hypotheses("What is covered?", answer) == [
+        "The plan covers theft.",
+        "Fire is not covered.",
+        "Floods are not covered.",
+    ]
+
+
+def test_citations_of_a_value_in_json_are_its_own() -> None:
+    answer = '[{"text": "It is open.", "sources": [1]}, {"text": "It is old.", "sources": [2]}]'
+    claims = build_claims("How is it?", answer, splitter("sentencex"))
+    assert [claim.citations for claim in claims] == [(1,), (2,)]
+    assert [answer[claim.start : claim.end] for claim in claims] == ["It is open.", "It is old."]
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [
+        "If you are over 60, entry costs 5 euros.",
+        "You can find the museum at 14 Harbour Road.",
+        "Please bring two photographs.",
+        "It covers theft and fire.",
+        "Contact lenses are free.",
+    ],
+)
+def test_an_answer_that_states_something_beside_a_denial_is_no_refusal(aside: str) -> None:
+    assert refuses_in_words(f"The documents do not say who built it. {aside}") is None

@@ -1,0 +1,124 @@
+"""Of a model's output only the answer is read: no reasoning, no scaffolding, no markup."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trustassay.text.channels import answer_part, without_html
+from trustassay.text.mapped import MappedText
+
+
+def answer(text: str) -> str:
+    return answer_part(MappedText.of(text)).text
+
+
+@pytest.mark.parametrize(
+    "reasoning",
+    [
+        "<think>Hm, is it blue?</think>",
+        "<THINK>\nHm.\n\nIs it blue?\n</THINK>\n\n",
+        "<thinking>Hm.</thinking>",
+        "<reasoning>Hm.</reasoning>",
+        "<scratchpad>Hm.</scratchpad>",
+        "[THINK]Hm.[/THINK]",
+        "◁think▷Hm.◁/think▷",
+        "Hm, is it blue?</think>",  # a chat template wrote the beginning
+        "<think>Hm.</think><think>Or blue?</think>",
+    ],
+)
+def test_reasoning_is_cut_out(reasoning: str) -> None:
+    assert answer(f"{reasoning}It is red.").strip() == "It is red."
+
+
+@pytest.mark.parametrize("beginning", ["<think>", "[THINK]", "◁think▷"])
+def test_reasoning_without_an_end_leaves_nothing_behind_it(beginning: str) -> None:
+    assert answer(f"{beginning}Is it blue? It is red.") == ""
+
+
+def test_of_channels_the_last_final_one_is_the_answer() -> None:
+    text = (
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
+        "<|channel|>final<|message|>It is red.<|return|>"
+    )
+    assert answer(text) == "It is red."
+    assert answer("<|channel|>analysis<|message|>Hm.") == ""
+    assert answer(f"{text}<|channel|>final<|message|>It is blue.<|return|>") == "It is blue."
+
+
+def test_of_an_agent_the_final_answer_is_the_answer() -> None:
+    steps = "Thought: It may be blue.\nAction: search\nAction Input: colour\nObservation: red\n"
+    assert answer(f"{steps}Final Answer: It is red.").strip() == "It is red."
+    assert answer(f"{steps}**Final Answer:** It is red.").strip("* ") == "It is red."
+    assert answer(f"{steps}Thought: done\nIt is red.").strip() == "It is red."
+
+
+def test_words_like_those_of_an_agent_are_kept_within_a_sentence() -> None:
+    text = "The thought was new.\nAn action: they left. Final answer: red."
+    assert answer(text) == text
+
+
+@pytest.mark.parametrize("name", ["answer", "final_answer", "response", "result", "output"])
+def test_a_wrapper_is_taken_off(name: str) -> None:
+    assert answer(f"<{name}>It is red.</{name}>") == "It is red."
+
+
+@pytest.mark.parametrize("token", ["<|im_end|>", "<|eot_id|>", "</s>", "<end_of_turn>"])
+def test_tokens_of_a_template_are_taken_off(token: str) -> None:
+    assert answer(f"It is red.{token}") == "It is red."
+
+
+# HTML
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("<p>It is <b>red</b>.</p><p>It is <i>big</i>.</p>", ["It is red.", "It is big."]),
+        ("It is red.<br>It is big.<br/>It is old.", ["It is red.", "It is big.", "It is old."]),
+        ("Kinds:<ul><li>one</li><li class='x'>two</li></ul>", ["Kinds:", "- one", "- two"]),
+        ("<h2>Town</h2>It is old.", ["# Town", "It is old."]),
+        (
+            "<table><tr><th>a</th><th>b</th></tr>\n<tr><td>1</td>\n<td>2</td></tr></table>",
+            ["| a | b |", "| 1 | 2 |"],
+        ),
+        ('See <a href="https://example.org">this</a>.', ["See this."]),
+    ],
+)
+def test_the_structure_of_html_becomes_markdown(text: str, lines: list[str]) -> None:
+    result = without_html(MappedText.of(text)).text
+    assert [line.strip() for line in result.splitlines() if line.strip()] == lines
+
+
+def test_entities_are_characters() -> None:
+    assert answer("5 &gt; 3 &amp; caf&#233; &#x41;") == "5 > 3 & café A"
+    assert answer("AT&T and R&D; &nosuchname;") == "AT&T and R&D; &nosuchname;"
+
+
+@pytest.mark.parametrize(
+    "text", ["1 < 2 and 3 > 2", "It is < 5.", "x<y>z", "a -> b <- c", "I <3 it"]
+)
+def test_signs_that_compare_are_no_tags(text: str) -> None:
+    assert answer(text) == text
+
+
+# Any text at all
+
+
+@given(st.text(st.characters(exclude_characters="<&[◁")).filter(lambda text: ":" not in text))
+def test_a_text_without_markup_is_the_same(text: str) -> None:
+    source = MappedText.of(text)
+    assert answer_part(source) == source
+
+
+TAGS = "<think> </think> <p> </p> <li> <td> </tr> <b> <br> <|channel|>final<|message|> &amp; </s>"
+
+
+@given(st.lists(st.sampled_from([*TAGS.split(), "word", " ", "\n", "It is red."])).map("".join))
+def test_what_is_left_points_to_where_it_was_written(text: str) -> None:
+    result = answer_part(MappedText.of(text))
+    offsets = list(result.offsets)
+    assert offsets == sorted(offsets)
+    pairs = zip(result.text, offsets, strict=True)
+    assert all(text[offset] == character for character, offset in pairs if character.isalpha())

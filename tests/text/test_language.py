@@ -1,0 +1,62 @@
+"""In which language an answer is: by itself, by what it answers, by its script."""
+
+import pytest
+
+from trustassay.text.language import language_of
+
+SENTENCES = {
+    "ca": "La llum vermella és a la casa verda, al costat de la porta, des de fa dos anys.",
+    "cs": "Červená lampa stojí v zeleném domě vedle dveří už druhým rokem.",
+    "da": "Den røde lampe har stået i det grønne hus ved siden af døren i to år.",
+    "de": "Die Garantie beträgt zwei Jahre ab dem Kaufdatum und umfasst alle Teile.",
+    "es": "La lámpara roja está en la casa verde, junto a la puerta, desde hace dos años.",
+    "eu": "Lanpara gorria etxe berdean dago, atearen ondoan, duela bi urtetik hona.",
+    "fi": "Punainen lamppu on ollut vihreässä talossa oven vieressä kaksi vuotta.",
+    "fr": "La lampe rouge se trouve dans la maison verte, à côté de la porte.",
+    "it": "La lampada rossa sta nella casa verde, accanto alla porta, da due anni.",
+    "nl": "De rode lamp staat al twee jaar in het groene huis naast de deur.",
+    "pl": "Czerwona lampa stoi w zielonym domu obok drzwi już od dwóch lat.",
+    "pt": "A lâmpada vermelha está na casa verde, ao lado da porta, há dois anos.",
+    "sv": "Den röda lampan har stått i det gröna huset bredvid dörren i två år.",
+    "tr": "Kırmızı lamba iki yıldır yeşil evde, kapının yanında duruyor.",
+    "ar": "المصباح الأحمر في البيت الأخضر بجانب الباب",
+    "hi": "लाल बत्ती हरे घर में दरवाज़े के पास है।",
+    "ja": "赤いランプは緑の家のドアのそばにあります。",
+    "ru": "Красная лампа стоит в зелёном доме у двери.",
+    "zh": "红灯在绿房子的门边。",
+}
+ENGLISH = (
+    "The red lamp is in the green house by the door.",
+    "Hans-Jürgen Graf von Stein was the last prisoner of that jail.",
+    "She was born in San Mamés and moved to Île-de-France.",
+    "No, he is an actor, and so is she, as far as the record goes.",
+)
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_sentence_in_another_language(language: str) -> None:
+    assert language_of(SENTENCES[language], ["Where does the red lamp stand?"]) == language
+
+
+@pytest.mark.parametrize("sentence", ENGLISH)
+def test_an_english_sentence(sentence: str) -> None:
+    assert language_of(sentence, ["Who was it, and where was she born?"]) == "en"
+
+
+@pytest.mark.parametrize("answer", ["Real Madrid", "No", "1984", "Petra van Staveren, 1984"])
+def test_a_short_answer_has_the_language_of_what_it_answers(answer: str) -> None:
+    assert language_of(answer, ["Who won the cup in that year?"]) == "en"
+    assert language_of(answer, ["¿Quién ganó la copa ese año?"]) == "es"
+    assert language_of(answer, ["", "Der Pokal ging in diesem Jahr an den Verein."]) == "de"
+
+
+def test_without_context_a_short_answer_has_no_certain_language() -> None:
+    assert language_of("Real Madrid") is None
+    assert language_of("Real Madrid", ["", "3"]) is None
+    assert language_of(r"... $x = \sqrt{1/7}$", ["3"]) is None
+    assert language_of("", ["¿Quién ganó la copa ese año?"]) == "es"
+
+
+def test_another_script_needs_no_context() -> None:
+    assert language_of("高级计划每月12欧元。", ["What does the plan cost?"]) == "zh"
+    assert language_of("E = mc², α ≤ β", ["What is the formula of the energy?"]) == "en"

@@ -1,0 +1,280 @@
+"""Data in passages: what is read as sentences, for which row, and what is left as it is."""
+
+import csv
+import io
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import Recorder
+from trustassay import score
+from trustassay.backends.embedded import EmbeddedEntailer
+from trustassay.text.tables import LONGEST, MOST_VALUES, as_prose, read
+
+ROWS = [
+    {"name": "Aurora lamp", "price_usd": 20, "stock": 14, "color": "red"},
+    {"name": "Borealis lamp", "price_usd": 35, "stock": 3, "color": "blue"},
+    {"name": "Cirrus chair", "price_usd": 120, "stock": 0, "color": "green"},
+]
+CELLS = [list(ROWS[0]), *([str(cell) for cell in row.values()] for row in ROWS)]
+AURORA = (
+    "The name is Aurora lamp. The price of Aurora lamp is 20 USD. "
+    "The stock of Aurora lamp is 14. The color of Aurora lamp is red."
+)
+FORMS = {
+    "JSON": json.dumps(ROWS),
+    "JSON Lines": "\n".join(map(json.dumps, ROWS)),
+    "a tool's": json.dumps({"status": "ok", "results": ROWS}, indent=2),
+    "fenced": f"Found:\n```json\n{json.dumps(ROWS)}\n```\n",
+    "Markdown": "\n".join(
+        f"| {' | '.join(line)} |" for line in [CELLS[0], [":--"] * 4, *CELLS[1:]]
+    ),
+    "bars": "\n".join(" | ".join(line) for line in CELLS),
+    "CSV": "\n".join(",".join(line) for line in CELLS),
+    "semicolons": "\n".join(";".join(line) for line in CELLS),
+    "TSV": "\n".join("\t".join(line) for line in CELLS),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_value_is_a_sentence_with_its_row_and_its_column(form: str) -> None:
+    assert AURORA in as_prose(FORMS[form])
+    assert "The price of Cirrus chair is 120 USD." in as_prose(FORMS[form])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_row_that_a_statement_is_about_is_shown_alone(form: str) -> None:
+    shown = as_prose(FORMS[form], "The Aurora lamp costs 35 dollars.")
+    assert AURORA in shown
+    assert "Borealis" not in shown and "Cirrus" not in shown
+
+
+def test_a_value_of_another_row_does_not_choose_that_row() -> None:
+    assert "Borealis" not in as_prose(FORMS["JSON"], "The Aurora lamp is blue.")
+
+
+def test_rows_that_are_equally_near_are_all_shown() -> None:
+    shown = as_prose(FORMS["CSV"], "The Aurora lamp is cheaper than the Borealis lamp.")
+    assert "Aurora" in shown and "Borealis" in shown and "Cirrus" not in shown
+    assert as_prose(FORMS["CSV"], "Everything is in stock.").count("The price of") == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "statement", "shown"),
+    [
+        (["Lamp 3a", "Lamp 3b"], "Lamp 3a costs 10 dollars.", ["Lamp 3a"]),
+        (["Lamp 3", "Lamp 4"], "Lamp 3 costs 4 dollars.", ["Lamp 3"]),
+        (["iPhone 14", "iPhone 14 Pro"], "The iPhone 14 is cheap.", ["iPhone 14"]),
+        (["iPhone 14", "iPhone 14 Pro"], "The iPhone 14 Pro's price is low.", ["iPhone 14 Pro"]),
+        (
+            ["iPhone 14", "iPhone 14 Pro", "iPhone 13"],
+            "An iPhone 14 Pro costs more than an iPhone 14.",
+            ["iPhone 14", "iPhone 14 Pro"],
+        ),
+        (["RX-7", "RX-8"], "the rx-8 costs 4 dollars", ["RX-8"]),
+        (["Q1", "Q2"], "In Q2 it was 4.", ["Q2"]),
+        (["A", "B"], "Plan B is a cheap one.", ["B"]),
+        (["IN", "OH"], "In OH it is 4.", ["OH"]),
+        (["2014-05-06", "2014-05-07"], "On 2014-05-07 it was 4.", ["2014-05-07"]),
+        (["Aurora lamp", "Borealis lamp", "Cirrus"], "Aurora lamps cost 4.", ["Aurora lamp"]),
+        (
+            ["Aurora lamp", "Borealis lamp", "Cirrus"],
+            "The Aurora lamp costs less than the Borealis.",
+            ["Aurora lamp", "Borealis lamp"],
+        ),
+    ],
+)
+def test_a_row_is_named_by_its_whole_name(
+    names: list[str], statement: str, shown: list[str]
+) -> None:
+    rows = [{"name": name, "price": n} for n, name in enumerate(names, 3)]
+    told = as_prose(json.dumps(rows), statement)
+    assert [name for name in names if f"The name is {name}." in told] == shown
+
+
+def test_rows_of_one_name_are_told_apart_by_what_differs() -> None:
+    years = (
+        "country,sex,year,rate\nFrance,f,1999,4\nFrance,f,2000,5\nFrance,m,2000,6\nSpain,f,2000,7"
+    )
+    assert "The rate of France, 2000, m is 6." in as_prose(years)
+    shown = as_prose(years, "In 1999 the rate of France was 5 (f).")
+    assert "is 4." in shown and "is 5." not in shown and "Spain" not in shown
+    both = as_prose(years, "France has a rate of 5.")
+    assert both.count("The rate of France") == 3 and "Spain" not in both
+    unnamed = json.dumps([{"year": 1999, "rate": 4}, {"year": 2000, "rate": 5}])
+    assert "The rate of 2000 is 5." in as_prose(unnamed, "It was 4 in 2000.")
+
+
+def test_every_line_of_json_is_a_row() -> None:
+    lines = "\n".join(json.dumps({"name": f"Lamp {n}x", "price_usd": n}) for n in range(40))
+    assert as_prose(lines).count("The price of Lamp") == 40
+    assert as_prose(lines, "The price of lamp 7x is high.").count("The price of") == 1
+
+
+def test_a_table_of_texts_alone_is_read() -> None:
+    told = as_prose("name,city,state\nThigpen,Bay Springs,MS\nLivingston,Livingston,TX")
+    assert "The city of Thigpen is Bay Springs." in told
+
+
+def test_rows_with_prose_are_shown_whatever_the_statement_names() -> None:
+    """What supports a statement may stand in the text of another result."""
+    found = [
+        {
+            "title": "Aurora lamp",
+            "snippet": "It was shown first in Oslo and sold out in a single week that year.",
+        },
+        {
+            "title": "Fairs",
+            "snippet": "The fair of Oslo takes place in May, with four hundred makers of lamps.",
+        },
+    ]
+    shown = as_prose(json.dumps(found), "The Aurora lamp was shown at a fair in May.")
+    assert "sold out" in shown and "takes place in May" in shown
+
+
+def test_each_table_has_its_own_row_and_what_stands_alone_is_kept() -> None:
+    order = {
+        "customer": {"name": "Ann Smith", "address": {"city": "Oslo"}},
+        "items": ROWS,
+        "shops": [{"city": "Bergen", "open": True}, {"city": "Lund", "open": False}],
+    }
+    shown = as_prose(json.dumps(order), "Ann Smith bought the Aurora lamp.")
+    assert "The customer address city is Oslo." in shown
+    assert "Aurora" in shown and "Borealis" not in shown and "Bergen" not in shown
+    both = as_prose(json.dumps(order), "The shop in Lund sells the Cirrus chair.")
+    assert "Lund is not open." in both and "Cirrus" in both and "Bergen" not in both
+
+
+def test_an_object_inside_of_a_row_is_a_part_of_it() -> None:
+    towns = [
+        {"city": c, "tags": [c], "wind": {"speed_mph": n}} for n, c in ((7, "Oslo"), (9, "Lund"))
+    ]
+    shown = as_prose(json.dumps(towns), "The tags say Oslo, where the wind blows at 7 mph.")
+    assert "The wind speed of Oslo is 7 mph." in shown and "Lund" not in shown
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_title_before_data_stays(form: str) -> None:
+    shown = as_prose(f"Title: Lamps, all\n{FORMS[form]}", "The Aurora lamp costs 20 dollars.")
+    assert shown.startswith("Title: Lamps, all\n")
+    assert AURORA in shown and "Borealis" not in shown
+
+
+def test_lists_are_counted() -> None:
+    assert as_prose(FORMS["a tool's"]).endswith("There are 3 results.")
+
+
+def test_what_stands_around_data_stays() -> None:
+    text = f"Title: Lamps\nThe shop says: {json.dumps(ROWS[:1])} Prices may change."
+    assert as_prose(text).splitlines() == [
+        "Title: Lamps",
+        "The shop says:",
+        AURORA,
+        "Prices may change.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentences"),
+    [
+        ({"city": "Oslo", "temperature_c": 12}, "The temperature of Oslo is 12 degrees Celsius."),
+        ({"city": "Oslo", "vitaminC": 12}, "The vitamin c of Oslo is 12."),
+        ({"city": "Oslo", "isRaining": True}, "Oslo is raining."),
+        ({"city": "Oslo", "has_tram": False}, "Oslo does not have tram."),
+        ({"in_stock": False}, "It is not in stock."),
+        ({"city": "Oslo", "wind": {"speed_mph": 7}}, "The wind speed of Oslo is 7 mph."),
+        ({"name": "A", "tags": ["x", "y", "z"]}, "The tags of A are x, y and z."),
+        ({"name": "A", "note": " ".join(["word"] * 20)}, f"note of A: {' '.join(['word'] * 20)}."),
+        ({"name": "Oslo", "rooms": [{"name": "1", "beds": 2}]}, "The beds of 1 (Oslo) is 2."),
+        ({"url": "https://x", "title": "Lamps", "n": 3}, "The n of Lamps is 3."),
+        ({"a": None, "b": ""}, ""),
+    ],
+)
+def test_values_of_json(value: dict[str, Any], sentences: str) -> None:
+    told = as_prose(json.dumps(value))
+    assert sentences in told
+    assert (read(json.dumps(value)) is not None) == bool(sentences)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The bridge was opened in 1931, after four years, two strikes and a fire.",
+        "First, a line, with commas.\nThen, another, with commas.\nAnd, a third, too.",
+        "He wrote {sic} and [1] and [2, 3].",
+        "a | b in one line of prose",
+        "A: hello | there\nB: yes",
+        "Well, yes, I think\nso, do, you",
+        '["a", "b"]',
+        "[1, 2, 3]",
+        '{"broken": ',
+        "```python\nprint(1)\n```",
+        "x,y,z\n1,2\n3,4,5",
+        "Ann, Bob, Cid\nDora, Eve, Finn\nGus, Hal, Ida",
+    ],
+)
+def test_a_passage_without_data_is_not_changed(text: str) -> None:
+    assert as_prose(text, "Some statement.") is text
+
+
+@given(st.text(alphabet='{}[]":,|\t\n-`ab1 ', max_size=200), st.text(max_size=20))
+def test_no_text_breaks_it(text: str, statement: str) -> None:
+    assert isinstance(as_prose(text, statement), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 5000 + "1" + "}" * 5000,
+        json.dumps([{"a": "b"}] * (MOST_VALUES + 1)),
+        json.dumps([{"name": "a", "value": "b" * LONGEST}]),
+        "[" * 100_000,
+        "```abc,\n" * 20_000,
+        "|--|" * 40_000,
+        "| " + " " * 150_000 + "x,",
+        "a,b,1\n" * 30_000,
+    ],
+)
+def test_what_is_too_much_is_left_as_it_is_and_takes_no_time(text: str) -> None:
+    start = time.process_time()
+    assert as_prose(text, "Statement.") is text
+    assert time.process_time() - start < 5  # of a second, with much to spare
+
+
+def test_the_entailer_reads_whose_value_it_is() -> None:
+    entailer = EmbeddedEntailer(threads=1)
+    right = ["The Borealis lamp costs 35 dollars.", "There are 3 Borealis lamps in stock."]
+    wrong = ["The Aurora lamp costs 35 dollars.", "There are 14 Borealis lamps in stock."]
+    for form in ("JSON", "Markdown", "CSV"):
+        chances = entailer.scores([(FORMS[form], one) for one in (*right, *wrong)])[:, 0]
+        assert (chances > 0.5).tolist() == [True, True, False, False], form
+
+
+def test_two_rows_together_support_nothing() -> None:
+    sample = {
+        "question": "What do the lamps cost?",
+        "response": "The Aurora lamp costs 35 dollars. The Borealis lamp costs 35 dollars.",
+        "documents": [FORMS["a tool's"]],
+    }
+    [found] = score([sample], metrics="faithfulness", cache=None).assessments
+    assert [row["verdict"] for row in found.evidence] == ["not found", "supported"]
+
+
+def test_evidence_quotes_the_sentence_and_words_of_columns_count_as_said() -> None:
+    table = io.StringIO()
+    csv.writer(table).writerows(CELLS)
+    sample = {
+        "question": "What does it cost?",
+        "response": "The price of the Borealis lamp is 40 USD.",
+        "documents": [table.getvalue()],
+    }
+    judge = Recorder(lambda *_: (0.1, 0.8, 0.1))
+    [found] = score([sample], metrics="faithfulness", entailer=judge, cache=None).assessments
+    [row] = found.evidence
+    assert row["quote"] == "The price of Borealis lamp is 35 USD."
+    assert row["missing"] == ["40"]
