@@ -35,7 +35,7 @@ from trustassay.backends.embedded import EmbeddedEntailer
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
-from trustassay.tables import as_prose, read
+from trustassay.text.tables import as_prose, read
 
 Row = Mapping[str, Any]
 PASSAGES = 10

@@ -27,7 +27,7 @@ import trustassay
 from trustassay.capabilities import Entailment, Passage
 from trustassay.metrics.factcheck.metric import SCORES, decided
 from trustassay.retrieval.bm25 import Bm25
-from trustassay.verdicts import VERDICTS, Verdict
+from trustassay.text.verdict_replies import VERDICTS, Verdict
 
 TOP = 10
 T = 0.5

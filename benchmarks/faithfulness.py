@@ -29,7 +29,7 @@ import numpy as np
 from trustassay import score
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.statistics.resampling import generator
-from trustassay.texts import content_words
+from trustassay.text.words import content_words
 
 REPLICATES = 1000
 PASSAGE = 100

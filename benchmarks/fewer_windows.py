@@ -36,11 +36,11 @@ from trustassay.backends.embedded import (
     windows,
     with_quantities,
 )
-from trustassay.metrics.faithfulness.judging import nearest, parts, pieces
-from trustassay.metrics.grounding.sentences import splitter
+from trustassay.judging.passages import Passages
 from trustassay.sample import Document
 from trustassay.statistics.resampling import generator
-from trustassay.texts import content_words
+from trustassay.text.sentences import splitter
+from trustassay.text.words import content_words
 
 Floats = NDArray[np.float64]
 SETS = (
@@ -165,13 +165,8 @@ def stopping(model: EmbeddedEntailer, name: str) -> dict[str, Any]:
     labels, first, best, counts = [], [], [], []
     for text, passages, label in sentences(name):
         documents = [Document(str(n), passage) for n, passage in enumerate(passages)]
-        found = pieces(documents, split)
-        every = [
-            part
-            for number, one in enumerate(documents)
-            for part in parts(number, one, [piece for piece in found if piece.passage == number])
-        ]
-        near = [part.premise for part, _ in nearest(text, every, 3)]
+        nearest = Passages(documents, split).nearest(text, 3)
+        near = [excerpt.premise for excerpt, _ in nearest]
         chances = model.scores([(premise, text) for premise in near])[:, 0]
         labels.append(label)
         first.append(float(chances[0]))

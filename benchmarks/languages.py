@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.results import write_result
-from trustassay.texts import ENGLISH, SHORT, language_of
+from trustassay.text.language import ENGLISH, SHORT, language_of
 
 COMMAND = "python -m benchmarks.languages"
 DATA = "Mu-SHROOM; English also of TrustScore, TruthfulQA, ExpertQA and HaluEval"

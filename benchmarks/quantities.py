@@ -33,7 +33,7 @@ from training.evaluate import auc
 from training import data, measure, probes, sets
 from trustassay.backends import verifier
 from trustassay.backends.embedded import EmbeddedEntailer, with_quantities
-from trustassay.backends.quantities import _read
+from trustassay.text.quantities import _read
 
 Rng = np.random.Generator
 Row = dict[str, Any]

@@ -3,7 +3,7 @@
     python -m benchmarks.refusals                # the lot on which no pattern was chosen
     python -m benchmarks.refusals --half fresh --show
 
-Each of the responses of ``tests/metrics/grounding/refusals.jsonl`` is a refusal, an answer that
+Each of the responses of ``tests/text/refusals.jsonl`` is a refusal, an answer that
 looks like one, or a partial answer: it declines one thing and answers another. For ``faithfulness``
 partial answers are answers; a detector of ``grounding`` may take them for refusals where they cite
 nothing, so they are counted apart.
@@ -15,14 +15,16 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from trustassay.judging.claims import build_claims
+from trustassay.judging.refusal import refuses_in_words
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.claims import refusal_of
-from trustassay.metrics.grounding.refusal import refuses_as_in_paper, refuses_in_words
+from trustassay.text.refusals import refuses_as_in_paper
 
 HALVES = ("choice", "held out", "fresh", "last")
 """Lots in the order in which they were written; see benchmarks/results/refusals.md."""
-FILE = Path(__file__).parents[1] / "tests/metrics/grounding/refusals.jsonl"
+FILE = Path(__file__).parents[1] / "tests/text/refusals.jsonl"
 
 
 def rows(half: str) -> list[dict[str, str]]:
@@ -34,7 +36,7 @@ def rows(half: str) -> list[dict[str, str]]:
 def in_faithfulness(text: str) -> str | None:
     """Decide as ``faithfulness`` does with its defaults."""
     options = Faithfulness()
-    return refusal_of(text, options.refuses, options.split)
+    return options.refusal_in(text, build_claims("", text, options.split))
 
 
 DETECTORS: dict[str, tuple[Callable[[str], str | None], Sequence[str]]] = {
@@ -45,19 +47,48 @@ DETECTORS: dict[str, tuple[Callable[[str], str | None], Sequence[str]]] = {
 """By name: the detector, and the kinds of responses that it must not take for refusals."""
 
 
-def measured(name: str, half: str) -> tuple[float, float, list[str]]:
-    """Return precision and recall, 0 to 1, and the responses that are misjudged."""
+class Measured(NamedTuple):
+    """What a detector finds in a lot.
+
+    hits: the refusals that it finds, of ``refusals``. detected: what it takes for one.
+    wrong: the responses that are misjudged, each with its kind.
+    """
+
+    hits: int
+    detected: int
+    refusals: int
+    wrong: list[str]
+
+    @property
+    def figures(self) -> str:
+        """Precision and recall, as they stand in the results."""
+        return (
+            f"{self.precision:.2f} ({self.hits} of {self.detected}) | "
+            f"{self.recall:.2f} ({self.hits} of {self.refusals})"
+        )
+
+    @property
+    def precision(self) -> float:
+        return self.hits / max(1, self.detected)
+
+    @property
+    def recall(self) -> float:
+        return self.hits / self.refusals
+
+
+def measured(name: str, half: str) -> Measured:
+    """Return what a detector finds in a lot."""
     detector, negatives = DETECTORS[name]
-    found = [(row["kind"], bool(detector(row["text"])), row["text"]) for row in rows(half)]
-    hits = sum(said for kind, said, _ in found if kind == "refusal")
-    false = sum(said for kind, said, _ in found if kind in negatives)
-    total = sum(kind == "refusal" for kind, _, _ in found)
+    results = [(row["kind"], bool(detector(row["text"])), row["text"]) for row in rows(half)]
+    hits = sum(refuses for kind, refuses, _ in results if kind == "refusal")
+    false = sum(refuses for kind, refuses, _ in results if kind in negatives)
     wrong = [
         f"{kind}: {text}"
-        for kind, said, text in found
-        if said != (kind == "refusal") and kind in ("refusal", *negatives)
+        for kind, refuses, text in results
+        if refuses != (kind == "refusal") and kind in ("refusal", *negatives)
     ]
-    return hits / max(1, hits + false), hits / total, wrong
+    refusals = sum(kind == "refusal" for kind, _, _ in results)
+    return Measured(hits, hits + false, refusals, wrong)
 
 
 def main() -> None:
@@ -68,10 +99,10 @@ def main() -> None:
     kinds = [row["kind"] for row in rows(given.half)]
     print(", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)))
     for name in DETECTORS:
-        precision, recall, wrong = measured(name, given.half)
-        print(f"{name:14} precision {precision:.2f}  recall {recall:.2f}")
+        result = measured(name, given.half)
+        print(f"{name:14} precision | recall: {result.figures}")
         if given.show:
-            for line in wrong:
+            for line in result.wrong:
                 print(f"    {line}")
 
 

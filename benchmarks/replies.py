@@ -2,10 +2,11 @@
 
     TRUSTASSAY_SHARED=... python -m benchmarks.replies [--before SRC]
 
-The replies of ``tests/replies.jsonl``; GPT-4's 160 comparisons of two answers, which end in 1, 2 or
-3 (qlora); and the 1,931 outputs of five models to questions with choices that haltt4llm published,
-of which it is not known what they mean: how many name a choice. ``--before`` counts the same with
-the package of another folder, such as one of ``git worktree``. Writes ``results/replies.json``.
+The replies of ``tests/text/replies.jsonl``; GPT-4's 160 comparisons of two answers, which end in
+1, 2 or 3 (qlora); and the 1,931 outputs of five models to questions with choices that haltt4llm
+published, of which it is not known what they mean: how many name a choice. ``--before`` counts the
+same with the package of another folder, such as one of ``git worktree``. Writes
+``results/replies.json``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from benchmarks.results import write_result
 
-REPLIES = Path(__file__).parent.parent / "tests" / "replies.jsonl"
+REPLIES = Path(__file__).parents[1] / "tests/text/replies.jsonl"
 
 
 def shared() -> Path:
@@ -35,7 +36,7 @@ def counted() -> dict[str, Any]:
     from trustassay.metrics.fewl.references import yes_or_no
     from trustassay.metrics.judge.options import SHIPPED, read_rubric
     from trustassay.metrics.judge.replies import read_reply
-    from trustassay.verdicts import verdict_in
+    from trustassay.text.verdict_replies import verdict_in
 
     rubrics = {name: read_rubric(name) for name in SHIPPED}
 
@@ -112,7 +113,7 @@ def main() -> None:
         old = os.environ | {"PYTHONPATH": given.before}
         figures["before"] = json.loads(subprocess.check_output(command, env=old))
     command_line = "python -m benchmarks.replies" + (" --before SRC" if given.before else "")
-    data = "tests/replies.jsonl; qlora's GPT-4 comparisons; haltt4llm's published outputs"
+    data = "tests/text/replies.jsonl; qlora's GPT-4 comparisons; haltt4llm's published outputs"
     print(write_result("replies", command_line, data, figures))
     print(json.dumps(figures, indent=1))
 

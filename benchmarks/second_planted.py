@@ -30,11 +30,12 @@ from benchmarks.results import write_result
 from trustassay import score
 from trustassay.backends.resolve import entailer
 from trustassay.capabilities import BatchLimits, Entailer
-from trustassay.metrics.grounding.sentences import splitter
+from trustassay.judging.passages import windows
+from trustassay.judging.second_reader import READ
 from trustassay.runs.folder import RunFolder
-from trustassay.second_reader import READ, windows
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
+from trustassay.text.sentences import splitter
 
 Floats = NDArray[np.float64]
 SHARES = ("10%", "25%", "50%", "100%")

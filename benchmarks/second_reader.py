@@ -6,10 +6,10 @@
 
 ``read`` judges a seeded sample of pairs of a passage and a statement, half of them supported, by
 ``embedded`` (the whole passage) and by a local model (the windows that share most words with the
-statement, :mod:`trustassay.second_reader`). What was judged is kept in the folder, so that it goes
-on where it stopped. ``tell`` gives AUC and balanced accuracy at 0.5 of each reader, and of the mean
-of their log-odds, on each set and as means over the sets; and the weights that a logistic
-regression gives both log-odds. It writes ``results/second-reader-PART.json``.
+statement, :func:`trustassay.judging.passages.windows`). What was judged stays in the folder, so
+that it goes on where it stopped. ``tell`` gives AUC and balanced accuracy at 0.5 of each reader,
+and of the mean of their log-odds, on each set and as means over the sets; and the weights that a
+logistic regression gives both log-odds. It writes ``results/second-reader-PART.json``.
 
 ``embedded`` was chosen by its figures on some of the development parts, the local model by none.
 """
@@ -31,10 +31,11 @@ from numpy.typing import NDArray
 from benchmarks.local_models import path_of
 from benchmarks.results import write_result
 from trustassay.backends.resolve import entailer
-from trustassay.metrics.grounding.sentences import splitter
-from trustassay.second_reader import SURE, windows
+from trustassay.judging.passages import windows
+from trustassay.judging.second_reader import SURE
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
+from trustassay.text.sentences import splitter
 
 Floats = NDArray[np.float64]
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"

@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.results import write_result
 from trustassay.backends.embedded import EmbeddedEntailer
+from trustassay.judging.claims import build_claims
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.claims import sentences
 from trustassay.statistics.correlation import auroc
 
 
@@ -58,7 +58,7 @@ def behind(reply: Reply) -> str:
 
 def as_stated(reply: Reply) -> str:
     """Return what faithfulness judges."""
-    claims = sentences(reply.question, reply.text, Faithfulness().split)
+    claims = build_claims(reply.question, reply.text, Faithfulness().split)
     return next(one.hypothesis for one in claims if one.hypothesis)
 
 

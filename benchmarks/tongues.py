@@ -40,7 +40,8 @@ from trustassay.backends.resolve import entailer
 from trustassay.capabilities import BatchLimits, Entailer, Probabilities, Reply
 from trustassay.data.labels import LabelledPair
 from trustassay.statistics.resampling import generator
-from trustassay.texts import language_of, plain_words
+from trustassay.text.language import language_of
+from trustassay.text.words import plain_words
 from trustassay.workflows.entailers import measure_entailers
 
 ENGLISH = "en"

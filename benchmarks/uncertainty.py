@@ -32,12 +32,12 @@ from benchmarks.which_metric.sets import lines
 from trustassay import score, study
 from trustassay.backends.registry import load
 from trustassay.cli.demo import score_recorded
-from trustassay.metrics.grounding.sentences import splitter
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.metrics.uncertainty.maths import selfcheck_bertscore
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.correlation import WEIGHTED_MEASURES
 from trustassay.statistics.resampling import cluster_weights, generator, interval_of
+from trustassay.text.sentences import splitter
 
 Floats = NDArray[np.float64]
 LABELS = {"accurate": 0.0, "minor_inaccurate": 0.5, "major_inaccurate": 1.0}

@@ -31,7 +31,7 @@ from trustassay.metrics import Consistency, TrustScore
 from trustassay.metrics.consistency.checks import Unparsed
 from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.statistics.resampling import generator
-from trustassay.verdicts import VERDICTS
+from trustassay.text.verdict_replies import VERDICTS
 
 COMMAND = "python -m benchmarks.unreadable"
 KEPT_BY_CHANCE = 0.5

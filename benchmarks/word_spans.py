@@ -39,9 +39,9 @@ from benchmarks.mu_shroom import (
 )
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import lines, shared
-from trustassay.metrics.faithfulness.judging import SHORTEST
+from trustassay.judging.verdict import SHORTEST_STEM
 from trustassay.statistics.resampling import interval_of
-from trustassay.texts import content_words
+from trustassay.text.words import content_words
 
 LANGUAGES = ("de", "fr", "it")
 _WRITTEN = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")
@@ -67,7 +67,7 @@ def holds(page: list[str], stem: str) -> bool:
     """Whether a page has a stem, or a word that begins with it, as ``faithfulness`` has it."""
     place = bisect_left(page, stem)
     word = page[place] if place < len(page) else ""
-    return word == stem or (len(stem) >= SHORTEST and word.startswith(stem))
+    return word == stem or (len(stem) >= SHORTEST_STEM and word.startswith(stem))
 
 
 def lacking(answer: Answer, page: list[str]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need
-from trustassay.texts import content_words
+from trustassay.text.words import content_words
 
 FIGURES = {"mean": Figure("mean", "mean score", headline=True, statistic=Mean())}
 
