@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.judging.leads import adds_meaning, inline_items, joined_to_lead, leads_on
+from trustassay.judging.leads import adds_meaning, inline_items, join_to_lead, leads_on
 from trustassay.text.words import is_negation, plain_words
 
 
@@ -72,7 +72,7 @@ def negates(text: str) -> bool:
     ],
 )
 def test_an_item_with_its_lead_is_a_statement(lead: str, item: str, statement: str) -> None:
-    assert joined_to_lead(lead, item) == statement
+    assert join_to_lead(lead, item) == statement
 
 
 NEGATED_LEADS = [
@@ -97,33 +97,33 @@ NEGATED_LEADS = [
 @pytest.mark.parametrize("lead", NEGATED_LEADS)
 @pytest.mark.parametrize("item", ["theft", "Lost keys", "the red lamp", "theft and fire", "Ada"])
 def test_a_negated_lead_negates_every_item(lead: str, item: str) -> None:
-    assert negates(joined_to_lead(lead, item))
+    assert negates(join_to_lead(lead, item))
 
 
 @pytest.mark.parametrize("lead", ["No", "Not", "Never", "Without"])
 def test_a_lead_that_is_nothing_but_a_negation_negates_its_items(lead: str) -> None:
-    assert negates(joined_to_lead(lead, "dogs"))
+    assert negates(join_to_lead(lead, "dogs"))
 
 
 @pytest.mark.parametrize(
     "lead", ["Covered", "The following are covered", "Members get", "Benefits", "Former staff"]
 )
 def test_any_other_lead_negates_nothing(lead: str) -> None:
-    assert not negates(joined_to_lead(lead, "theft"))
+    assert not negates(join_to_lead(lead, "theft"))
 
 
 def test_who_is_exempt_is_not_excluded() -> None:
     # "Exempt: students" is said of who need not pay; "excluded" would say the opposite.
-    assert joined_to_lead("Exempt", "students") == "Students are exempt"
+    assert join_to_lead("Exempt", "students") == "Students are exempt"
 
 
 def test_exclusions_agree_with_their_number() -> None:
-    assert joined_to_lead("Exclusions", "lost keys") == "Lost keys are excluded"
+    assert join_to_lead("Exclusions", "lost keys") == "Lost keys are excluded"
 
 
 def test_what_a_question_word_leads_on_to_is_parted_from_it() -> None:
     # "What is not covered theft" reads as a question; with the colon it is a heading.
-    assert joined_to_lead("What is not covered", "theft") in (
+    assert join_to_lead("What is not covered", "theft") in (
         "What is not covered: theft",
         "Theft is not covered",
     )
@@ -137,19 +137,19 @@ PHRASES = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
 
 @given(PHRASES, PHRASES)
 def test_no_word_of_an_item_is_lost(lead: str, item: str) -> None:
-    joined = joined_to_lead(lead, item).lower()
+    joined = join_to_lead(lead, item).lower()
     assert item.lower() in joined
 
 
 @given(PHRASES, PHRASES)
 def test_every_number_and_name_of_a_lead_is_kept(lead: str, item: str) -> None:
-    joined = joined_to_lead(lead, item)
+    joined = join_to_lead(lead, item)
     assert all(word in joined for word in ("Ada", "90") if word in lead.split())
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_lead_and_item_are_joined(lead: str, item: str) -> None:
-    assert isinstance(joined_to_lead(lead, item), str)
+    assert isinstance(join_to_lead(lead, item), str)
 
 
 # A list in one sentence -------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from trustassay.judging.claims import build_claims
 from trustassay.judging.short_replies import (
     NOT_TRUE,
     asks_whether,
+    complete_reply,
     option_of,
     question_topic,
     sentence_of,
-    stated,
 )
 from trustassay.text.sentences import splitter
 from trustassay.text.words import is_negation, plain_words
@@ -77,7 +77,7 @@ STATEMENTS = [
 def test_a_short_reply_says_a_statement_with_its_question(
     question: str, reply: str, statement: str
 ) -> None:
-    assert stated(question, reply) == statement
+    assert complete_reply(question, reply) == statement
 
 
 @pytest.mark.parametrize(("question", "reply", "statement"), STATEMENTS)
@@ -102,7 +102,7 @@ def test_a_short_reply_is_judged_as_what_it_says(question: str, reply: str, stat
     ],
 )
 def test_no_rule_applies_to_other_replies(question: str, reply: str) -> None:
-    assert stated(question, reply) is None
+    assert complete_reply(question, reply) is None
 
 
 @pytest.mark.parametrize(
@@ -166,12 +166,12 @@ def test_no_one_is_the_subject_of_a_sentence_that_is_complete() -> None:
 
 
 def test_the_auxiliary_stands_behind_the_subject() -> None:
-    assert stated("Has the museum been sold?", "Yes.") == "The museum has been sold."
+    assert complete_reply("Has the museum been sold?", "Yes.") == "The museum has been sold."
 
 
 def test_options_leave_no_marks_in_the_question() -> None:
     question = "What colour is the lamp: A. red, B. blue or C. green?"
-    assert stated(question, "C") == "The lamp is green."
+    assert complete_reply(question, "C") == "The lamp is green."
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_the_letter_of_an_option_stands_for_its_text(
 
 @given(st.text(max_size=40), st.text(max_size=20))
 def test_any_question_and_reply_make_a_statement_or_none(question: str, reply: str) -> None:
-    statement = stated(question, reply)
+    statement = complete_reply(question, reply)
     assert statement is None or statement.endswith((".", "!", "?"))
     question_topic(question)
 
@@ -293,7 +293,7 @@ def test_any_question_and_reply_make_a_statement_or_none(question: str, reply: s
     ),
 )
 def test_no_word_of_a_reply_is_lost(question: str, words: list[str]) -> None:
-    statement = stated(question, " ".join(words))
+    statement = complete_reply(question, " ".join(words))
     assert statement is None or all(word.lower() in statement.lower() for word in words)
 
 

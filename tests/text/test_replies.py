@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.support import repeats
 from trustassay.answering.styles import answers_in
 from trustassay.calls.multiple_choice import letter_of
-from trustassay.judging.claims import listed
+from trustassay.judging.claims import parse_claim_list
 from trustassay.metrics.fewl.references import yes_or_no
 from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
@@ -222,7 +222,7 @@ def test_an_ordinal_is_no_item_of_a_list() -> None:
     assert parsed_claims("Here they are:\n1. One.\n2. Two.") == ("One.", "Two.")
     with pytest.raises(ClaimError, match="no numbered claims"):
         parsed_claims("2. Weltkrieg begann 1939.")
-    assert [claim.text for claim in listed("1. One.\n- Two.\n-5 degrees\n* Three.")] == [
+    assert [claim.text for claim in parse_claim_list("1. One.\n- Two.\n-5 degrees\n* Three.")] == [
         "One.",
         "Two.",
         "Three.",

@@ -11,7 +11,7 @@
 
 Nothing that carries meaning is dropped: every negation, number and name of a sentence, of the lead
 above a list and of the headings above it is in the claim. This is the only way from an answer to
-what a reader judges; ``claims=model`` (:func:`listed`) and Trust-Eval's own rules
+what a reader judges; ``claims=model`` (:func:`parse_claim_list`) and Trust-Eval's own rules
 (:func:`claims_as_in_paper`) are its other modes.
 """
 
@@ -28,7 +28,7 @@ from trustassay.judging.leads import (
     OPEN_CLAUSE,
     adds_meaning,
     inline_items,
-    joined_to_lead,
+    join_to_lead,
     leads_on,
 )
 from trustassay.judging.short_replies import (
@@ -37,9 +37,9 @@ from trustassay.judging.short_replies import (
     NOT_TRUE,
     SUBORDINATE,
     asks_whether,
+    complete_reply,
     question_topic,
     sentence_of,
-    stated,
 )
 from trustassay.text.channels import answer_part
 from trustassay.text.citations import (
@@ -129,7 +129,7 @@ def build_claims(
     Raises:
         BackendError: the splitter returned text that is not in the answer.
     """
-    text, references = _prepared(response)
+    text, references = _clean_answer(response)
     data = _data_of(text.text)
     if data is not None:
         return list(_claims_of_data(question, response, data, split))
@@ -140,7 +140,7 @@ def build_claims(
     return _with_texts(claims, response, references)
 
 
-def listed(reply: str, response: str = "") -> list[Claim]:
+def parse_claim_list(reply: str, response: str = "") -> list[Claim]:
     """Read the claims of a model's reply: lines numbered from 1, or bulleted; "none" for no claim.
 
     One that stands in the response word for word has its place there.
@@ -180,7 +180,7 @@ _BULLETED = re.compile(r"^[ \t]*(?:[-*]\s|•)[ \t]*(?P<text>.+)$", re.MULTILINE
 # What is not part of the answer -----------------------------------------------------------------
 
 
-def _prepared(response: str) -> tuple[MappedText, int]:
+def _clean_answer(response: str) -> tuple[MappedText, int]:
     """Return the answer without reasoning, references and markup, folded, and where in the
     response its list of references begins."""
     text = answer_part(MappedText.of(response))
@@ -194,9 +194,9 @@ def plain_answer(response: str) -> str:
     """Return an answer as one text without what carries no meaning: reasoning, citations, a list of
     references, emphasis, and openers. For what reads an answer as a whole.
     """
-    text, _ = _prepared(response)
+    text, _ = _clean_answer(response)
     text = text.cut(marker_spans(text.text, citation_markers(text.text)))
-    bare = _unmarked(text).text.strip()
+    bare = _strip_markup(text).text.strip()
     return bare[opener_end(bare) :].strip() or bare
 
 
@@ -223,7 +223,7 @@ _ASKS_FOR_ADDRESS = re.compile(
 )
 
 
-def _unmarked(text: MappedText, question: str = "") -> MappedText:
+def _strip_markup(text: MappedText, question: str = "") -> MappedText:
     """Return a text without emphasis, links, addresses that nobody asked for, and emoji.
 
     What is struck out is not said; a cross is a "not", or "no" behind a label.
@@ -429,7 +429,7 @@ class _Reader:
     def _sentence(self, sentence: _Sentence, place: int, *, first: bool, last: bool) -> None:
         """Add the claims of a sentence."""
         full, numbers, block = sentence.full, sentence.numbers, self.blocks[place]
-        bare = _unmarked(sentence.bare, self.question)
+        bare = _strip_markup(sentence.bare, self.question)
         bare = bare[len(bare.text) - len(without_numbering(bare.text)) :].strip()
         bare = bare[_BEFORE_WORDS.match(bare.text).end() :]  # type: ignore[union-attr]
         if not any(map(str.isalnum, bare.text)):
@@ -446,12 +446,12 @@ class _Reader:
             self._add(None, full, "a greeting or an offer", numbers)
             return
         self.signs = False
-        content, asserted = _without_frames(bare)
+        content, asserted = _strip_frames(bare)
         assent = ASSENT.match(content.text)
         if assent and assent[0].lower().startswith("sure") and not self._asks_whether:
             assent = None  # "Sure! The permit costs 90 euros."
         if assent and self._says_more(content.text[assent.end() :]):
-            content, _ = _without_frames(content[assent.end() :])
+            content, _ = _strip_frames(content[assent.end() :])
             assent = None
         text = content.text
         if text and (declines(text) or denied_topic(text)):
@@ -467,7 +467,7 @@ class _Reader:
                 span = full if len(items) == 1 else content[start:end]
                 self._add(self._under_leads(statement, block, whole=True), span, "", numbers)
         else:
-            self._add(self._completed(text, block, first=first), full, "", numbers)
+            self._add(self._complete(text, block, first=first), full, "", numbers)
 
     def _why_no_claim(
         self, text: str, place: int, *, asserted: bool, first: bool, last: bool
@@ -513,16 +513,18 @@ class _Reader:
         "Yes." alone says what the question asks; where a sentence follows that explains it, it
         shares the verdict of that one.
         """
-        rest, _ = _without_frames(content[end:].strip())
+        rest, _ = _strip_frames(content[end:].strip())
         goes_on = SUBORDINATE.match(rest.text) is not None
-        hypothesis = stated(self.open_question, content.text) if self._asks_whether else None
+        hypothesis = (
+            complete_reply(self.open_question, content.text) if self._asks_whether else None
+        )
         is_apart = hypothesis is None or (hypothesis.startswith(NOT_TRUE) and not goes_on)
         beside = rest.text if is_apart else ""
         if content_of(beside) and not ELLIPSIS.fullmatch(beside):
             # What "no" stands before is said beside it: "No, in 1890."
             if hypothesis is not None:
                 self._add(hypothesis, content[:end], "", numbers)
-            self._add(self._completed(beside, block, first=False), rest, "", numbers)
+            self._add(self._complete(beside, block, first=False), rest, "", numbers)
             return
         self._add(hypothesis, full, "yes or no answers no such question", numbers)
         if not rest:
@@ -558,17 +560,18 @@ class _Reader:
             return False
         return content_of(text) <= content_of(self.open_question)
 
-    def _completed(self, text: str, block: Block, *, first: bool) -> str:
+    def _complete(self, text: str, block: Block, *, first: bool) -> str:
         """Return a text as a statement that stands alone."""
         words = words_of(text)
         if self._answers_whether(text):
             negated = sum(map(is_negation, plain_words(text))) % 2 == 1
-            return stated(self.open_question, "no" if negated else "yes") or sentence_of(text)
+            statement = complete_reply(self.open_question, "no" if negated else "yes")
+            return statement or sentence_of(text)
         whole = finite_verb(words) is not None or is_imperative(words)
         if not whole and first and block.above and block.kind != "heading":
             return self._under_leads(text, block, whole=False)
         if not whole and self.open_question and len(words) <= COMPLETE and not _LABEL.match(text):
-            statement = stated(self.open_question, text)
+            statement = complete_reply(self.open_question, text)
             if statement is None and len(words) <= BARE:
                 statement = f"{self.open_question} {text}"
             text = statement or text
@@ -596,7 +599,7 @@ class _Reader:
         """
         leads = [self._lead(place) for place in block.above]
         if leads and (not whole or OPEN_CLAUSE.search(leads[-1])):
-            text = joined_to_lead(leads.pop(), text)
+            text = join_to_lead(leads.pop(), text)
         for lead in reversed(leads):
             if adds_meaning(lead, text, self.names, whole=whole):
                 text = f"{lead}: {text}"
@@ -607,7 +610,7 @@ class _Reader:
         if place not in self.leads:
             text = self.blocks[place].text
             *_, last = _sentences(text, self.split, trailing=True)
-            bare, _ = _without_frames(_unmarked(last.bare).strip())
+            bare, _ = _strip_frames(_strip_markup(last.bare).strip())
             self.leads[place] = bare.text[
                 len(bare.text) - len(without_numbering(bare.text)) :
             ].strip(" :.–—-")
@@ -658,7 +661,7 @@ def _cell_text(cell: MappedText) -> str:
     """Return what a cell says, without citations and emphasis."""
     markers = marker_spans(cell.text, citation_markers(cell.text))
     mark = _MARKS.get(cell.text.strip())
-    return _unmarked(cell.cut(markers)).text.strip() if mark is None else mark
+    return _strip_markup(cell.cut(markers)).text.strip() if mark is None else mark
 
 
 def _states_outright(text: str) -> bool:
@@ -669,7 +672,7 @@ def _states_outright(text: str) -> bool:
     return len(words) > 3 and states(text) and 2 * capitals <= len(words) and not text.endswith(":")
 
 
-def _without_frames(text: MappedText) -> tuple[MappedText, bool]:
+def _strip_frames(text: MappedText) -> tuple[MappedText, bool]:
     """Return a sentence without openers and frames, and whether it states something although it
     ends as a question: "Did you know that it is free?", "It is free, right?"."""
     asserted = False

@@ -74,9 +74,9 @@ _WHAT = re.compile(
 """A question word that an item takes the place of: "What is not covered"."""
 
 
-def joined_to_lead(lead: str, item: str) -> str:
+def join_to_lead(lead: str, item: str) -> str:
     """Return what an item that is no sentence says under a lead without its colon."""
-    inner, capital = _lowered(item).rstrip("."), item[:1].upper() + item[1:].rstrip(".")
+    inner, capital = _lower_first(item).rstrip("."), item[:1].upper() + item[1:].rstrip(".")
     if (presented := _PRESENTS.fullmatch(lead)) and not is_negation(presented["rest"].lower()):
         lead = presented["rest"]
     first = lead.lower().partition(" ")[0]
@@ -85,7 +85,7 @@ def joined_to_lead(lead: str, item: str) -> str:
     for rule in (_NONE, _EXCEPT, _WHAT, _SUBJECT):
         if match := rule.fullmatch(lead):
             negation = " not" if rule in (_NONE, _EXCEPT) or match.groupdict().get("nt") else ""
-            return f"{capital} {_agreeing(match['aux'] or 'is', item)}{negation}{match['rest']}"
+            return f"{capital} {_agree(match['aux'] or 'is', item)}{negation}{match['rest']}"
     if (match := _OBJECT.fullmatch(lead)) and finite_verb(words_of(match["before"])) is not None:
         return f"{match['before']} {inner}"
     if _is_open(lead):
@@ -93,7 +93,7 @@ def joined_to_lead(lead: str, item: str) -> str:
     if excludes := _EXCLUDES.fullmatch(lead):
         lead = "exempt" if lead.lower().startswith("exempt") else "excluded"
     if excludes or _is_status(lead):
-        return f"{capital} {_agreeing('is', item)} {_lowered(lead)}"
+        return f"{capital} {_agree('is', item)} {_lower_first(lead)}"
     says_something = content_of(lead) or any(map(is_negation, plain_words(lead)))
     return f"{lead}: {item}" if says_something else item
 
@@ -118,7 +118,7 @@ def inline_items(text: str) -> list[tuple[int, int, str]]:
         item = text[start:end]
         if len(item.split()) > MOST_ITEM_WORDS:
             return []
-        result.append((start, end, joined_to_lead(lead, item)))
+        result.append((start, end, join_to_lead(lead, item)))
         start = following
     return result
 
@@ -161,7 +161,11 @@ def _is_open(lead: str) -> bool:
     place = finite_verb(words)
     if place is None:
         return False
-    if tag_of(words[-1]) in ("VB", "VBP", "NN") and words[-2].lower() in SUBJECT_PRONOUNS:
+    if (
+        words[1:]
+        and tag_of(words[-1]) in ("VB", "VBP", "NN")
+        and words[-2].lower() in SUBJECT_PRONOUNS
+    ):
         return True  # "If you are under 18 you need"
     behind = [word.lower() for word in words[place + 1 :]]
     return all(is_negation(word) or tag_of(word)[:2] in ("VB", "RB", "IN", "TO") for word in behind)
@@ -184,7 +188,7 @@ def _is_status(lead: str) -> bool:
 _FORMS = {"is": "are", "was": "were", "has": "have", "does": "do"}
 
 
-def _agreeing(auxiliary: str, item: str) -> str:
+def _agree(auxiliary: str, item: str) -> str:
     """Return the form of an auxiliary that goes with an item."""
     lower = auxiliary.lower()
     singular = next((one for one, plural in _FORMS.items() if lower in (one, plural)), lower)
@@ -196,7 +200,7 @@ def _is_plural(item: str) -> bool:
     return bool(words) and (tag_of(words[-1]) in ("NNS", "NNPS") or " and " in item)
 
 
-def _lowered(text: str) -> str:
+def _lower_first(text: str) -> str:
     """Return a text as it stands within a sentence: a common word begins in small letters."""
     first = words_of(text[:40])[:1]
     common = (

@@ -98,7 +98,7 @@ _BOTH_WAYS = re.compile(r"(?:and|or) (?:no|yes|maybe|not)\b", re.IGNORECASE)
 NOT_TRUE = "It is not true that"
 
 
-def stated(question: str, reply: str) -> str | None:
+def complete_reply(question: str, reply: str) -> str | None:
     """Return what a short reply to a question says; ``None`` where no rule applies.
 
     Rules for questions that ask for yes or no, for who, what, which, when, where, how many, how
@@ -107,14 +107,17 @@ def stated(question: str, reply: str) -> str | None:
     """
     if option := option_of(question, reply):
         stem = _BEFORE_OPTIONS.sub("", _OPTION.sub("", question))
-        return (None if _CHOICE.search(stem) else stated(f"{stem}?", option)) or sentence_of(option)
-    words, exclaimed = _asked(question), reply.rstrip().endswith("!")
+        statement = None if _CHOICE.search(stem) else complete_reply(f"{stem}?", option)
+        return statement or sentence_of(option)
+    words, exclaimed = _question_words(question), reply.rstrip().endswith("!")
     reply = reply.strip().rstrip(".!").strip().replace("’", "'")
     if len(words) < 2 or not reply:
         return None
     assent = ASSENT.match(reply)
     if asks_whether(question):
-        return _assented(words, reply, assent) if assent else _chosen(words, reply)
+        return (
+            _complete_assent(words, reply, assent) if assent else _choose_alternative(words, reply)
+        )
     if request := question_topic(question) if _asks_without_wh(question) else None:
         value = re.sub(
             r"^(?:it's|it is|that's|that is|they're|they are)\s+", "", reply, flags=re.IGNORECASE
@@ -135,13 +138,13 @@ def stated(question: str, reply: str) -> str | None:
         return None  # a sentence of its own, or none: "That's it", "Wow!"
     if is_empty_word(inner[0].lower()) or inner[0].lower() in PREPOSITIONS:
         reply = reply[0].lower() + reply[1:]
-    filled = _filled(words, reply)
+    filled = _fill_in_reply(words, reply)
     return None if filled is None else sentence_of(filled)
 
 
 def asks_whether(question: str) -> bool:
     """Whether a question asks for yes or no."""
-    words = _asked(question)
+    words = _question_words(question)
     first = words[0].casefold().replace("’", "'") if words else ""
     return (
         first in AUXILIARIES
@@ -194,7 +197,7 @@ def question_topic(question: str) -> str | None:
 
 def _asks_without_wh(question: str) -> bool:
     """Whether a text asks for something without a question word: a request, or key words."""
-    words = [word.casefold() for word in _asked(question)]
+    words = [word.casefold() for word in _question_words(question)]
     asks = WH_WORDS.union(AUXILIARIES)
     return (
         bool(words)
@@ -221,11 +224,11 @@ def _bare_question(question: str) -> str:
     return text
 
 
-def _asked(question: str) -> list[str]:
+def _question_words(question: str) -> list[str]:
     return _bare_question(question).split()
 
 
-def _assented(words: Sequence[str], reply: str, assent: re.Match[str]) -> str | None:
+def _complete_assent(words: Sequence[str], reply: str, assent: re.Match[str]) -> str | None:
     """Return what yes or no says, and for yes with what stands behind it in the reply."""
     first = words[0].casefold().replace("’", "'")
     auxiliary = first.removesuffix("n't")
@@ -241,7 +244,7 @@ def _assented(words: Sequence[str], reply: str, assent: re.Match[str]) -> str | 
     return sentence_of(statement if ELLIPSIS.fullmatch(rest) else f"{statement} {rest}".rstrip())
 
 
-def _chosen(words: Sequence[str], reply: str) -> str | None:
+def _choose_alternative(words: Sequence[str], reply: str) -> str | None:
     """Return what one of two alternatives says: "paid" to "Is breakfast free or paid?"."""
     lower = [word.casefold() for word in words]
     place = lower.index("or") if "or" in lower else 0
@@ -298,7 +301,7 @@ def _predicate_start(words: Sequence[str]) -> int:
     return (participles[-1:] or adjectives[:1] or nouns[:1] or places[:1] or [len(words) - 1])[0]
 
 
-def _filled(words: list[str], reply: str) -> str | None:
+def _fill_in_reply(words: list[str], reply: str) -> str | None:
     """Return a question with the reply in the place of what it asks for."""
     before = ""
     if words[0].casefold() in PREPOSITIONS:
@@ -315,7 +318,7 @@ def _filled(words: list[str], reply: str) -> str | None:
         noun, rest = words[1 + counted : place], words[place + 1 :]
         if counted and not {one.casefold() for one in noun[:1]} & set(reply.casefold().split()):
             reply = " ".join([reply, *noun])
-        return _inverted(lower[place], noun, rest, reply, subject=subject) if rest else None
+        return _undo_inversion(lower[place], noun, rest, reply, subject=subject) if rest else None
     if lower[1] in PREPOSITIONS:
         return None  # "what about refunds"
     if lower[1] in (DETERMINERS | SUBJECT_PRONOUNS):  # "tell me what the trial costs"
@@ -326,7 +329,7 @@ def _filled(words: list[str], reply: str) -> str | None:
     return " ".join([reply, *words[taken:]])
 
 
-def _inverted(
+def _undo_inversion(
     auxiliary: str, noun: list[str], rest: list[str], reply: str, *, subject: bool
 ) -> str:
     """Return what follows the auxiliary of a question, with the reply: as its subject, if that may

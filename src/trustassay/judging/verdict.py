@@ -25,7 +25,7 @@ from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, Statement, Verdict
 from trustassay.judging.passages import Excerpt, Passages, PassageSentence, Window, read
 from trustassay.judging.second_reader import SecondReader
-from trustassay.judging.short_replies import sentence_of, stated
+from trustassay.judging.short_replies import complete_reply, sentence_of
 from trustassay.sample import Document
 from trustassay.text.citations import without_citations
 from trustassay.text.grammar import WH_WORDS, is_common_word
@@ -125,7 +125,7 @@ def is_borderline(entailment: float, threshold: float) -> bool:
     return entailment < min(1.0, threshold + BORDERLINE)
 
 
-def _beside(best: float, against: float) -> Entailment:
+def _with_neutral_rest(best: float, against: float) -> Entailment:
     return Entailment(best, max(0.0, 1 - best - against), against)
 
 
@@ -334,15 +334,15 @@ class ClaimVerifier:
     ) -> None:
         self._options, self._models, self._second = options, models, second
         self.passages = Passages(documents, split)
-        self._every = [one for sentences in self.passages.sentences for one in sentences]
-        self._work = TextWork(long=len(self._every) > MANY_SENTENCES)
+        self._all_sentences = [one for sentences in self.passages.sentences for one in sentences]
+        self._work = TextWork(long=len(self._all_sentences) > MANY_SENTENCES)
         self._topic = inner_names(question)
         self._asked, self._question = question, folded(question)
 
     @property
     def sentences(self) -> int:
         """How many sentences all passages have."""
-        return len(self._every)
+        return len(self._all_sentences)
 
     @cached_property
     def _details(self) -> KnownDetails:
@@ -351,7 +351,7 @@ class ClaimVerifier:
     @cached_property
     def _standing(self) -> dict[str, PassageSentence]:
         """All sentences of the passages without what is around them."""
-        return {_bare(one.text): one for one in reversed(self._every)}
+        return {_bare(one.text): one for one in reversed(self._all_sentences)}
 
     @cached_property
     def _words(self) -> list[frozenset[str]]:
@@ -377,23 +377,23 @@ class ClaimVerifier:
         if claim.hypothesis is None:
             return Finding(Statement(claim.text, "no claim", why=claim.why))
         if claim.denies is not None:
-            return self._turned(claim, await self.verdict(self._denied(claim)))
+            return self._reverse(claim, await self.verdict(self._denied_claim(claim)))
         if finding := await self._work(self._by_rules, claim, claim.hypothesis):
             return finding
         return await self._by_reading(claim, claim.hypothesis)
 
     @staticmethod
-    def _denied(claim: Claim) -> Claim:
+    def _denied_claim(claim: Claim) -> Claim:
         """Return the statement that a claim denies as a claim."""
         return replace(claim, hypothesis=claim.denies, denies=None)
 
-    def _turned(self, claim: Claim, other: Finding) -> Finding:
+    def _reverse(self, claim: Claim, other: Finding) -> Finding:
         """Return the verdict on a claim by that on the statement that it denies."""
         row = other.row
         verdict = _TURNED.get(row.verdict, "not found")
         why = row.why if verdict == "not found" else f"of what it denies: {row.why}"
         entailment, contradiction = row.contradiction, row.entailment
-        both = _beside(entailment or 0.0, contradiction or 0.0)
+        both = _with_neutral_rest(entailment or 0.0, contradiction or 0.0)
         row = replace(
             row,
             verdict=verdict,
@@ -417,21 +417,21 @@ class ClaimVerifier:
         if same is not None and same.passage not in self.passages.data:
             if len(written.split()) < 4:  # longer ones readers know themselves
                 why = f"passage [{same.passage + 1}] says so, word for word"
-                return self._decided(claim, "supported", 1.0, same, why)
+                return self._finding_by_rule(claim, "supported", 1.0, same, why)
             return None
-        if opposite := opposite_of(text, self._every):
+        if opposite := opposite_of(text, self._all_sentences):
             why = f"passage [{opposite.passage + 1}] says the opposite"
-            return self._decided(claim, "contradicted", 0.0, opposite, why)
+            return self._finding_by_rule(claim, "contradicted", 0.0, opposite, why)
         return None
 
     def _as_written(self, claim: Claim, text: str) -> str:
         """Return a short sentence without the question that was put before it: "Dogs bark."; of
         anything else the text to judge. A mere "30 days" may stand in a list of something else."""
         written = folded(without_citations(claim.text))
-        completed = stated(self._asked, written), sentence_of(f"{self._asked} {written}")
+        completed = complete_reply(self._asked, written), sentence_of(f"{self._asked} {written}")
         return written if _IS_SENTENCE.match(written) and text in completed else text
 
-    def _decided(
+    def _finding_by_rule(
         self,
         claim: Claim,
         verdict: Verdict,
@@ -456,7 +456,7 @@ class ClaimVerifier:
         numbers = [excerpt.passage for excerpt, _ in near]
         place = supporting(rows, options.threshold)
         if claim.topic is not None:
-            sentence = await work(speaking_of, folded(claim.topic), self._every)
+            sentence = await work(speaking_of, folded(claim.topic), self._all_sentences)
             if place is None or (sentence is not None and not _denies(sentence.text)):
                 return await work(self._denial, claim, claim.topic, sentence)
         best = max((row.entailment for row in rows), default=0.0)
@@ -477,8 +477,10 @@ class ClaimVerifier:
         """Judge what says that no passage speaks of a topic, by a sentence that does."""
         if sentence is not None:
             why = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
-            return self._decided(claim, "contradicted", 0.0, sentence, why)
-        return self._decided(claim, "supported", 1.0, None, f"no passage speaks of “{topic}”")
+            return self._finding_by_rule(claim, "contradicted", 0.0, sentence, why)
+        return self._finding_by_rule(
+            claim, "supported", 1.0, None, f"no passage speaks of “{topic}”"
+        )
 
     # A second reader
 
@@ -487,11 +489,11 @@ class ClaimVerifier:
         if not before.read or claim.hypothesis is None:
             return before
         if claim.denies is not None:
-            denied = self._denied(claim)
-            return self._turned(claim, await self.again(denied, self._turned(denied, before)))
+            denied = self._denied_claim(claim)
+            return self._reverse(claim, await self.again(denied, self._reverse(denied, before)))
         windows = await self._work(self.passages.windows, claim.hypothesis)
         row = before.row
-        first = _beside(row.entailment or 0.0, row.contradiction or 0.0)
+        first = _with_neutral_rest(row.entailment or 0.0, row.contradiction or 0.0)
         assert self._second
         result = await self._second.verdict(self._models, windows, claim.hypothesis, first)
         return await self._work(self._read_twice, claim, windows, first.entailment, result)
@@ -557,7 +559,7 @@ class ClaimVerifier:
 
     def _contradicted(self, claim: Claim, number: int, row: Entailment, best: float) -> Finding:
         why = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
-        both, quote = _beside(best, row.contradiction), self._closest(claim, number)
+        both, quote = _with_neutral_rest(best, row.contradiction), self._closest(claim, number)
         return self._finding(claim, "contradicted", both, [number], why, quote=quote)
 
     def _not_found(
@@ -568,7 +570,7 @@ class ClaimVerifier:
         why = "no passage says this"
         if absent:
             why += f"; not in any of them: {', '.join(absent[:6])}"
-        both = _beside(best, max((row.contradiction for row in rows), default=0.0))
+        both = _with_neutral_rest(best, max((row.contradiction for row in rows), default=0.0))
         quote = "".join(self._closest(claim, number) for number in closest)
         return self._finding(claim, "not found", both, closest, why, quote=quote, missing=absent)
 

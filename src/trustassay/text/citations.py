@@ -61,10 +61,10 @@ _NOUN = re.compile(r"\s[a-z]")
 """Between these stands a value that somebody put in brackets: "has [14] halls"."""
 _SUPERSCRIPT = re.compile(
     r"(?:(?<=[.,;:!?)\"'”’])|(?<=\s)|(?<=[^\W\d_]{4})|(?<=\b[12]\d{3})"
-    r"|(?<=\d)(?=¹(?![⁰¹²³⁴⁵⁶⁷⁸⁹])))\s?([⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}(?:[,˒ʼ⸴]\s?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})*)"
+    r"|(?<=\w)(?=¹(?![⁰¹²³⁴⁵⁶⁷⁸⁹])))\s?([⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}(?:[,˒ʼ⸴]\s?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})*)"
 )
-"""Raised digits behind a stop, a space, a year or a word of four letters, and a raised 1 behind a
-number: "m²" is a unit, "10⁶" a power."""
+"""Raised digits behind a stop, a space, a year or a word of four letters, and a raised 1 behind
+any: "m²" is a unit, "10⁶" a power."""
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹˒ʼ⸴", "0123456789,,,")
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from trustassay.errors import UsageError, check_choices, check_least
-from trustassay.judging.claims import Claim, build_claims, listed
+from trustassay.judging.claims import Claim, build_claims, parse_claim_list
 from trustassay.judging.refusal import Detector, detector, refusal_of
 from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, inner_names
 from trustassay.metric import Context, Metric
@@ -70,7 +70,7 @@ class FaithfulnessOptions(Metric):
             max_tokens=self.max_tokens,
             prompt=prompt.name,
         )
-        return listed(reply.text, text)
+        return parse_claim_list(reply.text, text)
 
     def _by_rules(self, context: Context, text: str) -> list[Claim]:
         sample = context.sample
