@@ -105,6 +105,11 @@ def test_what_looks_like_decoration_and_says_something_is_kept(
     assert hypotheses("What is there to know?", answer)[0] == hypothesis
 
 
+@pytest.mark.parametrize("below", ["No refunds", "the permit is free", "45 euros"])
+def test_no_claim_hides_in_a_signature(below: str) -> None:
+    assert len(hypotheses(COST, f"{COSTS}\n\nBest regards,\n{below}")) == 2
+
+
 def test_the_lead_of_a_list_may_end_a_paragraph() -> None:
     answer = "The plan covers theft. Not covered:\n- fire\n- floods"
     assert hypotheses("What is covered?", answer) == [

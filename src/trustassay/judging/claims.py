@@ -440,9 +440,10 @@ class _Reader:
             self._add(None if text.endswith("?") else text, full, QUESTION, numbers)
             return
         signature = signature_end(bare.text)
-        name = bare.text[signature or 0 :]
-        if (signature or self.signs) and may_be_signature(name):
-            self.signs = not name.strip()
+        self.signs |= signature is not None
+        bare = bare[signature or 0 :].strip()
+        if self.signs and may_be_signature(bare.text):
+            self.signs = not bare
             self._add(None, full, "a greeting or an offer", numbers)
             return
         self.signs = False

@@ -25,7 +25,7 @@ class ClaimSpan(EvidenceRow, told_by=("start", "end")):
     end: int
     """The first character, and the one behind the last."""
     probability: float
-    """That no passage entails their claim."""
+    """The probability that no passage entails the claim."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,8 +189,8 @@ def _sentences_of(number: int, text: str, split: Splitter) -> Iterable[PassageSe
 def _together(statement: str, left: list[PassageSentence]) -> list[PassageSentence]:
     """Return sentences that together hold a statement's words, in reading order.
 
-    One after another that is taken which adds most words, until none adds any, or they are four, or
-    have 80 words.
+    The sentence that adds most words is taken, again and again, until none adds any, or they are
+    four, or have 80 words.
     """
     missing = set(content_words(statement))
     chosen: list[PassageSentence] = []
@@ -217,9 +217,9 @@ def windows(
     """Return up to ``most`` windows of passages to judge a statement by, in reading order.
 
     A window is one or more sentences in a row of one passage, of up to ``longest`` words together.
-    One after another that is taken which adds most content words of the statement to those that
-    are held already; of equal ones that which holds most, then the first. No two have a sentence
-    in common. Where no window holds any, the first one is taken.
+    The window that adds most content words of the statement is taken, again and again; of equal
+    ones that with most of its words, then the first. No two have a sentence in common. Where no
+    window has any, the first one is taken.
 
     Args:
         statement: what is judged.

@@ -2,13 +2,18 @@
 
 In this order:
 
-1. A claim of up to three words that stands among the sentences of the passages is supported; one
-   that stands there with the opposite meaning is contradicted. No reader is needed to see that.
-2. The near excerpts are read one by one, then sentences that hold the claim's words together. A
-   title may complete what a text says and supports nothing by itself.
+1. A short sentence that stands among the sentences of the passages is supported; a claim of which a
+   passage says the opposite in the same words is contradicted. No reader is needed to see that.
+2. The near excerpts are read one by one. A title may complete what a text says and supports nothing
+   by itself.
 3. What says that the documents do not speak of something is contradicted where one does.
-4. With a number, date or name that no passage has, a claim is not supported, whoever says so.
-5. A near excerpt on the same subject may contradict it. Everything else is not found.
+4. Where no excerpt supports a claim, sentences of all passages that hold its words are read
+   together, and then windows around its words.
+5. With a number, date or name that no passage has, a claim is not supported, whoever says so.
+6. A near excerpt on the same subject may contradict it. Everything else is not found.
+
+A second reader may change what the first one decided (:meth:`ClaimVerifier.again`), and not what a
+rule did.
 """
 
 import re

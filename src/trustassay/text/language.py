@@ -38,7 +38,8 @@ def language_of(text: str, context: Sequence[str] = ()) -> str | None:
     most letters are of another script than the Latin one needs no context.
 
     Args:
-        text: the answer. context: what it answers: the question, then the passages.
+        text: the answer.
+        context: what it answers: the question, then the passages.
     """
     text = text[:READ]
     if _other_script(text):

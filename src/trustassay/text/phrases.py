@@ -294,9 +294,14 @@ def signature_end(text: str) -> int | None:
 
 
 def may_be_signature(text: str) -> bool:
-    """Whether a text may be the name below "Best regards,"."""
+    """Whether a text may be the name below "Best regards,": it has no words but ones with capitals,
+    no number and no negation."""
     words = words_of(text)
-    return len(words) <= MOST_SIGNATURE_WORDS and finite_verb(words) is None
+    return len(words) <= MOST_SIGNATURE_WORDS and all(
+        (word[0].isupper() or word in ("from", "the", "of", "and", "at", "your"))
+        and not is_negation(word.lower())
+        for word in words
+    )
 
 
 def why_no_claim(sentence: str) -> str | None:
