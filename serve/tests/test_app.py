@@ -72,7 +72,7 @@ def test_a_part_has_its_routes() -> None:
 def test_the_document_tells_of_the_paths_that_are_served_and_of_their_schemas() -> None:
     document = openapi(["/health", "/v1/score", "/mcp"], asks_token=False)
     assert set(document["paths"]) == {"/health", "/v1/score"}
-    schemas = {"Health", "Error", "Document", "Sample", "Found", "Result", "Line"}
+    schemas = {"Health", "Error", "Document", "Passage", "Sample", "Found", "Result", "Line"}
     assert set(document["components"]["schemas"]) == schemas
     responses = document["paths"]["/v1/score"]["post"]["responses"]
     assert set(responses) == set("200 400 401 408 413 415 421 422 429 500 503".split())
