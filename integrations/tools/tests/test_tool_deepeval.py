@@ -165,7 +165,7 @@ def test_deepevals_cache_tells_settings_apart() -> None:
     assert len({one.evaluation_model for one in metrics}) == 4
     assert "sk-secret" not in str([one.evaluation_model for one in metrics])
     cached = CacheConfig(write_cache=True, use_cache=True)
-    unstated = case("Two hundred ships sank.")
+    unstated = case("Ships sank.")
     scores = [
         results([unstated], metric, cache_config=cached)[0].metrics_data[0].score
         for metric in (metrics[0], metrics[2], metrics[0], metrics[2])
