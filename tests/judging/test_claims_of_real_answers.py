@@ -138,3 +138,61 @@ def test_citations_of_a_value_in_json_are_its_own() -> None:
 )
 def test_an_answer_that_states_something_beside_a_denial_is_no_refusal(aside: str) -> None:
     assert refuses_in_words(f"The documents do not say who built it. {aside}") is None
+
+
+HIDING_PLACES = [
+    "The prices may change and {}.",
+    "I am not a lawyer and {}.",
+    "Here is the list: {}.",
+    "These are the details: {}.",
+    "Please contact the office, {}.",
+    "Please check the website, {}.",
+    "Let me know if you need more, {}.",
+    "This is not legal advice, {}.",
+    "Good luck, {}.",
+    "As mentioned above {}.",
+    "I found this in the documents: {}.",
+    "I looked at the documents and {}.",
+    "Opening hours may vary because {}.",
+    "Hello Anna, {}.",
+    "P.S. {}.",
+    "Dogs may swim ({}, p. 3).",
+    "Dogs may swim【{}】.",
+    "The museum is old.\n\nSources:\n- {}\n- guide.pdf, p. 3",
+    "The museum is old.\n\nSources:\n[1] {}",
+    "The museum is old.\n\nBest regards,\n{}",
+]
+"""Where a bad model could put what it does not want to be judged."""
+
+
+@pytest.mark.parametrize("place", HIDING_PLACES)
+@pytest.mark.parametrize("claim", ["the pool is closed", "no dogs are allowed"])
+def test_no_claim_hides_in_talk_or_markup(place: str, claim: str) -> None:
+    judged = " ".join(hypotheses("What is there to know?", place.format(claim))).casefold()
+    assert claim in judged
+
+
+@pytest.mark.parametrize("aside", ["Please contact the office, {}.", "I'm sorry, {}."])
+def test_no_claim_hides_beside_a_refusal(aside: str) -> None:
+    answer = f"The documents do not say who built it. {aside.format('the pool is closed')}"
+    assert refuses_in_words(answer) is None
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "If you'd like, I can also list the opening hours.",
+        "Let me know if you have any questions, and I'll be happy to help!",
+        "I hope this helps, and have a great day!",
+        "This is not legal advice, and you should consult a lawyer.",
+        "I'm an AI language model, so my answers may contain errors.",
+        "Prices may vary, so please check the website.",
+        "For the latest information, please visit the website or contact the office.",
+        "Always consult a professional, as individual circumstances vary.",
+        "Just say the word and I'll walk you through it.",
+        "I have looked through the documents you provided, and here is a summary.",
+        "As described in the table below.",
+    ],
+)
+def test_talk_in_several_parts_is_no_claim(talk: str) -> None:
+    assert hypotheses("What is there to know?", talk) == []

@@ -215,7 +215,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _CROSS = re.compile("(?P<label>:\\s*)?[✗✘❌🚫⛔]\\s*")
-_TICKED = re.compile(":\\s*[✓✔✅☑]\\s*$")
+_TICKED = re.compile(":\\s*[✓✔✅☑]\\s*")
 _EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u2604\u2607-\u27bf\u2b00-\u2bff]+\\s?")
 """All but stars, which may be a rating."""
 _ASKS_FOR_ADDRESS = re.compile(
@@ -233,8 +233,8 @@ def _strip_markup(text: MappedText, question: str = "") -> MappedText:
         text = text.sub(_ADDRESS, "")
     if text.text.isascii():
         return text
-    text = text.sub(_CROSS, lambda match: ": no" if match["label"] else "not ")
-    return text.sub(_TICKED, ": yes").sub(_EMOJI, "")
+    text = text.sub(_CROSS, lambda match: ": no " if match["label"] else "not ")
+    return text.sub(_TICKED, ": yes ").sub(_EMOJI, "").strip()
 
 
 # Sentences and their citations ------------------------------------------------------------------

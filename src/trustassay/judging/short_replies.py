@@ -53,7 +53,7 @@ ASSENT = re.compile(
     r"|(?:that|this)(?:'s| is) (?:not (?:correct|right|true|the case)|incorrect|false|wrong))"
     r"|yes|yeah|yep|yup|sure|definitely|correct|right|true|of course|certainly|absolutely|indeed"
     r"|(?:that|this)(?:'s| is) (?:correct|right|true))"
-    r"(?=\s*[,.!:;–—]|\s+-\s|\s*$|\s+(?:it|they|he|she|we|you|I)\b|\s+(?:and|but)\s)[\s,.!:;–—-]*",
+    r"(?=\s*[,.!:;–—]|\s+-\s|\s*$|\s+(?:it|they|he|she|we|you|I)\b|\s+(?:and|but|if|unless)\s)[\s,.!:;–—-]*",
     re.IGNORECASE,
 )
 """Yes or no at the beginning of a reply, parted from what follows by a mark: "No," and "No."."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from trustassay.text.grammar import states
 from trustassay.text.mapped import MappedText, Span
+from trustassay.text.words import is_negation, plain_words
 
 # Markers ----------------------------------------------------------------------------------------
 
@@ -22,6 +23,12 @@ _KIND = (
     r"|excerpt|chunk|snippet|quelle|id|s)s?\.?:?\s*)"
 )
 _PAGE = r"(?:pp?\.|pages?)\s?\d{1,4}(?:\s?[-–]\s?\d{1,4})?"
+_FILE = r"[\w-]{1,60}\.(?:pdf|docx?|txt|md|html?|csv|xlsx?|pptx?|json)\b"
+# A word of the name of a work: no sentence may hide in brackets with a page.
+_WORK = (
+    rf"(?!(?:no|not|never|without|nor|neither)\b)(?:{_FILE}|source:?\s\w+|see|doc(?:ument)?|passage"
+    r"|of|the|(?-i:[A-Z])[\w.'-]*|\d{1,4})"
+)
 _SEPARATOR = r"(?:,\s*(?:and|&)|[,;&–—-]|and)"
 _NUMBERS = rf"{_NUMBER}(?:\s*{_SEPARATOR}\s*{_KIND}?{_NUMBER})*"
 _LINK = r"(?:\((?:https?:|www\.|[#/])[^()\s]*\))?"
@@ -37,11 +44,12 @@ _MARKER = re.compile(
     # at the end of a sentence, "in 1902 (1)."
     rf"|(?<=[\w.!?] )[({{](?P<several>{_SMALL}(?:,\s*{_SMALL})+)[)}}](?=\s*(?:[.,;:!?](?!\w)|$|\n))"
     # what names a page, a work or a place in a search, and no passage
-    rf"|[(\[](?:[^()\[\]\n]{{0,60}}, ?)?{_PAGE}[)\]]|\[@[\w:-]{{1,60}}\]"
+    rf"|[(\[](?:{_WORK}[ ,:]{{1,2}}){{0,8}}{_PAGE}[)\]]|\[@[\w:-]{{1,60}}\]"
     rf"|\\cite\w?\{{[^{{}}\n]{{1,80}}\}}"
-    r"|[(\[][A-Z][\w'-]{1,30} et al\.,? \d{4}[a-z]?[)\]]|\[[A-Z][\w'-]{1,30}, \d{4}[a-z]?\]"
+    r"|[(\[](?-i:[A-Z])[\w'-]{1,30} et al\.,? \d{4}[a-z]?[)\]]"
+    r"|\[(?-i:[A-Z])[\w'-]{1,30}, \d{4}[a-z]?\]"
     r"|[\ue200-\ue2ff]?cite[\ue200-\ue2ff]?(?:turn\d{1,3}[a-z]{1,12}\d{1,3}[\ue200-\ue2ff]?)+"
-    r"|【[^】\n]{0,80}】|\[oaicite:\d{1,3}\]"
+    r"|【(?:turn\d{1,3}[a-z]{1,12}\d{1,3}|[\w .-]{0,40}†[^】\n]{0,200})】|\[oaicite:\d{1,3}\]"
     r"|:contentReference\[oaicite:\d{1,3}\](?:\{index=\d{1,3}\})?"
     rf"|(?<=[\w.!?] )[({{](?P<bare>{_SMALL})[)}}](?=\s*(?:[.!?](?!\w)|$|\n))",
     re.IGNORECASE | re.ASCII,
@@ -193,6 +201,10 @@ _HEADING = re.compile(
     r"|literatur|références|fuentes|referencias|fontes|referências|fonti|bronnen|参考文献|出典|来源)\W*",
     re.IGNORECASE,
 )
+_LOCATOR = re.compile(
+    rf"(?:https?://|www\.|doi:)\S+|{_FILE}|\b{_PAGE}|\((?:{_PAGE}|[12]\d{{3}})\)", re.IGNORECASE
+)
+"""What tells where a source is: a file, a page, a year in brackets, an address."""
 _ADDRESS = re.compile(r"(?:\bsee\b:?\s*)?<?(?:https?://|www\.|doi:)\S+", re.IGNORECASE)
 _LABEL = re.compile(r"[^.!?]{0,80}?:\s+|[*_\"“].{0,200}?[*_\"”]|\([^()]{0,40}\d{4}[^()]{0,20}\)")
 _CAPITAL = re.compile(r"\b[A-Z]")
@@ -225,17 +237,29 @@ def references_start(text: str) -> int:
 
 
 def _unmarked_entries(lines: Sequence[str]) -> tuple[int, list[re.Match[str]]]:
-    """Return where the last list begins whose items state nothing, and these: what may stand below
-    "Sources:" without markers."""
+    """Return where the last list begins whose items are files, pages, addresses or titles, and
+    these: what may stand below "Sources:" without markers. One at least is more than a title.
+    """
     end = len(lines)
     entries: list[re.Match[str]] = []
     while end:
         entry = _SIMPLE_ENTRY.fullmatch(lines[end - 1].rstrip())
-        if lines[end - 1].strip() and (entry is None or _is_statement(entry["text"])):
+        if lines[end - 1].strip() and (entry is None or not _names_work(entry["text"])):
             break
         entries += [entry] if entry else []
         end -= 1
-    return end, entries
+    located = any(_LOCATOR.search(entry["text"]) for entry in entries)
+    return (end, entries) if located else (len(lines), [])
+
+
+def _names_work(entry: str) -> bool:
+    """Whether an entry is a work by its file, page, year or address, or by a title; it states
+    nothing, denies nothing, and has no other number."""
+    text = _LOCATOR.sub("", entry).strip(" .,:-–—")
+    words = text.split()
+    if any(map(is_negation, plain_words(text))) or re.search(r"\d", text) or states(text):
+        return False
+    return 2 * len(_CAPITAL.findall(text)) > len(words) or len(words) < len(entry.split())
 
 
 def _is_statement(entry: str) -> bool:
@@ -244,7 +268,7 @@ def _is_statement(entry: str) -> bool:
     A title has most of its words in capitals, a date in brackets, or is in quotation marks.
     """
     text = _ADDRESS.sub("", entry).strip(" .:-–—")
-    if _LABEL.match(text) or not states(text):
+    is_title = 2 * len(_CAPITAL.findall(text)) > len(text.split())
+    if _LABEL.match(text) or is_title:
         return False
-    words = text.split()
-    return 2 * len(_CAPITAL.findall(text)) <= len(words)
+    return states(text) or any(map(is_negation, plain_words(text)))

@@ -6,7 +6,7 @@ this kind, is never one of them: what it says is to be judged.
 
 import re
 
-from trustassay.text.grammar import WH_WORDS, finite_verb, words_of
+from trustassay.text.grammar import WH_WORDS, finite_verb, states, words_of
 from trustassay.text.words import NUMERALS, is_empty_word, is_negation, plain_words, stem
 
 # Openers ----------------------------------------------------------------------------------------
@@ -32,7 +32,8 @@ _BESIDE_OPENING = frozenset(
 )
 """Words that may stand beside these."""
 _GREETING = re.compile(
-    r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))(?: [A-Z][\w.'-]+){1,3}[,!.:]\s*",
+    r"(?:hi|hello|hey|dear|good (?:morning|afternoon|evening))"
+    r"(?: (?!no\b|not\b)(?-i:[A-Z])[\w.'-]+){1,3}[,!.:]\s*",
     re.IGNORECASE,
 )
 _BEFORE_COLON = frozenset(
@@ -115,7 +116,7 @@ _FRAME = re.compile(
     r"|certain)(?: about (?:this|that|it))?, but (?:I (?:think|believe) )?(?:that )?"
     r"|(?:the )?(?:final |short |quick |direct )?(?:answer|response|conclusion|result"
     r"|solution)(?: (?:to (?:your|the) question )?is(?: that\b|:))?\s*[:=]\s*"
-    r"|as an AI(?: language model| assistant)?,\s*(?=I\b)|p\.?s\.?:?\s+"
+    r"|as an AI(?: language model| assistant)?,\s*(?=I\b)|p\.?s\.?[:,]?\s+"
     r"|(?:the )?(?:correct |right |best )?(?:answer|option|choice) is"
     r" (?=(?:option )?\(?[A-Ha-h1-8]\)?[.)]*\s*$)"
     r"|did you know(?: that)?\s*)",
@@ -165,20 +166,25 @@ _OFFER = re.compile(
     r"|feel free|ask|say so|tell me|reach out|get in touch"
     r"|don't hesitate|do not hesitate)\b"
     r"|(?:just )?(?:say the word|tell me|give me|send me|share|ask me)\b.{0,60}\b(?:and|so"
-    r"|if)\b.{0,20}\bI\b"
+    r"|if)\b.{0,20}\bI(?:'ll| will| can| could|'d)\b"
     r"|(?:just )?(?:say the word|ask away)\b"
-    r"|(?:just |please )?(?:let me know|feel free|don't hesitate|do not hesitate"
+    r"|(?:just |please )?(?:let me know|don't hesitate|do not hesitate"
+    r"|feel free(?:\W*$| to (?:ask|contact|reach|let|share|provide|send|message|write|call|tell"
+    r"|request))"
     r"|reach out to (?:me|us)|get in touch)\b"
     r"|I(?:'d| would|'m| am|'ll| will) (?:also )?(?:be )?(?:happy|glad|able"
     r"|more than happy|here) to\b"
-    r"|I can (?:also |certainly |then )?(?:help|assist|provide|explain|show|find|look|give"
-    r"|walk|draft|write|list|go|elaborate|share|prepare"
+    r"|I(?: can| could|'ll| will) (?:also |certainly |then )?(?:help|assist|provide"
+    r"|explain|show|find|look|give|walk|draft|write|list|go|elaborate|share|prepare"
     r"|create|summari[sz]e|check|translate)\b"
     r"|happy to (?:help|assist|explain|provide|clarify|elaborate)\b|(?:I "
     r"|we )?hope (?:this|that|it|you)\b|have a (?:nice|great|good|lovely|wonderful)\b"
     r"|(?:thanks|thank you) (?:for|so much|again|very much|in advance)\b(?!.* (?:is|was"
-    r"|are|were) )|you(?:'re| are) welcome\b[.! ]*$|good luck\b|take care\b"
-    r"|best (?:wishes|regards)\b|stay safe\b|anything else\b|happy \w+ing\b[.! ]*$"
+    r"|are|were) )|you(?:'re| are) welcome\b[.! ]*$"
+    r"|(?:good luck|take care|stay safe)(?: (?:with|on|of)"
+    r" (?:your|this|that|yourself)[^,;:]{0,30})?[.!,;]"
+    r"|(?:good luck|take care|stay safe|best (?:wishes|regards))[.! ,]*$"
+    r"|anything else(?:\W*$| (?:I|we|you|that)\b)|happy \w+ing\b[.! ]*$"
     r"|(?:that|this)(?:'s| is) (?:all|everything|what) (?:that )?(?:I|we)\b|let me look into\b)",
     re.IGNORECASE,
 )
@@ -238,14 +244,15 @@ _ABOUT_ANSWER = re.compile(
     r"|I(?:'ve| have)? (?:found|looked|searched|checked|went|gone|read|reviewed|listed"
     r"|summari[sz]ed|outlined|put together)\b"
     r".{0,40}\b(?:documents?|passages?|sources?|context|this|it|below|you|following"
-    r"|results?|information|carefully)\b.{0,30}"
+    r"|results?|information|carefully)\b.{0,60}"
     r"|let me (?:explain|summari[sz]e|break|walk|start|see|check|give)\b.{0,60}"
     r"|let's (?:look|see|start|break|go|take)\b.{0,60}"
     rf"|(?:this|everything|all (?:of )?(?:this|the above)|(?:this|the|my) (?:answer|information"
     rf"|response|summary))(?: above| here)? (?:(?:is|was) (?:based (?:only |solely )?on|taken from)"
     rf"|comes? from) {_SOURCES}(?: only| alone)?[.!]*"
     r"|(?:as|see) (?:described|explained|mentioned|stated|shown|listed|discussed|requested"
-    r"|outlined|noted|follows|above|below|attached)\b.{0,30}",
+    r"|outlined|noted|follows|above|below|attached)\b"
+    r"(?:,? (?:above|below|earlier|before|here|there|by you|in (?:the|this|my|your) \w+))*[.!:]*",
     re.IGNORECASE,
 )
 _GENERIC = frozenset(
@@ -258,7 +265,7 @@ _GENERIC = frozenset(
     "attach file example breakdown "
     "explanation comparison structur exam examin issu angl aspect view word sum hand conclusion "
     # what holds of everything
-    "case situation circumstanc condition term applicabl depend vary differ relat relevant "
+    "case situation circumstanc condition term applicabl depend vary var differ relat relevant "
     "respectiv factor consider "
     "account tak base according individual particular personal specific certain several "
     "many variou different role play "
@@ -284,7 +291,14 @@ _ANSWERS_ALONE = re.compile(
     re.IGNORECASE,
 )
 """Words that say nothing about a subject, and are an answer."""
-_CLAUSE = re.compile(r"\b(?:that|because|since|which|who|where)\s+(?!I\b|you\b)", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"\s*([:,;–—]\s+(?:(?:and|but|so|or)\s+)?"
+    r"|\s-\s|\b(?:and|but|because|since|so|as|that|which|who|where|while|although)\b)\s*",
+    re.IGNORECASE,
+)
+_RELATIVE = frozenset("that because since which who where".split())
+_NO_ASSERTION = frozenset("if whether should when whenever to for in".split())
+"""Words by which a part of a sentence is a condition, a purpose or a question."""
 
 
 def signature_end(text: str) -> int | None:
@@ -297,7 +311,8 @@ def may_be_signature(text: str) -> bool:
     """Whether a text may be the name below "Best regards,": it has no words but ones with capitals,
     no number and no negation."""
     words = words_of(text)
-    return len(words) <= MOST_SIGNATURE_WORDS and all(
+    few = len(words) <= MOST_SIGNATURE_WORDS and finite_verb(words) is None
+    return few and all(
         (word[0].isupper() or word in ("from", "the", "of", "and", "at", "your"))
         and not is_negation(word.lower())
         for word in words
@@ -319,24 +334,54 @@ def why_no_claim(sentence: str) -> str | None:
         return "it says nothing by itself"
     if _ANSWERS_ALONE.fullmatch(bare):
         return None
-    has_name = _INNER_NAME.search(bare) is not None
+    reason = _why_talk(bare)
+    return None if reason is not None and stating_parts(bare) else reason
+
+
+def _why_talk(text: str) -> str | None:
+    """Return of which kind of talk a text is, by its first words or as a whole."""
+    has_name = _INNER_NAME.search(text) is not None
     reasons = {
-        "a greeting or an offer": _is_courtesy(bare),
-        "a disclaimer": not has_name and _DISCLAIMER.fullmatch(bare),
-        REFERRAL: _REFERRAL.fullmatch(bare.rstrip(".!")),
-        "it says nothing by itself": not content_of(bare)
-        or (not has_name and _ABOUT_ANSWER.fullmatch(bare)),
+        "a greeting or an offer": _is_courtesy(text),
+        "a disclaimer": not has_name and _DISCLAIMER.fullmatch(text),
+        REFERRAL: _REFERRAL.fullmatch(text.rstrip(".!")),
+        "it says nothing by itself": not content_of(text)
+        or (not has_name and _ABOUT_ANSWER.fullmatch(text)),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _is_courtesy(text: str) -> bool:
     words = [word.lower() for word in words_of(text)]
-    return (
-        _is_opener(text)
-        or (len(words) > 1 and all(word in _SERVICE for word in words))
-        or (_OFFER.match(text) is not None and not _states_inside(text))
-    )
+    in_service = len(words) > 1 and all(word in _SERVICE for word in words)
+    return in_service or _is_opener(text) or _OFFER.match(text) is not None
+
+
+def stating_parts(text: str) -> list[str]:
+    """Return the parts of a sentence that state something, whatever talk stands beside them: the
+    last ones of "Good luck, the pool is closed." and of "Here is the list: no dogs.".
+    """
+    parts = _SEPARATOR.split(text)
+    pairs = zip(["", *parts[1::2]], parts[0::2], strict=True)
+    return [part for before, part in pairs if _states_part(part, before.lower().strip(" ,"))]
+
+
+def _states_part(part: str, before: str) -> bool:
+    """Whether a part of a sentence, behind a mark or a word, states something; what it is put as a
+    condition, or asked, it does not."""
+    part = part.strip()
+    words = words_of(part)
+    if not words or words[0].lower() in _NO_ASSERTION or not content_of(part) - _SERVICE_STEMS:
+        return False
+    if before in _RELATIVE:
+        asserts = words[0].lower() not in {*WH_WORDS, "i", "you"} and finite_verb(words) is not None
+    else:
+        negated = any(map(is_negation, plain_words(part)))
+        asserts = before == ":" or negated or states(part)
+    return asserts and _why_talk(part) is None
+
+
+_SERVICE_STEMS = frozenset(map(stem, _SERVICE))
 
 
 def content_of(text: str) -> set[str]:
@@ -356,12 +401,3 @@ def carries_detail(text: str) -> bool:
     return bool(_DIGIT.search(text)) or any(
         word in NUMERALS and word != "one" for word in text.lower().split()
     )
-
-
-def _states_inside(text: str) -> bool:
-    """Whether an offer or a greeting has a clause in it that states something."""
-    clause = _CLAUSE.search(text)
-    if clause is None:
-        return False
-    place = finite_verb(words_of(text[clause.end() :]))
-    return place is not None and words_of(text[clause.end() :])[0].lower() not in WH_WORDS

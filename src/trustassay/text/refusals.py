@@ -8,7 +8,7 @@ import re
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from trustassay.text.phrases import carries_detail
+from trustassay.text.phrases import carries_detail, stating_parts
 from trustassay.text.words import normalise_squad
 
 LONGEST_SENTENCE = 2_000
@@ -369,7 +369,12 @@ def belongs_to_refusal(sentence: str) -> bool:
     apology or a referral elsewhere, without a number.
     """
     plain = _plain(sentence)
-    is_aside = _ASIDE.match(plain) is not None and not carries_detail(plain)
+    more = (
+        part
+        for part in stating_parts(plain)
+        if not (plain.startswith(part) or declines(part) or _ASIDE.match(part))
+    )
+    is_aside = _ASIDE.match(plain) is not None and not carries_detail(plain) and not any(more)
     return is_aside or _ABOUT_SOURCES.match(plain) is not None
 
 
