@@ -118,7 +118,8 @@ def test_killed_and_resumed_nothing_is_asked_twice(tmp_path: Path) -> None:
         done = run_command(*arguments, cwd=tmp_path, TRUSTASSAY_CACHE=str(tmp_path / "cache"))
         assert done.returncode == 0, done.stderr
         assert 50 < stored < stored_chats(calls)
-        assert server.stats()["received"] - before == stored_chats(calls) - stored
+        # Replies that were stored for all runs, but not yet for this one, are not asked for either.
+        assert server.stats()["received"] - before <= stored_chats(calls) - stored
     rows = [
         json.loads(line) for line in (tmp_path / "run/assessments.jsonl").read_text().splitlines()
     ]
