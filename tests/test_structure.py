@@ -30,6 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "entailer_quality": set(),
     "views": set(),
     "statistics": set(),
+    "core": {"statistics"},
     "sample": {"errors"},
     "text": {"errors", "sample"},
     "judging": {"capabilities", "errors", "event_loop", "sample", "text", "views"},
@@ -40,6 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "assessment": {"statistics"},
     "metric": {
         "assessment",
+        "core",
         "capabilities",
         "errors",
         "sample",
@@ -66,9 +68,18 @@ ALLOWED: dict[str, set[str]] = {
     "distractors": {"capabilities", "errors", "prompts", "text", "sample", "statistics"}
     | {"event_loop"},
     "metrics": METRIC
-    | {"capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
+    | {"core", "capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
     | {"text", "judging", "token_matching"},
-    "show": {"files", "entailer_quality", "metric", "sample", "statistics", "text", "views"},
+    "show": {
+        "core",
+        "files",
+        "entailer_quality",
+        "metric",
+        "sample",
+        "statistics",
+        "text",
+        "views",
+    },
     # what stands on them
     "calls": {"backends", "capabilities", "errors", "files", "text", "sample", "event_loop"},
     "runs": VALUES
@@ -76,6 +87,7 @@ ALLOWED: dict[str, set[str]] = {
         "answering",
         "backends",
         "calls",
+        "core",
         "data",
         "entailer_quality",
         "metric",

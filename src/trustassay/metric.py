@@ -26,11 +26,13 @@ from trustassay.assessment import (
     summarised,
 )
 from trustassay.capabilities import Message, Models, repair_turns
+from trustassay.core import outcome as outcomes
+from trustassay.core.outcome import Outcome, OutcomeKind
 from trustassay.errors import AssessmentError, CallError
 from trustassay.judging.second_reader import READ, SecondReader
 from trustassay.sample import Problem, Sample
 from trustassay.text.language import OTHER_LANGUAGE
-from trustassay.text.limits import USUAL_LIMITS, TextLimits
+from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
 from trustassay.views import EvidenceRow, View
 
 __all__ = [
@@ -40,6 +42,11 @@ __all__ = [
 ]  # fmt: skip
 
 T = TypeVar("T")
+
+BLANK_RESPONSE = "the response is blank"
+"""The error of a sample whose response is blank."""
+REFUSED_PART = "refused"
+"""The part that is 1 where a metric gives a refusal a score although it answers nothing."""
 
 
 @dataclass(slots=True)
@@ -150,7 +157,7 @@ class Context:
     def response(self) -> str:
         """Return the response of the sample; raises AssessmentError where it is blank."""
         if not self.sample.answered:
-            raise AssessmentError("the response is blank", "empty")
+            raise AssessmentError(BLANK_RESPONSE, "empty")
         return self.sample.response or ""
 
 
@@ -211,7 +218,7 @@ class Metric(ABC):
 
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
-        if part in (OTHER_LANGUAGE, READ):  # of every metric that asks such models
+        if part in (OTHER_LANGUAGE, READ, REFUSED_PART):  # of every metric that asks such models
             return ""
         group = part[: part.find(":") + 1]
         return self.part_directions.get(part, self.part_directions.get(group))
@@ -357,6 +364,49 @@ class Metric(ABC):
         """
         return None
 
+    @property
+    def counts_outcomes(self) -> bool:
+        """Whether questions pass or fail by :attr:`line`.
+
+        A metric returns False whose line was not measured against labels of people, or whose score
+        is a degree: its questions are scored or not scored.
+        """
+        return bool(self.line)
+
+    passed_word: ClassVar[str] = "passed"
+    """What the metric calls a question that passed, in a sentence after a percentage."""
+    failed_word: ClassVar[str] = "failed"
+    """What it calls one that failed."""
+
+    @property
+    def outcome_words(self) -> Mapping[OutcomeKind, str]:
+        """What the metric calls each outcome."""
+        return {
+            outcomes.PASSED: self.passed_word,
+            outcomes.FAILED: self.failed_word,
+            outcomes.NOT_ANSWERED: "not answered",
+            outcomes.SCORED: "scored",
+            outcomes.NOT_SCORED: "not scored",
+        }
+
+    def outcome(self, assessment: Assessment) -> Outcome:
+        """Return what became of the question of an assessment.
+
+        An assessment without a score, or of a refusal, is not answered. Any other fails where
+        :meth:`problem` names something. A metric overrides this where it knows more, as whether a
+        refusal was right.
+        """
+        reason = why_not_judged(assessment)
+        if not self.counts_outcomes:
+            # Without a line a refusal that has a score is scored: the method says so itself.
+            if assessment.error is None and assessment.score is not None:
+                return Outcome(outcomes.SCORED)
+            return Outcome(outcomes.NOT_SCORED, reason or outcomes.NOT_ASSESSABLE)
+        if reason is not None:
+            return Outcome(outcomes.NOT_ANSWERED, reason)
+        is_bad = self.problem(assessment) is not None
+        return Outcome(outcomes.FAILED if is_bad else outcomes.PASSED)
+
     def in_doubt(self, assessment: Assessment) -> bool:  # noqa: ARG002
         """Whether an answer that needs no look is so near the line that a second reader is to read
         it; by default none is.
@@ -440,6 +490,28 @@ def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
     value = assessment.parts.get(metric.ordered_by, assessment.score)
     low, high = metric.score_range
     return (value - low if metric.lower_is_better else high - value) / (high - low)
+
+
+def why_not_judged(assessment: Assessment) -> str | None:
+    """Return why an assessment judges no answer, in a word or two; ``None`` where it does."""
+    if assessment.error is not None:
+        if assessment.error == BLANK_RESPONSE:
+            return outcomes.BLANK
+        return outcomes.TOO_LONG if assessment.fault == TOO_LONG else outcomes.ERROR
+    for part, reason in _REASONS_BY_PART.items():
+        if assessment.parts.get(part):
+            return reason
+    if assessment.score is None:
+        return assessment.verdict or outcomes.NOT_ASSESSABLE
+    return None
+
+
+_REASONS_BY_PART = {
+    OTHER_LANGUAGE: outcomes.LANGUAGE_NOT_READ,
+    "no_passages": outcomes.NO_PASSAGES,
+    REFUSED_PART: outcomes.REFUSED,
+}
+"""Why an assessment judges no answer, by the part that says so."""
 
 
 def _qualified_name(function: Callable[..., Any]) -> str:

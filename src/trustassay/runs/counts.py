@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.outcome import Outcomes
 from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.progress import Steps
 from trustassay.runs.fill import CUT
-from trustassay.runs.folder import RunFolder
+from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import decoded, file_lines, hash64, located_lines
+from trustassay.runs.outcomes import RunOutcomes
 from trustassay.sample import is_blank, question_key
 from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram
@@ -31,6 +33,8 @@ from trustassay.text.limits import TOO_LONG
 DOMAIN = "domain"
 LOOKED = "looked"
 """The key in ``summary.json`` of how many answers need a look."""
+OUTCOMES = "outcomes"
+"""The key in ``summary.json`` of what became of all questions, by metric."""
 SHOWN = 500
 """Answers on a report page; where a run has more, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]
@@ -51,6 +55,8 @@ class Counted:
 
     histograms, groups: the scores by metric, and by model and domain.
     choice: which answers the report shows. looked: how many need a look.
+    outcomes: what became of all questions, by metric. repeated, copied: answers that are copies of
+    another one, or of a passage.
     requests: how often each capability was asked.
     usage: what the metrics' calls of chat models took, by metric and model.
     parts: the names of all parts, in the order in which they first come.
@@ -60,6 +66,9 @@ class Counted:
     groups: dict[str, Groups]
     choice: Choice[Place]
     looked: Looked = field(default_factory=Looked)
+    outcomes: dict[str, Outcomes] = field(default_factory=dict)
+    repeated: int = 0
+    copied: int = 0
     requests: Counter[str] = field(default_factory=Counter)
     usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     parts: dict[str, None] = field(default_factory=dict)
@@ -103,9 +112,13 @@ def count(
         {m.name: groups_of(m, domain_field) for m in metrics},
         Choice(SHOWN),
     )
-    asked = run["backends"].get("model")
+    asked, installed = run["backends"].get("model"), list(here)
+    run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        for place, sample, assessments, findings in judged(folder, metrics, here, result.looked):
+        for place, sample, assessments, findings in judged(
+            folder, metrics, installed, result.looked
+        ):
+            run_outcomes.add(sample, assessments)
             domain = domain_of(sample, domain_field)
             for assessment in assessments:
                 result.add(assessment)
@@ -115,7 +128,40 @@ def count(
                     )
             result.choice.add(findings, place)
             step()
+    result.outcomes = run_outcomes.by_metric()
+    result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result
+
+
+def start_outcomes(
+    folder: RunFolder,
+    run: Mapping[str, Any],
+    metrics: Sequence[MetricInfo],
+    installed: Iterable[Metric],
+) -> RunOutcomes:
+    """Return what counts the outcomes of a run's samples, which are still to be added to it."""
+    unit = run.get(UNIT)
+    units = read_units(folder, unit)
+    # Whoever chose single answers as units counts answers; else a question counts once.
+    questions = units if unit in (None, QUESTION, ANSWER) else read_units(folder)
+    return RunOutcomes(metrics, {one.name: one for one in installed}, questions, units)
+
+
+def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Outcomes]:
+    """Return the outcomes of a finished run, by metric; those of a run of an earlier version, whose
+    summary has none, are counted now.
+
+    Args:
+        metrics: those of the run that are installed.
+    """
+    run, summary = folder.read_finished()
+    if stored := summary.get(OUTCOMES):
+        return {name: Outcomes.from_dict(name, one) for name, one in stored.items()}
+    infos = list(metric_infos(folder, run).values())
+    run_outcomes = start_outcomes(folder, run, infos, metrics)
+    for _, sample, assessments in rows(folder, infos):
+        run_outcomes.add(sample, assessments)
+    return run_outcomes.by_metric()
 
 
 def judged(
@@ -304,6 +350,14 @@ _WORDS = {
 }
 
 
+_OF_ANSWERS = {
+    "blank": "blank",
+    "cut": "cut at max_tokens",
+    "repeated": "the same as another answer to the same question, under another id",
+    "copied": "a copy of a passage, word for word",
+}
+
+
 def silence(folder: RunFolder) -> dict[str, Any]:
     """Return counts for ``summary.json``: ``faults`` by metric and kind, blank and cut answers,
     ``languages`` that models do not read, by metric, the option that names the model, and language.
@@ -352,8 +406,8 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """
     result = []
     for name, count in summary.get("answers", {}).items():
-        how = "blank" if name == "blank" else "cut at max_tokens"
-        result.append(f"{count:,} of {samples:,} answers {_be(count)} {how}")
+        how = f"{_be(count)} {_OF_ANSWERS[name]}"
+        result.append(f"{count:,} of {samples:,} answers {how}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
             what = f"samples failed: {_WORDS.get(kind, kind)}"

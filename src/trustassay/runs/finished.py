@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustassay.calls.batching import Counts
 from trustassay.calls.retry import Endpoint
+from trustassay.core.outcome import Outcomes
 from trustassay.errors import install
 from trustassay.metric import Assessment, Metric, MetricInfo, Summary
-from trustassay.runs.counts import Place, judged
+from trustassay.runs.counts import Place, judged, read_outcomes
 from trustassay.runs.fill import Outcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Intake
@@ -217,6 +218,14 @@ class Run:
     def summary(self) -> Mapping[str, Mapping[str, float | int | None]]:
         """The figures of each metric: ``run.summary["grounding"]["trust_score"]``."""
         return {name: summary.values for name, summary in self.summaries.items()}
+
+    @cached_property
+    def outcomes(self) -> Mapping[str, Outcomes]:
+        """What became of all questions, by metric: ``run.outcomes["faithfulness"].failed.percent``.
+
+        The shares of questions that passed, failed and were not answered add up to 100 %.
+        """
+        return read_outcomes(self._folder, self.metrics)
 
     @property
     def assessments(self) -> StoredAssessments:

@@ -73,6 +73,9 @@ def write_outputs(
     infos = [MetricInfo.of(metric) for metric in metrics]
     counted = counts.count(folder, run, infos, here=metrics, steps=steps)
     silent = counts.silence(folder)
+    copies = {"repeated": counted.repeated, "copied": counted.copied}
+    if answers := {name: count for name, count in copies.items() if count}:
+        silent["answers"] = silent.get("answers", {}) | answers
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_calls(folder, counted, prices),
@@ -81,6 +84,7 @@ def write_outputs(
         **second_results(folder, metrics, run, options.seed),
         **silent,
         counts.LOOKED: counted.looked.to_dict(),
+        counts.OUTCOMES: {name: one.to_dict() for name, one in counted.outcomes.items()},
         **larger_judge(folder, run, prices, counts.unread(silent)),
         "seconds": round(seconds, 3),
     }

@@ -138,6 +138,8 @@ class Consistency(ConsistencyOptions):
     )
     verdicts: ClassVar[tuple[str, ...]] = ("consistent", "inconsistent")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    passed_word: ClassVar[str] = "consistent"
+    failed_word: ClassVar[str] = "inconsistent"
     line: ClassVar[str] = (
         "the model, offered its own answer among others, does not take it, or this could not "
         "be assessed"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.capabilities import Entailment, Message
+from trustassay.core.outcome import NO_PASSAGES, NOT_ANSWERED, REFUSED, Outcome
 from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
 from trustassay.judging.claims import plain_answer
 from trustassay.judging.details import KnownDetails
@@ -280,6 +281,16 @@ class FactCheck(Metric):
             rows = [Statement(evidence.statement, evidence.retrieved)]
         parts, score = {"assessable": 1.0, **parts}, SCORES[verdict]
         return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
+
+    passed_word: ClassVar[str] = "not contradicted"
+    failed_word: ClassVar[str] = "contradicted"
+
+    def outcome(self, assessment: Assessment) -> Outcome:
+        """Return what became of a question; without a score it was refused, or had no passages."""
+        if assessment.reason in (NO_ANSWER, NO_EVIDENCE):
+            reason = REFUSED if assessment.reason == NO_ANSWER else NO_PASSAGES
+            return Outcome(NOT_ANSWERED, reason)
+        return super().outcome(assessment)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say where the evidence contradicts an answer."""

@@ -150,6 +150,9 @@ class Faithfulness(FaithfulnessOptions):
             },
         )
 
+    passed_word: ClassVar[str] = "supported"
+    failed_word: ClassVar[str] = "not supported"
+
     @property
     def line(self) -> str:
         """A sentence that no passage supports."""

@@ -155,6 +155,8 @@ class Fewl(FewlOptions):
     )
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    counts_outcomes: ClassVar[bool] = False
+    """Its bound is ours, and was not measured against labels."""
     line: ClassVar[str] = (
         f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
         "paper), or no more than with what they say of other questions"

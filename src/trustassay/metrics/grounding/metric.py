@@ -10,6 +10,14 @@ from itertools import chain, product
 from typing import ClassVar
 
 from trustassay.capabilities import Entailment
+from trustassay.core.outcome import (
+    NO_CLAIM,
+    NOT_ANSWERED,
+    REFUSED,
+    REFUSED_RIGHTLY,
+    REFUSED_WRONGLY,
+    Outcome,
+)
 from trustassay.event_loop import all_of
 from trustassay.judging.claims import (
     NO_PART,
@@ -498,6 +506,20 @@ class Grounding(GroundingOptions):
         if self.cited_only and not cites(sample.response or "", len(sample.documents or ())):
             return self.assessed(sample, None, reason="cites no document")
         return await (await TextWork.on(sample)(Assessing, self, context)).result()
+
+    passed_word: ClassVar[str] = "supported"
+    failed_word: ClassVar[str] = "not supported"
+
+    def outcome(self, assessment: Assessment) -> Outcome:
+        """Return what became of a question; of a refusal also whether it was right, if known."""
+        if assessment.error is None and assessment.parts.get("blank"):
+            return Outcome(NOT_ANSWERED, NO_CLAIM)
+        if assessment.verdict != "refused" or assessment.parts.get("false_denials"):
+            return super().outcome(assessment)
+        if assessment.score is None:
+            return Outcome(NOT_ANSWERED, REFUSED)
+        is_wrong = self.problem(assessment) is not None
+        return Outcome(NOT_ANSWERED, REFUSED_WRONGLY if is_wrong else REFUSED_RIGHTLY)
 
     @property
     def line(self) -> str:

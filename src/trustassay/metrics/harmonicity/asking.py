@@ -77,6 +77,8 @@ class PerturbingOptions(Metric):
     reads_response: ClassVar[bool] = False
     lower_is_better: ClassVar[bool] = True
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    counts_outcomes: ClassVar[bool] = False
+    """A change is a degree, and a stable answer may be wrong."""
     verdicts: ClassVar[tuple[str, ...]] = ("stable", "unstable")
 
     perturbations: int = 10

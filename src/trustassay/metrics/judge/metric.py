@@ -12,6 +12,7 @@ import numpy as np
 
 from trustassay.assessment import interval_of, summarised
 from trustassay.capabilities import Models
+from trustassay.core.outcome import NOT_ANSWERED, Outcome
 from trustassay.errors import AssessmentError
 from trustassay.judging.claims import plain_answer
 from trustassay.judging.passages import read
@@ -384,6 +385,20 @@ class Judge(JudgeOptions):
         for judge in own:
             words += f"; the judge {judge} wrote this answer itself"
         return words.removeprefix("; ")
+
+    @property
+    def counts_outcomes(self) -> bool:
+        """Whether the user, the categories or an entailer draw the line.
+
+        A rating from 1 to 5 is a degree: where its rubric draws a line was not measured.
+        """
+        return self.threshold is not None or self.by == "entailer" or not self.scale.ordinal
+
+    def outcome(self, assessment: Assessment) -> Outcome:
+        """Return what became of a question; where the votes do not decide it is not judged."""
+        if self.counts_outcomes and assessment.verdict == "undecided":
+            return Outcome(NOT_ANSWERED, "votes undecided")
+        return super().outcome(assessment)
 
     @property
     def line(self) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from trustassay.assessment import units_of
 from trustassay.capabilities import Message
+from trustassay.core.outcome import NOT_ANSWERED, Outcome
 from trustassay.errors import AssessmentError, check_least
 from trustassay.event_loop import all_of
 from trustassay.metric import (
@@ -38,7 +39,7 @@ from trustassay.statistics import Floats
 from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
 from trustassay.views import EvidenceRow, Rows, View
 
-Outcome = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
+PairVerdict = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge repeats this in their place."""
 KEPT = 4000
@@ -86,10 +87,10 @@ def _unread(read: tuple[int | None, str]) -> Unread | None:
 
 CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
 """The answer that is read first, the second one, not sure, and a reply that names none of them."""
-OUTCOMES: tuple[Outcome, ...] = ("win", "loss", "unsure", "inconsistent", "unreadable")
+OUTCOMES: tuple[PairVerdict, ...] = ("win", "loss", "unsure", "inconsistent", "unreadable")
 
 
-def outcome(first: str | None, swapped: str | None) -> Outcome:
+def outcome(first: str | None, swapped: str | None) -> PairVerdict:
     """Return what the choices in both orders say of the answer that was A in the first order.
 
     It wins or loses only if both choices are for the same answer. ``unsure``: a choice is C;
@@ -144,10 +145,10 @@ def rate(name: str, table: ArrayLike) -> float:
     return 100 * float((above * t).sum()) / whole if whole else float("nan")
 
 
-def outcomes(table: ArrayLike) -> dict[Outcome, int]:
+def outcomes(table: ArrayLike) -> dict[PairVerdict, int]:
     """Return how many questions had each outcome; shape of ``table`` is (4, 4)."""
     t = np.asarray(table, dtype=int)
-    result: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+    result: dict[PairVerdict, int] = dict.fromkeys(OUTCOMES, 0)
     for i, first in enumerate(CHOICES):
         for j, swapped in enumerate(CHOICES):
             result[outcome(first, swapped)] += int(t[i, j])
@@ -198,7 +199,7 @@ OTHER_RESPONSE = "other_response"
 """Field of a sample with the answer that its response is compared with."""
 OTHER_MODEL = "other_model"
 """Field with the name of the model that gave that answer."""
-_REASONS: Mapping[Outcome, str] = {
+_REASONS: Mapping[PairVerdict, str] = {
     "win": "preferred in both orders",
     "loss": "the other answer is preferred in both orders",
     "unsure": "the judge is not sure, in one order at least",
@@ -350,6 +351,15 @@ class Pairwise(Metric):
                 interval = one.interval or one.why or None
                 result.put(key, one.value, one.support, interval, units=one.units, why=one.why)
         return result.with_settings(self.settings(), FIGURES)
+
+    passed_word: ClassVar[str] = "preferred"
+    failed_word: ClassVar[str] = "not preferred"
+
+    def outcome(self, assessment: Assessment) -> Outcome:
+        """Return what became of a question; without a clear choice it is not judged."""
+        if assessment.verdict in ("unsure", "inconsistent", "unreadable"):
+            return Outcome(NOT_ANSWERED, f"choice {assessment.verdict}")
+        return super().outcome(assessment)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what a reader should look at."""

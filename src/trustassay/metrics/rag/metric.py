@@ -12,7 +12,15 @@ from trustassay.event_loop import all_of
 from trustassay.judging.claims import Claim
 from trustassay.judging.evidence import Statement
 from trustassay.judging.verdict import ClaimVerifier, Finding
-from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
+from trustassay.metric import (
+    REFUSED_PART,
+    Assessment,
+    Context,
+    Figure,
+    Need,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.sample import Document, Problem, Sample, missing
 from trustassay.statistics import Bools
@@ -135,7 +143,8 @@ class Rag(FaithfulnessOptions):
         if not (golds := [form for forms in facts for form in forms]):
             return self.assessed(sample, None, reason="the gold answer claims nothing")
         said = await self.claims_of(context, response)
-        said = [] if self.refusal_in(response, said) else said
+        refuses = self.refusal_in(response, said)
+        said = [] if refuses else said
         claims = [one for one in said if one.hypothesis is not None]
         context.limits.count("statements", len(golds) + len(claims))
         passages = await work(self.verifier, context, sample.documents or ())
@@ -154,6 +163,8 @@ class Rag(FaithfulnessOptions):
         listed = np.array([n + 1 in relevant for n in range(len(sample.documents or ()))], bool)
         parts = figures(_said(answered, retrieved), said_at, listed)
         parts |= {"facts": float(len(facts)), "statements": float(len(claims))}
+        if refuses:
+            parts[REFUSED_PART] = 1.0
         parts["order"] = float(np.mean([one.standing or 0.0 for one in answered]))
         rows = _rows(answered, retrieved, ~(known[0] | known[1]))
         causes = [one.verdict for one in rows if one.verdict in OF_ANSWERS]
@@ -179,6 +190,9 @@ class Rag(FaithfulnessOptions):
             claims = [one for one in listed if one.hypothesis is not None]
             result += [[one] for one in claims] if len(aliases) == 1 else [claims]
         return [forms for forms in result if forms]
+
+    passed_word: ClassVar[str] = "complete"
+    failed_word: ClassVar[str] = "incomplete"
 
     @property
     def line(self) -> str:

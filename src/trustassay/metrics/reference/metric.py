@@ -98,6 +98,8 @@ class Reference(Metric):
     name: ClassVar[str] = "reference"
     title: ClassVar[str] = "Likeness to the gold answers"
     part_directions = directions(higher=" ".join(PARTS))
+    counts_outcomes: ClassVar[bool] = False
+    """Likeness is a degree: an answer in other words may be right with a score of 0."""
     evidence_template: ClassVar[str] = "evidence.html.jinja"
 
     parts: str = AUTO

@@ -6,11 +6,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from trustassay.core.outcome import FAILED, Outcome
 from trustassay.event_loop import all_of
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.verdict import Finding
-from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
+from trustassay.metric import (
+    REFUSED_PART,
+    Assessment,
+    Context,
+    Figure,
+    Need,
+    directions,
+    read_figures,
+)
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
     WORDS,
@@ -184,7 +193,10 @@ class ToolUse(FaithfulnessOptions):
                 why = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
                 told: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
                 rows.append(Fault(FAULTS["contradicts_itself"], why, text=row.text, **told))
-        return self._assessed(turn, rows, judged, len(found))
+        assessment = self._assessed(turn, rows, judged, len(found))
+        if not refused:
+            return assessment
+        return replace(assessment, parts={**assessment.parts, REFUSED_PART: 1.0})
 
     def _assessed(self, turn: Turn, rows: list[Fault], judged: int, sentences: int) -> Assessment:
         rows.sort(key=lambda one: _ORDER.index(one.verdict))
@@ -204,6 +216,15 @@ class ToolUse(FaithfulnessOptions):
             reason=rows[0].why if rows else "no fault",
             parts={**parts, "arguments": float(judged)},
         )
+
+    passed_word: ClassVar[str] = "sound"
+    failed_word: ClassVar[str] = "faulty"
+
+    def outcome(self, assessment: Assessment) -> Outcome:
+        """Return what became of a question; a refusal with a fault, as in its calls, has failed."""
+        if assessment.parts.get(REFUSED_PART) and self.problem(assessment) is not None:
+            return Outcome(FAILED)
+        return super().outcome(assessment)
 
     @property
     def line(self) -> str:

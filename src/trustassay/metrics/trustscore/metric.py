@@ -204,6 +204,8 @@ class TrustScore(ConsistencyOptions):
         },
     }
     evidence_template: ClassVar[str] = "evidence.html.jinja"
+    passed_word: ClassVar[str] = "trusted"
+    failed_word: ClassVar[str] = "not trusted"
     line: ClassVar[str] = (
         "the facts contradict it, the model does not choose it again, or one of both could not "
         "be assessed (Table 3 of the paper)"

@@ -96,6 +96,8 @@ class Uncertainty(UncertaintyOptions):
     name: ClassVar[str] = "uncertainty"
     title: ClassVar[str] = "Uncertainty of the model that answered"
     lower_is_better: ClassVar[bool] = True
+    counts_outcomes: ClassVar[bool] = False
+    """Doubt is a degree: where it becomes an error depends on the model and the questions."""
     verdicts: ClassVar[Sequence[str]] = ("sure", "doubtful")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     part_directions = directions(

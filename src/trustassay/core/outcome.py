@@ -1,0 +1,277 @@
+"""What became of every question that was asked: passed, failed or not answered.
+
+A metric that draws a line between good and bad answers gives each question one outcome, and a
+reason where it is *not answered*. A metric without such a line counts *scored* and *not scored*.
+The shares are of all questions asked, so they add up to 100 %:
+
+1. Each answer gets its :class:`Outcome` (:meth:`trustassay.metric.Metric.outcome`).
+2. Answers to one question weigh one question together, however many there are: copies of an answer
+   under new ids move no share.
+3. The interval of a share is over independent units, as questions or conversations are.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from trustassay.statistics import Floats, Places
+from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few_units
+
+OutcomeKind = Literal["passed", "failed", "not_answered", "scored", "not_scored"]
+PASSED: OutcomeKind = "passed"
+FAILED: OutcomeKind = "failed"
+NOT_ANSWERED: OutcomeKind = "not_answered"
+SCORED: OutcomeKind = "scored"
+NOT_SCORED: OutcomeKind = "not_scored"
+WITH_LINE: Sequence[OutcomeKind] = (PASSED, FAILED, NOT_ANSWERED)
+WITHOUT_LINE: Sequence[OutcomeKind] = (SCORED, NOT_SCORED)
+
+# Why a question is not answered. A metric may give others, as its own verdicts.
+BLANK = "blank"
+ERROR = "failed"
+LANGUAGE_NOT_READ = "language not read"
+TOO_LONG = "too long"
+REFUSED = "refused"
+REFUSED_WRONGLY = "refused though it could be answered"
+REFUSED_RIGHTLY = "refused rightly"
+NO_PASSAGES = "no passages"
+NO_CLAIM = "no claim"
+NOT_ASSESSABLE = "not assessable"
+
+MAX_REASONS = 8
+"""Reasons that are counted by name; a metric of a user may give a new one for each answer."""
+OTHER_REASONS = "other reasons"
+
+
+class Outcome(NamedTuple):
+    """What became of one question; ``reason`` says why it was not answered or not scored."""
+
+    kind: OutcomeKind
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeShare:
+    """One of the shares of all questions.
+
+    answers: how many answers have this outcome. percent: the share of the questions, 0 to 100.
+    interval: of ``percent``, 95 %; ``without_interval`` says why there is none.
+    """
+
+    answers: int
+    percent: float
+    interval: Interval | None = None
+    without_interval: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        result: dict[str, Any] = {"answers": self.answers, "percent": self.percent}
+        if self.interval is None:
+            return {**result, "interval": None, "without_interval": self.without_interval}
+        return {**result, "interval": list(self.interval)}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "OutcomeShare":
+        """Return the object from the output of :meth:`to_dict`."""
+        ends = raw["interval"]
+        interval = None if ends is None else (float(ends[0]), float(ends[1]))
+        return cls(raw["answers"], raw["percent"], interval, raw.get("without_interval", ""))
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The outcomes of all questions of a run by one metric.
+
+    >>> run.outcomes["faithfulness"].failed.percent  # doctest: +SKIP
+    12.5
+    """
+
+    metric: str
+    """The metric's name."""
+    questions: int
+    """Questions asked: the weight of all answers together."""
+    answers: int
+    """Answers, failed and blank ones included."""
+    shares: Mapping[OutcomeKind, OutcomeShare]
+    """Passed, failed and not answered; of a metric without a line scored and not scored."""
+    words: Mapping[OutcomeKind, str]
+    """What the metric calls each outcome."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """Answers by why they count as not answered or not scored, the most frequent reason first."""
+    repeated: int = 0
+    """Answers that say the same as another one to the same question, under another id."""
+
+    @property
+    def passed(self) -> OutcomeShare | None:
+        """Questions that passed; ``None`` where the metric draws no line."""
+        return self.shares.get(PASSED)
+
+    @property
+    def failed(self) -> OutcomeShare | None:
+        """Questions that failed; ``None`` where the metric draws no line."""
+        return self.shares.get(FAILED)
+
+    @property
+    def not_answered(self) -> OutcomeShare | None:
+        """Questions without an answer that could be judged; ``None`` without a line."""
+        return self.shares.get(NOT_ANSWERED)
+
+    @property
+    def judged(self) -> int:
+        """Answers that passed or failed, or were scored."""
+        return self.answers - self.without.answers
+
+    @property
+    def without(self) -> OutcomeShare:
+        """Questions that were not answered, or not scored where the metric draws no line."""
+        return self.shares[NOT_ANSWERED if NOT_ANSWERED in self.shares else NOT_SCORED]
+
+    @property
+    def sentence(self) -> str:
+        """The first line about a run: all shares with their intervals."""
+        if not self.questions:
+            return f"{self.metric}: no questions"
+        numbers = whole_percents([share.percent for share in self.shares.values()])
+        parts = [
+            f"{percent} % {self.words[kind]}{_ends_in_words(share.interval, first=not place)}"
+            for place, (percent, (kind, share)) in enumerate(
+                zip(numbers, self.shares.items(), strict=True)
+            )
+        ]
+        noun = "question" if self.questions == 1 else "questions"
+        return f"{self.metric}: {', '.join(parts)} of {self.questions:,} {noun}"
+
+    @property
+    def reasons_in_words(self) -> str:
+        """Why answers were not judged: ``not answered: 5 refused, 2 blank``; "" if all were."""
+        if not self.reasons:
+            return ""
+        word = self.words[NOT_ANSWERED if NOT_ANSWERED in self.shares else NOT_SCORED]
+        counts = (f"{count:,} {reason}" for reason, count in self.reasons.items())
+        return f"{word}: {', '.join(counts)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form, that of ``summary.json``."""
+        result: dict[str, Any] = {"questions": self.questions, "answers": self.answers}
+        result |= {kind: share.to_dict() for kind, share in self.shares.items()}
+        result |= {"words": dict(self.words), "reasons": dict(self.reasons)}
+        return {**result, "repeated": self.repeated}
+
+    @classmethod
+    def from_dict(cls, metric: str, raw: Mapping[str, Any]) -> "Outcomes":
+        """Return the object from the output of :meth:`to_dict`."""
+        kinds = WITH_LINE if PASSED in raw else WITHOUT_LINE
+        shares = {kind: OutcomeShare.from_dict(raw[kind]) for kind in kinds}
+        counts = raw["questions"], raw["answers"]
+        return cls(metric, *counts, shares, raw["words"], raw["reasons"], raw["repeated"])
+
+
+def _ends_in_words(interval: Interval | None, *, first: bool) -> str:
+    if interval is None:
+        return ""
+    low, high = (round(end) for end in interval)
+    label = "95 % interval " if first else ""
+    return f" ({label}{low} to {high})"
+
+
+def whole_percents(percents: Sequence[float]) -> list[int]:
+    """Round percentages to whole numbers that add up to 100, as the exact ones do.
+
+    The largest remainders are rounded up (Hamilton's method); all 0 stay so.
+    """
+    floors = [math.floor(percent + 1e-9) for percent in percents]
+    left = round(sum(percents)) - sum(floors)
+    by_remainder = sorted(range(len(percents)), key=lambda at: floors[at] - percents[at])
+    for at in by_remainder[:left]:
+        floors[at] += 1
+    return floors
+
+
+class OutcomeCounter:
+    """Gathers the outcomes of a run's answers by one metric, in input order."""
+
+    def __init__(self, metric: str, words: Mapping[OutcomeKind, str], *, has_line: bool) -> None:
+        self.metric, self.words = metric, words
+        self.kinds = WITH_LINE if has_line else WITHOUT_LINE
+        self._places: list[int] = []
+        self._reasons: Counter[str] = Counter()
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one answer."""
+        self._places.append(self.kinds.index(outcome.kind))
+        if outcome.kind in (NOT_ANSWERED, NOT_SCORED):
+            reason = outcome.reason or NOT_ASSESSABLE
+            if reason not in self._reasons and len(self._reasons) >= MAX_REASONS:
+                reason = OTHER_REASONS
+            self._reasons[reason] += 1
+
+    def outcomes(
+        self, questions: Places | None, units: Places | None, repeated: int = 0
+    ) -> Outcomes:
+        """Return the shares.
+
+        Args:
+            questions: the number of each answer's question, -1 for one by itself, shape (n,);
+                ``None`` if each is. units: of what is independent, in the same way.
+            repeated: answers that are copies, for the record.
+        """
+        places = np.array(self._places, dtype=np.int64)
+        weights = question_weights(questions, len(places))
+        shares = outcome_shares(places, weights, units, len(self.kinds))
+        counts = np.bincount(places, minlength=len(self.kinds)).tolist()
+        by_kind = {
+            kind: OutcomeShare(count, *share)
+            for kind, count, share in zip(self.kinds, counts, shares, strict=True)
+        }
+        total = round(float(weights.sum()))
+        words = {kind: self.words[kind] for kind in self.kinds}
+        reasons = dict(self._reasons.most_common())
+        return Outcomes(self.metric, total, len(places), by_kind, words, reasons, repeated)
+
+
+def question_weights(questions: Places | None, n: int) -> Floats:
+    """Return what each of n answers weighs, shape (n,): all answers to a question 1 together."""
+    if questions is None:
+        return np.ones(n)
+    together = questions >= 0
+    counts = np.bincount(questions[together], minlength=1)
+    weights = np.ones(n)
+    weights[together] = 1.0 / counts[questions[together]]
+    return weights
+
+
+def outcome_shares(
+    places: Places, weights: Floats, units: Places | None, kinds: int
+) -> list[tuple[float, Interval | None, str]]:
+    """Return for each outcome its share in percent, the interval, and why there is none.
+
+    Args:
+        places: the outcome of each answer, 0 to ``kinds`` - 1, shape (n,). weights: shape (n,).
+        units: as for :meth:`~trustassay.statistics.intervals.RowSums.add`.
+    """
+    if not len(places):
+        return [(0.0, None, "there are no questions")] * kinds
+    rows = np.zeros((len(places), kinds + 1))
+    rows[np.arange(len(places)), places] = weights
+    rows[:, kinds] = weights  # the last sum is that of all weights
+    sums = RowSums(kinds + 1)
+    sums.add(rows, units)
+    below = np.zeros(kinds + 1)
+    below[kinds] = 1.0
+    result: list[tuple[float, Interval | None, str]] = []
+    for kind in range(kinds):
+        above = np.zeros(kinds + 1)
+        above[kind] = 1.0
+        share = sums.ratio(above, below)
+        mean = min(max(share.mean, 0.0), 1.0)
+        reason = too_few_units(len(places), sums.units, share.units, FEWEST, "questions")
+        if reason:
+            result.append((100 * mean, None, reason))
+            continue
+        low, high = mean_interval(mean, share.variance, share.units)
+        result.append((100 * mean, (100 * low, 100 * high), ""))
+    return result
