@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results import write_result
+from trustassay.compare.gate import gate
+from trustassay.compare.gate_rules import Bound, Earlier
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding
 from trustassay.runs.lines import encoded
-from trustassay.workflows.gate import gate
-from trustassay.workflows.rules import Bound, Earlier
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

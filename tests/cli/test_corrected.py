@@ -13,8 +13,8 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.support import jsonl
 from trustassay import score
+from trustassay.compare.corrected import LabelFiles, correct
 from trustassay.errors import UsageError
-from trustassay.workflows.corrected import LabelFiles, correct
 
 N = 240
 SHARES = {"old": (0.85, 0.9, 0.7), "new": (0.6, 0.7, 0.9)}

@@ -11,9 +11,9 @@ import pytest
 
 from tests.support import jsonl, run_command
 from trustassay import score
+from trustassay.compare.ranking import rank
 from trustassay.errors import RunFolderError
 from trustassay.metrics.fewl import Fewl
-from trustassay.workflows.rank import rank
 
 
 def answers(n: int = 60, *, labels: bool = True) -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ from typing import ClassVar
 import pytest
 
 from trustassay import Assessment, Metric, Run, registry, score
+from trustassay.compare.gate import gate
+from trustassay.compare.gate_rules import Earlier
 from trustassay.metric import Context, Figure, Mean
 from trustassay.runs.finished import first_verdict, short
-from trustassay.workflows.gate import gate
-from trustassay.workflows.rules import Earlier
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ import pytest
 from tests.many import HashedWords, many
 from tests.show.conftest import HOSTILE, sentence
 from trustassay import score
+from trustassay.compare.pages import document_of
+from trustassay.compare.two_runs import compare
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import Rated, write_pooled, write_report
@@ -37,8 +39,6 @@ from trustassay.show.document import (
     interval_bars,
 )
 from trustassay.show.page import ReportRun, ReportSample, write_page
-from trustassay.workflows.compare import compare
-from trustassay.workflows.compare_outputs import document_of
 from trustassay_papers.harmonicity.ascent import Point
 from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_page
 

@@ -11,11 +11,20 @@ from trustassay.cli.results import scored_run, show_plan, show_worse, tell
 from trustassay.errors import UsageError
 from trustassay.files import write_whole
 from trustassay.options import BackendChoices, GivenLabels, Records, Seed, Spending
-from trustassay.show.terminal import complain, one_line, print_json, say, show_rows, show_table
+from trustassay.show.terminal import (
+    complain,
+    one_line,
+    print_json,
+    results_on_output,
+    say,
+    show_rows,
+    show_table,
+)
 
 if TYPE_CHECKING:
-    from trustassay.workflows.compare import Comparison
-    from trustassay.workflows.rules import Gate
+    from trustassay.compare.gate_rules import Gate
+    from trustassay.compare.ranking import Ranking
+    from trustassay.compare.two_runs import Comparison
 
 
 @with_options
@@ -47,18 +56,19 @@ def compare(  # noqa: PLR0913 - one argument an option
         return
     if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
-    from trustassay.workflows import compare as comparing
-    from trustassay.workflows import compare_outputs
-    from trustassay.workflows.corrected import LabelFiles
+    from trustassay.compare import pages
+    from trustassay.compare.corrected import LabelFiles
+    from trustassay.compare.two_runs import compare as compare_runs
 
-    given_labels = LabelFiles.given(**labels)
-    result = comparing.compare(first, second, metric=metric, labels=given_labels, seed=seed)
-    _show_comparison(result)
+    label_files = LabelFiles.given(**labels)
+    comparison = compare_runs(first, second, metric=metric, labels=label_files, seed=seed)
+    with results_on_output(not as_json):
+        _show_comparison(comparison)
     if out:
-        compare_outputs.document_of(result).write(out)
+        pages.document_of(comparison).write(out)
         say(f"page: {out}")
     if as_json:
-        print_json(result.to_dict())
+        print_json(comparison.to_dict())
 
 
 def _by_judge(  # noqa: PLR0913 - the options of compare
@@ -77,23 +87,22 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
     from trustassay.metrics.pairwise import Pairwise
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import default_folder
-    from trustassay.workflows import compare as comparing
-    from trustassay.workflows.compare_outputs import win_rate_headline
+    from trustassay.workflows import preferences
 
     first, second, judge = inputs
     metric = Pairwise(None if prompt is None else str(prompt))
-    options = comparing.WinRateOptions(
+    options = preferences.WinRateOptions(
         metric, seed, progress=True, calls=CallOptions.of(**spending), **records
     )
     state = default_folder(second).name  # which changes with the file
     settings = {"second": state, "judge": judge, "metrics": metric.settings(), "seed": seed}
     out = run_folder(folder, first, records, **settings)
     if dry_run:
-        show_plan(comparing.plan_win_rate(*inputs, out, options), as_json=as_json)
+        show_plan(preferences.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
-    result = comparing.win_rate(*inputs, out, options)
+    result = preferences.win_rate(*inputs, out, options)
     run = Run(RunFolder(result.path), result.outcome)
-    failed = tell(run, as_json=False, worst=False)
+    tell(run, as_json=False, worst=False)
     for count, words in (
         (result.pairs.only_first, f"questions of {first} alone"),
         (result.pairs.only_second, f"questions of {second} alone"),
@@ -101,36 +110,34 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
     ):
         if count:
             say(one_line(f"left out: {count:,} {words}"))
-    say(one_line(win_rate_headline(result, first, second)))
+    say(one_line(preferences.win_rate_headline(result, first, second)))
     if page:
         page.parent.mkdir(parents=True, exist_ok=True)
         say(f"page: {run.report(page)}")
     if as_json:
         print_json(result.to_dict())
-    if failed:
-        raise typer.Exit(1)
 
 
-def _show_comparison(found: "Comparison") -> None:
-    from trustassay.workflows import compare_outputs as outputs
+def _show_comparison(comparison: "Comparison") -> None:
+    from trustassay.compare import pages
 
-    say(one_line(f"{found.metric.title}: {found.first.path} and {found.second.path}"))
-    say(outputs.paired_in_words(found))
-    show_rows("answers", outputs.OF_OUTCOMES, outputs.outcomes(found).rows)
-    if found.figures:
-        show_rows("figure of the pairs", outputs.OF_FIGURES, outputs.figures(found).rows)
-    for key, why in found.not_compared.items():
+    say(one_line(comparison.headline))
+    paths = " and ".join(str(side.path) for side in comparison.scores)
+    say(one_line(f"{comparison.metric.title}: {paths}"))
+    table = pages.outcomes_table(comparison)
+    show_rows("of all questions", table.columns, table.rows, wide=True)
+    say(comparison.pairing.in_words())
+    if comparison.figures:
+        table = pages.figures_table(comparison)
+        show_rows("over answers scored in both", table.columns, table.rows, wide=True)
+    for key, why in comparison.not_compared.items():
         say(one_line(f"{key} is not compared: {why}"))
-    if len(found.pairing.first):
-        show_worse(found.metric.name, found.answers)
-    show_rows("all scores", outputs.COLUMNS, outputs.scores(found).rows)
-    sizes = [f"{len(side.scores):,}" for side in (found.first, found.second)]
-    say(f"{sizes[0]} and {sizes[1]} scores, {found.pairs:,} of them paired")
-    say(outputs.headline(found))
-    for line in found.corrected.in_words() if found.corrected else ():
+    if len(comparison.pairing.first):
+        show_worse(comparison.metric.name, comparison.answers)
+    for line in comparison.corrected.in_words() if comparison.corrected else ():
         say(one_line(line))
-    for warning in found.warnings:
-        say(one_line(f"note: {warning}"))
+    for note in comparison.notes:
+        say(one_line(f"note: {note}"))
 
 
 @with_options
@@ -146,29 +153,38 @@ def rank(  # noqa: PLR0913 - one argument an option
     records: Records,
     as_json: Json,
 ) -> None:
-    """Rank models by their mean score over the same questions, and say how sure that is."""
-    from trustassay.workflows import rank as ranking
-    from trustassay.workflows.corrected import LabelFiles
+    """Rank models by what became of the same questions, and say how sure that is."""
+    from trustassay.compare import ranking
+    from trustassay.compare.corrected import LabelFiles
 
-    given_labels = LabelFiles.given(**labels)
-    folder, name, failed = scored_run(
-        source_of(sources), metric, backends, records, out=out, seed=seed
-    )
-    result = ranking.rank(folder, metric=name, labels=given_labels, seed=seed)
-    say(one_line(f"{result.metric.title}: {result.questions:,} questions that all models answered"))
-    if result.left_out:
-        say(f"{result.left_out:,} questions are left out: not every model has a score for them")
-    table = ranking.table_of(result)
-    show_rows("model", table.columns, table.rows)
-    for line in ranking.statements(result):
-        say(one_line(line))
+    folder, name, _ = scored_run(source_of(sources), metric, backends, records, out=out, seed=seed)
+    label_files = LabelFiles.given(**labels)
+    result = ranking.rank(folder, metric=name, labels=label_files, seed=seed)
+    with results_on_output(not as_json):
+        _show_ranking(result)
     if page:
         ranking.document_of(result, sources).write(page)
         say(f"page: {page}")
     if as_json:
         print_json(result.to_dict())
-    if failed:
-        raise typer.Exit(1)
+
+
+def _show_ranking(result: "Ranking") -> None:
+    from trustassay.compare import ranking
+
+    asked = "were asked" if result.by_share else "have a score for"
+    say(
+        one_line(
+            f"{result.metric.title}: {result.questions:,} questions that all models {asked}, "
+            f"ranked by {result.by}"
+        )
+    )
+    if result.left_out:
+        say(f"{result.left_out:,} questions are left out: not all models {asked} them")
+    table = ranking.table_of(result)
+    show_rows("model", table.columns, table.rows, wide=True)
+    for line in ranking.statements(result):
+        say(one_line(line))
 
 
 @with_options
@@ -214,7 +230,6 @@ def audit(  # noqa: PLR0913 - one argument an option
         complain(
             f"failed: {found.failed:,}, in flips; run the same command again to retry only these"
         )
-        raise typer.Exit(1)
 
 
 FAILED, UNDECIDED = 1, 4
@@ -227,7 +242,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     *,
     at_least: list[str],
     at_most: list[str],
-    no_worse_than: Path | None,
+    no_worse_than: list[Path],
     figure: list[str],
     margin: float,
     allow_missing: str,
@@ -240,36 +255,37 @@ def gate(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     as_json: Json,
 ) -> None:
-    """Pass or fail a run, for continuous integration: by bounds, or against an earlier run."""
-    from trustassay.workflows import gate as gating
-    from trustassay.workflows import rules
-    from trustassay.workflows.corrected import LabelFiles
+    """Pass or fail a run, for continuous integration: by bounds, or against earlier runs."""
+    from trustassay.compare import gate_files, gate_rules
+    from trustassay.compare.corrected import LabelFiles
+    from trustassay.compare.gate import gate as gate_run
 
     others = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
     flags = given(figure=figure, margin=margin, **others)
-    if flags and no_worse_than is None:
+    if flags and not no_worse_than:
         raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
-    bounds = [rules.parse_bound(one, at_least=True) for one in at_least]
-    bounds += [rules.parse_bound(one, at_least=False) for one in at_most]
-    earlier = None
-    if no_worse_than:
-        missing = rules.parse_allowance(allow_missing)
-        earlier = rules.Earlier(no_worse_than, figure, margin, missing, allow_other_judge)
-    found = gating.gate(
-        run, bounds, earlier, labels=LabelFiles.given(**labels), seed=seed, sequential=sequential
-    )
-    _show_gate(found)
+    bounds = [gate_rules.parse_bound(one, at_least=True) for one in at_least]
+    bounds += [gate_rules.parse_bound(one, at_least=False) for one in at_most]
+    missing = gate_rules.parse_allowance(allow_missing)
+    earlier = [
+        gate_rules.Earlier(path, figure, margin, missing, allow_other_judge)
+        for path in no_worse_than
+    ]
+    label_files = LabelFiles.given(**labels)
+    result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
+    with results_on_output(not as_json):
+        _show_gate(result)
     if markdown:
-        _write(markdown, rules.markdown(found).encode())
+        _write(markdown, gate_files.markdown(result).encode())
     if junit:
-        _write(junit, rules.junit(found, undecided))
+        _write(junit, gate_files.junit(result, undecided))
     if as_json:
-        print_json(found.to_dict() | {"undecided_counts_as": undecided})
-    strict = found.result == "untestable" and undecided == "fail"
-    result = undecided if found.result == "undecided" or strict else found.result
-    if result != found.result:
-        say(f"{found.result} counts as {result} (--undecided)")
-    raise typer.Exit(STATUS[result])
+        print_json(result.to_dict() | {"undecided_counts_as": undecided})
+    strict = result.result == "untestable" and undecided == "fail"
+    counted = undecided if result.result == "undecided" or strict else result.result
+    if counted != result.result:
+        say(f"{result.result} counts as {counted} (--undecided)")
+    raise typer.Exit(STATUS[counted])
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -277,20 +293,30 @@ def _write(path: Path, content: bytes) -> None:
     say(f"written: {path}")
 
 
-def _show_gate(found: "Gate") -> None:
-    from trustassay.workflows.rules import explained, interval_in_words, value_of
-    from trustassay.workflows.two_runs import outcomes_in_words
+def _show_gate(result: "Gate") -> None:
+    from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
+    from trustassay.compare.outcome_changes import outcomes_in_words
 
+    for outcomes in result.outcomes.values():
+        say(one_line(outcomes.sentence))
     rows = [
-        (one.name, one.result, value_of(one), interval_in_words(one), one.rule, explained(one))
-        for one in found.checks
+        (one.name, one.result, value_of(one), interval_in_words(one), one.rule, reason_of(one))
+        for one in result.checks
     ]
     headings = ("figure", "result", "value", "95 % interval", "rule", "why")
     show_table(headings, rows, {"rule", "why"}, wide=True)
-    for name, outcomes in found.outcomes.items():
-        say(f"{name}: {outcomes_in_words(outcomes)}")
-    for name, answers in found.answers.items():
-        show_worse(name, answers)
-    for note in found.notes:
+    for earlier in result.against:
+        for name, changes in earlier.outcomes.items():
+            say(one_line(f"{name} since {earlier.path}: {outcomes_in_words(changes)}"))
+        for name, figures in earlier.figures.items():
+            for change in figures.values():
+                values = f"{change.first:.4g} → {change.second:.4g}"
+                say(
+                    f"  {name}.{change.key} over {change.questions:,} questions scored in both: "
+                    f"{values} ({change.verdict})"
+                )
+        for name, answers in earlier.answers.items():
+            show_worse(name, answers)
+    for note in result.notes:
         say(one_line(f"note: {note}"))
-    say(f"gate: {found.result}")
+    say(f"gate: {result.result}")

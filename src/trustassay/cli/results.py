@@ -25,10 +25,10 @@ from trustassay.tracebacks import TRACEBACKS
 
 if TYPE_CHECKING:
     from trustassay.api import Run
+    from trustassay.compare.answer_changes import AnswerChanges
     from trustassay.metric import Figure, Summary
     from trustassay.options import BackendChoices
     from trustassay.runs.estimates import Plan, Planned
-    from trustassay.workflows.changes import AnswerChanges
 
 
 METRIC = "fewl:form=agreement"
@@ -382,18 +382,18 @@ def _report_of(
     calibrator: CalibratorFile,
     labels: GivenLabels,
 ) -> Path:
+    from trustassay.compare.corrected import LabelFiles, corrected_in_words
     from trustassay.data.ratings import read_ratings
     from trustassay.runs.calibrator import read_calibrator
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.probabilities import CALIBRATED
     from trustassay.runs.report import Rated, write_report
     from trustassay.runs.results import apply_calibrator
-    from trustassay.workflows.corrected import LabelFiles, told_by_group
 
     folder = RunFolder(run)
     rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
     given_labels = LabelFiles.given(**labels)
-    notes = told_by_group(run, given_labels, domain) if given_labels else []
+    notes = corrected_in_words(run, given_labels, domain) if given_labels else []
     shown: dict[str, Any] = {"domain_field": domain, "rated": rated, "steps": Steps(shown=True)}
     if calibrator is not None:
         told = read_calibrator(Path(calibrator))

@@ -126,6 +126,28 @@ def only_last_line(quiet: bool = True) -> Iterator[None]:
             complain(last[0])
 
 
+_on_output = False
+"""Whether what is said now is a command's result, which goes to standard output."""
+
+
+@contextmanager
+def results_on_output(on: bool = True) -> Iterator[None]:
+    """Print what is said in the block on standard output; ends the process if that is not possible.
+
+    on: False where standard output is for JSON, so that people read results beside it.
+    """
+    global _on_output  # noqa: PLW0603 - one stream for the process
+    before, _on_output = _on_output, on
+    try:
+        yield
+        if on:
+            sys.stdout.flush()
+    except OSError as error:
+        output_failed(error)
+    finally:
+        _on_output = before
+
+
 def say(text: str) -> None:
     """Print a line for people, on standard error, with control characters made visible."""
     if _held is None:
@@ -141,14 +163,15 @@ def complain(text: str, *, fold: bool = True) -> None:
     """
     text, width = visible(text), terminal_width() if fold else None
     lines = text.split("\n") if width is None else folded(text, width)
-    print("\n".join(lines), file=sys.stderr)
+    print("\n".join(lines), file=sys.stdout if _on_output else sys.stderr)
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that standard error is, or ``None`` if it is none."""
+    """Return the columns of the terminal that is printed on, or ``None`` if it is none."""
+    stream, number = (sys.stdout, OUTPUT) if _on_output else (sys.stderr, ERRORS)
     with suppress(OSError, ValueError, AttributeError):
-        if sys.stderr.isatty():
-            return int(os.environ.get("COLUMNS") or os.get_terminal_size(ERRORS).columns) or None
+        if stream.isatty():
+            return int(os.environ.get("COLUMNS") or os.get_terminal_size(number).columns) or None
     return None
 
 
@@ -214,7 +237,7 @@ def show_table(
     from rich.console import Console
 
     rows = [[visible(one_line(cell)) for cell in row] for row in rows]
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = Console(stderr=not _on_output, highlight=False, markup=False, emoji=False)
     if wide and not console.is_terminal:
         console.width = OF_LOGS
     if _width(headings, rows, texts) > console.width:

@@ -168,6 +168,25 @@ def design_effect(influence: Floats, units: Places, known: Bools | None = None) 
     return max(1.0, float(together @ together) / alone * wider**2 * count / (count - 1))
 
 
+def rank_sum_z(first: Floats, second: Floats) -> float:
+    """Return by how many standard errors values of one sample rank above those of another.
+
+    The rank-sum test of Wilcoxon (1945) with average ranks of ties and their correction; 0 where
+    all values are equal.
+    """
+    together = np.concatenate([first, second])
+    n, m = len(first), len(second)
+    _, place, counts = np.unique(together, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    ranks = (ends - (counts - 1) / 2)[place]
+    total = n + m
+    ties = float((counts.astype(np.float64) ** 3 - counts).sum())
+    variance = n * m / 12 * (total + 1 - ties / (total * (total - 1)))
+    if variance <= 0:
+        return 0.0
+    return float((ranks[:n].sum() - n * (total + 1) / 2) / math.sqrt(variance))
+
+
 def difference_of_rates(first: Rate, second: Rate) -> tuple[float, Interval | None]:
     """Return second less first, with its interval (Zou and Donner 2008): each has its own errors,
     and units that both have are paired."""

@@ -41,3 +41,10 @@ def as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [as_json(one) for one in value]
     return str(value) if isinstance(value, Path) else value
+
+
+def difference_as_json(difference: Any) -> dict[str, Any]:
+    """Return a change, its interval, and why it has none."""
+    interval = None if difference.interval is None else list(difference.interval)
+    reason = {} if interval else {"without_interval": difference.without}
+    return {"change": difference.value, "interval": interval, **reason}

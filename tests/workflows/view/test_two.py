@@ -19,9 +19,9 @@ from tests.show.conftest import HOSTILE
 from tests.workflows.view.conftest import Visited, rows
 from tests.workflows.view.test_answers import tags
 from trustassay import score
+from trustassay.compare.gate import gate
+from trustassay.compare.two_runs import compare
 from trustassay.workflows import rules
-from trustassay.workflows.compare import compare
-from trustassay.workflows.gate import gate
 from trustassay_serve.view import two
 from trustassay_serve.view.pages import Kept, Site
 

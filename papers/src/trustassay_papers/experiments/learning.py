@@ -26,8 +26,8 @@ from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import encoded_sample
 from trustassay.sample import Sample
-from trustassay.workflows.compare import WinRateOptions, win_rate
 from trustassay.workflows.generate import GenerateOptions, generate
+from trustassay.workflows.preferences import WinRateOptions, win_rate
 from trustassay_papers.experiments.answers import Records, answers_of, read_records
 from trustassay_papers.experiments.measuring import Setup, execute_run, load_models
 from trustassay_papers.experiments.results import Cell, Result, Row

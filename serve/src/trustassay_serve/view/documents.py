@@ -7,12 +7,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trustassay.compare import gate_files, gate_rules
+from trustassay.compare.gate import gate
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs.folder import RunFolder
 from trustassay.show.document import Block, Document, Row, Section, Table, Text
-from trustassay.workflows import gate as gating
-from trustassay.workflows import rules
 from trustassay.workflows.calibrate import command as calibrating
 from trustassay.workflows.study import command as studying
 from trustassay.workflows.study import outputs
@@ -34,9 +34,9 @@ def _calibrate(path: Path, ratings: Path | None, given: dict[str, list[str]]) ->
 
 
 def _gate(path: Path, _ratings: Path | None, given: dict[str, list[str]]) -> Document:
-    bounds = [rules.parse_bound(one, at_least=True) for one in given["min"]]
-    bounds += [rules.parse_bound(one, at_least=False) for one in given["max"]]
-    found = gating.gate(path, bounds)
+    bounds = [gate_rules.parse_bound(one, at_least=True) for one in given["min"]]
+    bounds += [gate_rules.parse_bound(one, at_least=False) for one in given["max"]]
+    found = gate(path, bounds)
     sections = [Section("Rules", checks(found, path.parent))]
     return Document("gate", path.name, {}, f"gate: {found.result}", found.notes, sections)
 
@@ -82,7 +82,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     return site.html("document_page.html.jinja", **about | {"page": page, "fault": fault})
 
 
-def checks(found: rules.Gate, root: Path) -> list[Block]:
+def checks(found: gate_rules.Gate, root: Path) -> list[Block]:
     """Return the rules of a gate with their results, and how to decide those that are open; runs
     are named below ``root``.
     """
@@ -93,7 +93,7 @@ def checks(found: rules.Gate, root: Path) -> list[Block]:
     rows = [
         Row(
             one.name,
-            [one.result, rules.value_of(one), rules.interval_in_words(one)],
+            [one.result, gate_files.value_of(one), gate_files.interval_in_words(one)],
             below(f"{one.rule}: {one.why}"),
         )
         for one in found.checks

@@ -14,13 +14,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.compare.run_scores import better_of
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
 from trustassay.runs.counts import LOOKED
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.statistics.intervals import UnitMean, bounded_interval
-from trustassay.workflows.two_runs import better_of
 
 LAYOUT = 2
 """The number of this layout; a file of another one is made anew."""

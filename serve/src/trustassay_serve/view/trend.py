@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trustassay.compare.run_scores import changed_judges, changed_settings
 from trustassay.errors import RunFolderError
 from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.show.charts import ticks
 from trustassay.statistics.levels import Estimate, Step, steps
-from trustassay.workflows import changes
 from trustassay_serve.view.index import ALL, FigureRow, Index, chosen
 from trustassay_serve.view.pages import Site, page_of
 
@@ -150,10 +150,10 @@ def _changes(root: Path, metric: str, points: Sequence[Point]) -> list[Change]:
         if not all(metric in one.get("metrics", ()) for one in both):
             return []
         if not judge:
-            return changes.differing_settings(*both, [metric])
+            return changed_settings(*both, [metric])
         versions = [one.get(VERSION) for one in both]
         other = [f"{VERSION} was {versions[0]}, then {versions[1]}"]
-        return changes.other_judges(*both, [metric]) + other * (versions[0] != versions[1])
+        return changed_judges(*both, [metric]) + other * (versions[0] != versions[1])
 
     result = [
         Change(at, points[at - 1], points[at], why)

@@ -12,13 +12,14 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from trustassay.compare import gate_files, gate_rules, pages
+from trustassay.compare.answer_changes import AnswerChange, kinds_of_changes
+from trustassay.compare.gate import gate
+from trustassay.compare.two_runs import compare
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs.counts import DOMAIN, domain_of
 from trustassay.runs.folder import RunFolder
 from trustassay.show.document import ChangedAnswer, ChangedAnswers, Document, Section
-from trustassay.workflows import changes, compare_outputs, rules
-from trustassay.workflows.compare import compare
-from trustassay.workflows.gate import gate
 from trustassay_serve.view import documents
 from trustassay_serve.view.index import Index, RunRow
 from trustassay_serve.view.listing import Asked as Wanted
@@ -27,9 +28,9 @@ from trustassay_serve.view.pages import PATIENCE_S, Site, page_of
 from trustassay_serve.view.rating import Rated, key_of
 
 A_PAGE = 50
-KINDS = {"worse": "worse", "better": "better", "refused": "refused", "failed_now": "failed"}
-KINDS |= {"other": "other"}
-"""What became of a pair, by its name in :func:`~trustassay.workflows.changes.kinds_of`."""
+KINDS = {"errors_now": "not scored", "unanswered": "not answered", "worse": "worse"}
+KINDS |= {"better": "better", "other": "other"}
+"""What became of a pair, by its name in ``kinds_of_changes``; the first that holds."""
 SAME, GONE, NEW, NO_GROUP = "same", "gone", "new", "no group"
 LONGEST_S = 600.0
 """Seconds that an export waits for the comparison."""
@@ -55,16 +56,16 @@ class TwoRuns:
     metric: str
     document: Document
     answers: Sequence[Answer]
-    gate: rules.Gate | None
+    gate: gate_rules.Gate | None
     fault: str
 
     @classmethod
     def read(cls, paths: tuple[Path, Path], asked: "Asked") -> "TwoRuns":
         """Compare two runs; errors as of :func:`~trustassay.workflows.compare.compare`."""
         found = compare(*paths, metric=asked.metric or None)
-        first, second = found.scored
+        first, second = found.scores
         groups = [_groups(path) for path in paths]
-        ways, order = changes.kinds_of(first, second, found.pairing)
+        ways, order = kinds_of_changes(first, second, found.pairing)
         kinds = np.select([ways[name] for name in KINDS], list(KINDS.values()), SAME)
         pairs = [one[order].tolist() for one in (kinds, found.pairing.first, found.pairing.second)]
         answers = [Answer(kind, groups[1][b], (a, b)) for kind, a, b in zip(*pairs, strict=True)]
@@ -73,12 +74,12 @@ class TwoRuns:
         answers += [Answer(GONE, groups[0][place], (place, -1)) for place in gone.tolist()]
         answers += [Answer(NEW, groups[1][place], (-1, place)) for place in new.tolist()]
         decision, fault = None, ""
-        earlier = rules.Earlier(paths[0], margin=asked.margin, other_judge=asked.other)
+        earlier = gate_rules.Earlier(paths[0], margin=asked.margin, other_judge=asked.other)
         try:
             decision = gate(paths[1], (), earlier)
         except REFUSALS as error:
             fault = str(error)
-        return cls(asked.metric, compare_outputs.document_of(found), answers, decision, fault)
+        return cls(asked.metric, pages.document_of(found), answers, decision, fault)
 
     @property
     def sections(self) -> list[Section]:
@@ -112,7 +113,7 @@ class TwoRuns:
             sides.append((sample.question, sample.id, sample.response or "", *judged))
             hidden |= Rated(site, listing.folder, key_of(sample)).hidden
         questions, *told = zip(*sides, strict=True)
-        change = changes.AnswerChange(questions[1] or questions[0], *told)
+        change = AnswerChange(questions[1] or questions[0], *told)
         said = ("not rated by you yet", ("", "")) if hidden else (change.in_words(), change.reasons)
         shown = ChangedAnswer(change.question, change.ids[1], *said, change.responses)
         return shown, [*change.ids]
@@ -146,7 +147,7 @@ class Asked(NamedTuple):
         common = tuple(one for one in first.metric_names if one in second.metric_names)
         metric, margin = query.get("metric", ""), 0.0
         with suppress(ValueError):
-            margin = min(100.0, max(0.0, float(query.get("margin", "0"))))
+            margin = min(99.9, max(0.0, float(query.get("margin", "0"))))
         chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
@@ -214,6 +215,6 @@ def exported(site: Site, index: Index, request: Request) -> Response:
         return found
     if found is None or found.gate is None:
         return site.problem("There is no decision", found.fault if found else "", 409)
-    text = rules.markdown(found.gate).replace(f"{site.root}/", "")
+    text = gate_files.markdown(found.gate).replace(f"{site.root}/", "")
     headers = {"content-disposition": 'attachment; filename="gate.md"'}
     return PlainTextResponse(text, media_type="text/markdown", headers=headers)

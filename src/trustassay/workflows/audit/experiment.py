@@ -38,8 +38,8 @@ from trustassay.statistics.comparison import Moved, moved, movement_ratios
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
 from trustassay.text.sentences import splitter
-from trustassay.workflows.compare import PairedSamples
 from trustassay.workflows.json_form import JsonForm
+from trustassay.workflows.preferences import PairedSamples
 
 LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     (files(__package__) / "changes.toml").read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ import numpy as np
 
 from trustassay.assessment import Mean, Quantile
 from trustassay.calls.backends import MODEL
+from trustassay.compare.run_scores import read_finished_run
 from trustassay.data.recognising import ABSENT, reach
 from trustassay.errors import RunFolderError
 from trustassay.metric import Direction
@@ -22,7 +23,6 @@ from trustassay.sample import question_key
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm, flattened
-from trustassay.workflows.two_runs import FAILED, finished_run
 
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
 _Declared = tuple[str, tuple[float, float] | None, Direction]
@@ -167,7 +167,7 @@ class _Reading:
         self.notes: list[str] = []
 
     def read(self, path: Path) -> None:
-        folder, name, run = RunFolder(path), str(path), finished_run(path)
+        folder, name, run = RunFolder(path), str(path), read_finished_run(path)
         if name in self.of_run:
             raise RunFolderError(f"{path}: is named twice")
         self._assessments(folder, run, name, self._samples(folder, name))
@@ -284,6 +284,10 @@ class _Reading:
             return Column(whole, "metric", values, **own)
         kind: ColumnKind = "part" if one.direction else "covariate"
         return Column(f"{one.metric}.{part}{of_run}", kind, values, of=whole, **own)
+
+
+FAILED = "failed"
+"""Why an answer has no score: the metric failed."""
 
 
 def _score_of(fields: Mapping[str, Any], part: str) -> float | str:

@@ -14,9 +14,8 @@ from tests.many import HashedWords, many
 from tests.support import Probe, record
 from trustassay import Sample, score
 from trustassay.capabilities import Models
+from trustassay.compare.two_runs import compare
 from trustassay.errors import RunFolderError
-from trustassay.workflows.changes import differing_settings
-from trustassay.workflows.compare import compare
 
 stats = needed("scipy.stats")
 

@@ -8,8 +8,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.workflows.towns import town_run, towns
-from trustassay.workflows.gate import gate
-from trustassay.workflows.rules import Bound, Earlier, Gate, Result, junit, markdown
+from trustassay.compare.gate import gate
+from trustassay.compare.gate_rules import Bound, Earlier, Gate, Result, junit, markdown
 
 HOSTILE = (
     "``` @octocat [x](javascript:alert(1)) ![i](https://h.test/p.png) <img src=x> | a \\| b\n"

@@ -13,10 +13,8 @@ import pytest
 
 from tests.workflows.towns import JUNK, town_run, towns
 from trustassay import score
-from trustassay.errors import RunFolderError
-from trustassay.workflows.compare import compare
-from trustassay.workflows.gate import gate
-from trustassay.workflows.rules import (
+from trustassay.compare.gate import gate
+from trustassay.compare.gate_rules import (
     Allowance,
     Bound,
     Earlier,
@@ -25,6 +23,8 @@ from trustassay.workflows.rules import (
     parse_allowance,
     parse_bound,
 )
+from trustassay.compare.two_runs import compare
+from trustassay.errors import RunFolderError
 
 Row = dict[str, Any]
 CITED = "grounding.answered_citation_f1"

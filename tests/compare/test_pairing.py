@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support import jsonl
+from trustassay.compare.pairing import Pairing, SampleKeys, pair, read_keys
 from trustassay.errors import RunFolderError
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import hash64
-from trustassay.workflows.two_runs import Pairing, SampleKeys, pair, read_keys
 
 Row = tuple[str, str] | tuple[str, str, str]
 

@@ -1,0 +1,367 @@
+"""``rank``: models compared by what became of the same questions.
+
+1. The questions that every model was asked are compared, whatever became of them.
+2. Of a metric with a line, models are ranked by the share of these questions that passed; of one
+   without, by their mean score over the questions that every model has a score for.
+3. Differences of two models are paired by question, and tested over all pairs of models together.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from trustassay.compare.corrected import Corrected, LabelFiles, correct
+from trustassay.compare.pairing import read_keys
+from trustassay.compare.run_scores import RunScores, choose_metric, read_finished_run, read_scores
+from trustassay.core.outcome import PASSED, WITH_LINE, WITHOUT_LINE, OutcomeKind
+from trustassay.data.places import name_of
+from trustassay.errors import RunFolderError
+from trustassay.metric import MetricInfo
+from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.show import document
+from trustassay.show.text import ends_text, number
+from trustassay.statistics import Floats, ranking
+from trustassay.statistics.intervals import FEWEST, too_few
+from trustassay.statistics.resampling import generator
+from trustassay.workflows.json_form import as_json, fields_as_json
+
+MAX_LISTED_PAIRS = 20
+"""Pairs of models without a significant difference that are listed."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The models of a run, best first."""
+
+    metric: MetricInfo
+    questions: int
+    """Questions that every model was asked, or has a score for where the metric has no line."""
+    left_out: int
+    """The other questions."""
+    models: Sequence[str]
+    """Their names, in the order of ``result``."""
+    result: ranking.RankedModels
+    by: str
+    """What they are ranked by: the word of a question that passed, or ``mean score``."""
+    shares: Sequence[Mapping[OutcomeKind, float]]
+    """Of each model the share of each outcome among all its questions, in per cent."""
+    reasons: Sequence[Mapping[str, int]]
+    """Of each model, how many answers were not judged, by why."""
+    words: Mapping[OutcomeKind, str]
+    """What the metric calls the outcomes."""
+    ordered_alike: tuple[int, int] | None = None
+    """How many pairs of two models' answers the scores order as the labels do, of how many."""
+    corrected: Corrected | None = None
+    """The shares of right answers of each model, where some answers have labels of people."""
+
+    @property
+    def by_share(self) -> bool:
+        """Whether models are ranked by a share of all questions."""
+        return PASSED in self.words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        result, models = self.result, []
+        for place, name in enumerate(self.models):
+            chances = result.probabilities
+            one: dict[str, Any] = {
+                "model": name,
+                "value": float(result.means[place]),
+                "interval": as_json(result.intervals[place]),
+                **({"without_interval": result.without} if result.without else {}),
+                "rank_probabilities": None if chances is None else chances[place].tolist(),
+                "outcomes": dict(self.shares[place]),
+                "reasons": dict(self.reasons[place]),
+            }
+            if result.truth is not None:
+                one["accuracy"] = float(result.truth[place])
+            models.append(one)
+        content: dict[str, Any] = {
+            "metric": self.metric.name,
+            "ranked_by": self.by,
+            "questions": self.questions,
+            "left_out": self.left_out,
+            "models": models,
+            "differences": [
+                {
+                    "better": self.models[one.better],
+                    "worse": self.models[one.worse],
+                    "difference": one.value,
+                    "interval": as_json(one.interval),
+                    **({"without_interval": one.without} if one.without else {}),
+                    "p": one.p,
+                    "distinguished": one.apart,
+                }
+                for one in result.differences
+            ],
+        }
+        if self.ordered_alike:
+            alike = dict(zip(("alike", "pairs"), self.ordered_alike, strict=True))
+            content["pairs_ordered_alike"] = [{"truth": "label", **alike}]
+        if self.corrected:
+            content["corrected"] = self.corrected.to_dict()
+        if result.agreement is not None:
+            content["agreement"] = fields_as_json(result.agreement, "kendall", "spearman")
+        return content
+
+
+def rank(
+    path: Path, *, metric: str | None = None, labels: LabelFiles | None = None, seed: int = 0
+) -> Ranking:
+    """Rank the models of a finished run; with labels also by the share of right answers.
+
+    A model's answers to one question that it answered several times count by their mean. The
+    accuracy is the share of answers with a label above 0, where all ranked answers have one.
+
+    Raises:
+        RunFolderError: no finished run, or not the metric, or fewer than two models share a
+            question.
+        UsageError: the run has several metrics, and none is named.
+    """
+    run, folder = read_finished_run(path), RunFolder(path)
+    name = choose_metric([path], [run], metric)
+    scores = read_scores(path, run, metric_infos(folder, run)[name], read_keys(folder, run))
+    answers = _AnswersByModel.read(folder, scores)
+    with_line = PASSED in scores.outcomes.shares
+    ranked_values = answers.passed if with_line else answers.scores
+    shared = answers.shared(ranked_values)
+    if len(answers.models) < 2 or not shared:
+        raise RunFolderError(
+            f"{path}: {len(answers.models)} models and {len(shared)} questions that all of them "
+            "answered; expected two models or more, identified by the samples' field `model`"
+        )
+    table = answers.table(ranked_values, shared)
+    assert table is not None
+    is_right = {at: [float(label > 0) for label in ones] for at, ones in answers.labels.items()}
+    low, high = (0.0, 1.0) if with_line else scores.info.score_range
+    lower_is_better = scores.info.lower_is_better and not with_line
+    result = ranking.rank_models(
+        table,
+        generator(seed, "rank", name),
+        lower_is_better=lower_is_better,
+        truth=answers.table(is_right, shared),
+        bounds=(low, high) if all(map(math.isfinite, (low, high))) else None,
+    )
+    sign = -1.0 if scores.info.lower_is_better else 1.0
+    mean_scores, labels_of_shared = (
+        answers.table(values, shared) for values in (answers.scores, answers.labels)
+    )
+    alike = None
+    if mean_scores is not None and labels_of_shared is not None:
+        alike = ranking.ordered_alike(sign * mean_scores, labels_of_shared)
+    words = scores.outcomes.words
+    return Ranking(
+        scores.info,
+        len(shared),
+        answers.questions - len(shared),
+        [answers.models[place] for place in result.order],
+        result,
+        words[PASSED] if with_line else "mean score",
+        [answers.shares(place, with_line=with_line) for place in result.order],
+        [answers.reasons[place] for place in result.order],
+        words,
+        alike,
+        correct([path], labels, [name], by="model", seed=seed)[name] if labels else None,
+    )
+
+
+Place = tuple[int, int]
+Values = dict[Place, list[float]]
+
+
+@dataclass(frozen=True)
+class _AnswersByModel:
+    """What became of answers, by the places of model and question.
+
+    questions: how many. passed: 1 or 0 for every answer. scores: of those that have one. kinds: the
+    outcomes. reasons: of each model, why answers were not judged.
+    """
+
+    models: Sequence[str]
+    questions: int
+    passed: Values
+    scores: Values
+    labels: Values
+    kinds: Mapping[Place, Sequence[OutcomeKind]]
+    reasons: Sequence[Counter[str]]
+
+    @classmethod
+    def read(cls, folder: RunFolder, scores: RunScores) -> "_AnswersByModel":
+        """Read the samples; those without a model do not count."""
+        models: dict[str, int] = {}
+        questions: dict[int, int] = {}
+        passed, values, labels = Values(), Values(), Values()
+        kinds: dict[Place, list[OutcomeKind]] = {}
+        reasons: list[Counter[str]] = []
+        keys = read_keys(folder, {}).question_units.tolist()
+        for at, sample in enumerate(folder.samples()):
+            if sample.model is None:
+                continue
+            if sample.model not in models:
+                models[sample.model] = len(models)
+                reasons.append(Counter())
+            place = models[sample.model], questions.setdefault(keys[at], len(questions))
+            kinds.setdefault(place, []).append(scores.kinds[at])
+            passed.setdefault(place, []).append(float(scores.kinds[at] == PASSED))
+            if not math.isnan(scores.scores[at]):
+                values.setdefault(place, []).append(float(scores.scores[at]))
+            if scores.reasons[at]:
+                reasons[place[0]][scores.reasons[at]] += 1
+            if sample.label is not None:
+                labels.setdefault(place, []).append(sample.label)
+        return cls(list(models), len(questions), passed, values, labels, kinds, reasons)
+
+    def shared(self, values: Values) -> list[int]:
+        """Return the questions for which every model has a value."""
+        counts = Counter(question for _, question in values)
+        return sorted(question for question, count in counts.items() if count == len(self.models))
+
+    def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
+        """Return the means of values, shape (models, questions); ``None`` where one is missing."""
+        wanted = [(model, one) for model in range(len(self.models)) for one in questions]
+        if not all(place in values for place in wanted):
+            return None
+        means = [sum(values[place]) / len(values[place]) for place in wanted]
+        return np.array(means).reshape(len(self.models), len(questions))
+
+    def shares(self, model: int, *, with_line: bool) -> dict[OutcomeKind, float]:
+        """Return the share of each outcome among all questions of a model, in per cent."""
+        of_questions = [kinds for (one, _), kinds in self.kinds.items() if one == model]
+        return {
+            kind: 100 * float(np.mean([kinds.count(kind) / len(kinds) for kinds in of_questions]))
+            for kind in (WITH_LINE if with_line else WITHOUT_LINE)
+        }
+
+
+def statements(ranking_of_models: Ranking) -> list[str]:
+    """Say which models do not differ significantly, and how far the order is the true one."""
+    result = ranking_of_models.result
+    differences = result.differences
+    unclear = [one for one in differences if not one.apart]
+    corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
+    if reason := too_few("questions that all models answered", ranking_of_models.questions, FEWEST):
+        lines = [f"No models can be distinguished: {reason}."]
+    elif not unclear:
+        largest = _p(max(one.p for one in differences))
+        lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
+    else:
+        lines = [
+            _no_difference(ranking_of_models, one, corrected) for one in unclear[:MAX_LISTED_PAIRS]
+        ]
+        if len(unclear) > MAX_LISTED_PAIRS:
+            lines.append(f"Nor do {len(unclear) - MAX_LISTED_PAIRS} more pairs; --json lists them.")
+    if result.without:
+        lines.append(f"No intervals: {result.without}.")
+    for name, reasons in zip(ranking_of_models.models, ranking_of_models.reasons, strict=True):
+        if reasons:
+            counts = ", ".join(f"{count:,} {word}" for word, count in sorted(reasons.items()))
+            lines.append(f"Answers of {name} that were not judged: {counts}.")
+    if result.agreement is not None:
+        lines.append(_agreement(ranking_of_models, result.agreement))
+    alike, pairs = ranking_of_models.ordered_alike or (0, 0)
+    if pairs:
+        lines.append(
+            f"Of {pairs:,} pairs of answers to a question that differ by label, the score orders "
+            f"{100 * alike / pairs:.1f} % alike; chance is 50 %."
+        )
+    by_labels = ranking_of_models.corrected
+    return [*lines, *(by_labels.in_words() if by_labels else ())]
+
+
+def _no_difference(ranking_of_models: Ranking, one: ranking.PairDifference, corrected: str) -> str:
+    scale, unit = (100, " points") if ranking_of_models.by_share else (1, "")
+    ends = one.interval and (scale * one.interval[0], scale * one.interval[1])
+    within = f" (95 % interval {ends_text(ends, '+')})" if ends else ""
+    models = ranking_of_models.models
+    return (
+        f"{models[one.better]} and {models[one.worse]} do not differ significantly: difference "
+        f"{scale * abs(one.value):.3g}{unit}{within}, p = {_p(one.p)}{corrected}."
+    )
+
+
+def _p(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
+
+
+def _agreement(ranking_of_models: Ranking, agreement: ranking.Agreement) -> str:
+    figures = {"Kendall's tau": agreement.kendall, "Spearman's rho": agreement.spearman}
+    parts = [
+        f"{name} is not defined" if value is None else f"{name} {value:.2f}"
+        for name, value in figures.items()
+    ]
+    m = len(ranking_of_models.models)
+    return (
+        f"With true accuracy: {', '.join(parts)}. {m} models are in the true order by chance "
+        f"once in {math.factorial(m):,} times."
+    )
+
+
+def table_of(ranking_of_models: Ranking) -> document.Table:
+    """Return the table of the models: outcomes, interval, ranks, and true accuracy where known."""
+    result, words = ranking_of_models.result, ranking_of_models.words
+    columns = [f"{words[kind]}, %" for kind in ranking_of_models.shares[0]]
+    if not ranking_of_models.by_share:
+        columns = ["mean", *columns]
+    columns.insert(1, "95 % interval")
+    if result.probabilities is not None:
+        columns += [f"rank {place}" for place in range(1, len(ranking_of_models.models) + 1)]
+    if result.truth is not None:
+        columns.append("true, %")
+    scale, digits = (100, 1) if ranking_of_models.by_share else (1, 3)
+    rows = []
+    for place, name in enumerate(ranking_of_models.models):
+        interval = result.intervals[place]
+        ends = [f"{scale * end:.{digits}f}" for end in interval or ()]
+        cells = [f"{share:.1f}" for share in ranking_of_models.shares[place].values()]
+        if not ranking_of_models.by_share:
+            cells = [f"{result.means[place]:.3f}", *cells]
+        cells.insert(1, " to ".join(ends) or "too few")
+        if result.probabilities is not None:
+            cells += [_percent(value) for value in result.probabilities[place].tolist()]
+        if result.truth is not None:
+            cells.append(f"{100 * result.truth[place]:.1f}")
+        rows.append(document.Row(name, cells))
+    return document.Table("Model", columns, rows, "In numbers")
+
+
+def _percent(value: float) -> str:
+    if 0 < value < 0.005:
+        return "<1 %"
+    return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
+
+
+def document_of(ranking_of_models: Ranking, sources: Sequence[str]) -> document.Document:
+    """Return the page of a ranking."""
+    result = ranking_of_models.result
+    first, *lines = statements(ranking_of_models)
+    values = zip(ranking_of_models.models, result.means.tolist(), result.intervals, strict=True)
+    by_share = ranking_of_models.by_share
+    note = Markup("Bar: 95 % interval over questions; {}{}.").format(
+        document.MEAN, "share" if by_share else "mean"
+    )
+    bars = document.interval_bars(list(values), lambda value: number(value, 3))
+    title = f"Share of questions that are {ranking_of_models.by}" if by_share else "Mean score"
+    parts: list[document.Block] = [
+        *map(document.Text, lines),
+        document.Chart(f"{title}, of each model", note, [bars]),
+        table_of(ranking_of_models),
+    ]
+    return document.Document(
+        "rank",
+        f"{', '.join(name_of(source) or source for source in sources)}: models ranked",
+        {
+            "input": ", ".join(sources),
+            "ranked by": ranking_of_models.by,
+            "questions": f"{ranking_of_models.questions:,}",
+            "left out": f"{ranking_of_models.left_out:,}",
+        },
+        first.replace("95 %", "95\xa0%"),
+        [],
+        [document.Section(ranking_of_models.metric.title, parts)],
+    )

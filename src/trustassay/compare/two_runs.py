@@ -1,0 +1,109 @@
+"""``compare``: two runs side by side, what changed in outcomes, figures and single answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trustassay.compare.answer_changes import AnswerChanges, answer_changes
+from trustassay.compare.corrected import Corrected, LabelFiles, correct
+from trustassay.compare.figure_changes import FigureChange, figure_changes, why_not_compared
+from trustassay.compare.outcome_changes import OutcomeChange, headline, outcome_changes
+from trustassay.compare.pairing import Pairing, what_differs
+from trustassay.compare.run_scores import (
+    RunScores,
+    changed_settings,
+    choose_metric,
+    copies_in_words,
+    headline_figures,
+    read_finished_run,
+    read_pairs,
+)
+from trustassay.metric import MetricInfo
+from trustassay.workflows.json_form import as_json, fields_as_json
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from the first run to the second."""
+
+    metric: MetricInfo
+    scores: tuple[RunScores, RunScores] = field(repr=False)
+    """What the metric said of all samples of each run."""
+    pairing: Pairing
+    """Which answers belong together."""
+    outcomes: Sequence[OutcomeChange]
+    """The shares of all questions."""
+    figures: Mapping[str, FigureChange]
+    """The headline figures over the pairs that are behind them in both runs."""
+    not_compared: Mapping[str, str]
+    """Why other headline figures are not among them."""
+    answers: AnswerChanges
+    """The changed answers."""
+    notes: Sequence[str]
+    """Settings, passages and lengths that differ, and answers that are copies."""
+    corrected: Corrected | None = None
+    """The shares of right answers, if there are labels."""
+
+    @property
+    def headline(self) -> str:
+        """A sentence on what changed, of all questions."""
+        return headline(self.outcomes, self.pairing.question_count)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        sides = {
+            name: {"run": str(side.path), **side.outcomes.to_dict()}
+            for name, side in zip(("first", "second"), self.scores, strict=True)
+        }
+        return {
+            "metric": self.metric.name,
+            "headline": self.headline,
+            **sides,
+            "pairing": self.pairing.to_dict(),
+            "outcomes": {one.kind: one.to_dict() for one in self.outcomes},
+            "figures": as_json(self.figures),
+            **fields_as_json(self, "not_compared", "answers", "notes"),
+            **({"corrected": self.corrected.to_dict()} if self.corrected else {}),
+        }
+
+
+def compare(
+    first: Path,
+    second: Path,
+    *,
+    metric: str | None = None,
+    labels: LabelFiles | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Compare what a metric says in two finished runs, and with labels the right answers.
+
+    Raises:
+        RunFolderError: one is not a finished run, or lacks the metric.
+        UsageError: the runs share several metrics, and none is named.
+    """
+    otherwise = ", or --judge, which compares answers"
+    runs = (read_finished_run(first, otherwise), read_finished_run(second, otherwise))
+    name = choose_metric((first, second), runs, metric)
+    paired = read_pairs((first, second), runs, [name])
+    pairing, scores = paired.pairing, paired.scores[name]
+    keys, not_compared = headline_figures(scores)
+    figures = figure_changes(*scores, pairing, keys, seed)
+    reason = why_not_compared(pairing, *scores)
+    not_compared |= {key: reason for key in keys if key not in figures}
+    corrected = correct([first, second], labels, [name], seed=seed)[name] if labels else None
+    return Comparison(
+        scores[0].info,
+        scores,
+        pairing,
+        outcome_changes(*scores, pairing),
+        figures,
+        not_compared,
+        answer_changes(*scores, pairing),
+        [
+            *changed_settings(*runs, [name]),
+            *what_differs(pairing, *paired.keys),
+            *copies_in_words([first, second]),
+        ],
+        corrected,
+    )
