@@ -400,7 +400,10 @@ def _effect_text(audited: Audited, name: str) -> str:
     """Write what a change did: the shift of the score and the share of flips, with intervals."""
     one = audited.control if name == ERROR and audited.control else audited.experiments[name]
     shift, shift_interval, flips, flips_interval, *_ = _cells(one)
-    return f"score {shift} ({shift_interval}), flips {flips} % ({flips_interval})"
+    return (
+        f"score {shift} (95 % interval {shift_interval}), verdicts that flip {flips} % "
+        f"({flips_interval})"
+    )
 
 
 def _ratio(one: Moved) -> float:
