@@ -87,13 +87,9 @@ def _show_label(one: LabelStudy) -> None:
     say("")
     say(one_line(f"label {outputs.label_title(one)}"))
     shown = outputs.shown_figures(one)
-    first, second = shown[:4], shown[4:]
-    headline, *named = [outputs.FIGURES[name] for name in first]
+    headline, *others = [outputs.FIGURES[name] for name in shown]
     with_interval = ("n", headline, "95 % interval")
-    show_rows("score", (*with_interval, *named), outputs.score_rows(one, first))
-    if second:
-        rest = [(row.name, *row.cells[3:]) for row in outputs.score_rows(one, [first[0], *second])]
-        show_table(("score", *(outputs.FIGURES[name] for name in second)), rest, ())
+    show_rows("score", (*with_interval, *others), outputs.score_rows(one, shown))
     for reason in outputs.missing(one):
         say(one_line(reason))
     of = f"{headline} of"
