@@ -35,7 +35,6 @@ from trustassay.show import document
 from trustassay.show.text import ends_text, number, p_text
 from trustassay.statistics import Floats
 from trustassay.statistics.comparison import Moved, moved, movement_ratios
-from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
 from trustassay.text.sentences import splitter
 from trustassay.workflows.compare import PairedSamples
@@ -303,7 +302,9 @@ class Audit:
             blank=len(every) - len(samples),
             failed=sum(one.error is not None for run in runs.values() for one in run),
             moved_by=moved_by,
-            largest=max(moved_by or found, key=lambda name: _effect(found[name], width), default=""),
+            largest=max(
+                moved_by or found, key=lambda name: _effect(found[name], width), default=""
+            ),
             control=control,
             errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
             sees_errors=sees_errors,
@@ -327,12 +328,12 @@ class Audit:
         for name, samples in changes.items():
             judged[name] = {place: self._read(next(changed)) for place in samples}
         rows = {}
-        for name in judged:
+        for name, judged_by_place in judged.items():
             if name in CONTROLS.values():
                 continue
             shift, flips = np.full(n, np.nan), np.full(n, np.nan)
             before = judged[CONTROLS[name]] if name in CONTROLS else unchanged
-            for place, (score, verdict) in judged[name].items():
+            for place, (score, verdict) in judged_by_place.items():
                 score_before, verdict_before = before[place]
                 if verdict_before != FAILED:
                     shift[place], flips[place] = score - score_before, verdict != verdict_before
