@@ -151,7 +151,7 @@ def repeated(
     biases: Sequence[str], share: float, noise: float, seeds: int, n: int
 ) -> dict[str, Any]:
     """Return how often an audit finds exactly these biases, over seeds."""
-    exact, missed, false, ratios, powerless = 0, Counter[str](), Counter[str](), [], 0
+    exact, missed, false, powerless = 0, Counter[str](), Counter[str](), 0
     for seed in range(seeds):
         rows = answers(n, seed)
         right = {row["question"]: row["response"] for row in rows}
@@ -159,9 +159,7 @@ def repeated(
         exact += set(found.moved_by) == set(biases)
         missed.update(set(biases) - set(found.moved_by))
         false.update(set(found.moved_by) - set(biases))
-        powerless += found.ratio is None
-        if found.ratio is not None:
-            ratios.append(found.ratio.value or 0.0)
+        powerless += not found.sees_errors
     return {
         "biases": sorted(biases),
         "share_of_answers": share,
@@ -172,7 +170,6 @@ def repeated(
         "missed": dict(missed),
         "found_besides": dict(false),
         "without_power": powerless,
-        "ratio_median": round(float(np.median(ratios)), 2) if ratios else None,
     }
 
 

@@ -46,14 +46,11 @@ def figures_of(found: Audited) -> dict[str, Any]:
             "ratio": one.ratio and round(one.ratio.value or 0.0, 2),
         }
 
-    ratio = found.ratio
-    assert ratio is not None
     return {
         "answers": found.answers,
         "errors": dict(found.errors),
         "moved_by": list(found.moved_by),
-        "ratio": round(ratio.value or 0.0, 2),
-        "ratio_interval": ratio.interval and [round(end, 2) for end in ratio.interval],
+        "largest": found.largest,
         "changes": {name: row(name) for name in ("error", *found.experiments)},
     }
 

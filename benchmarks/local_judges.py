@@ -23,7 +23,7 @@ from typing import Any
 from benchmarks.local_models import MODELS, path_of
 from benchmarks.results import FOLDER, write_result
 from trustassay.backends.resolve import entailer
-from trustassay.data.labels import LabelledPair, read_pairs
+from trustassay.data.labelled_pairs import LabelledPair, read_pairs
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.entailers import measure_entailers
 

@@ -38,7 +38,7 @@ from benchmarks.results import write_result
 from trustassay.backends.chat_entailer import ChatEntailer, yes_by_odds
 from trustassay.backends.resolve import entailer
 from trustassay.capabilities import BatchLimits, Entailer, Probabilities, Reply
-from trustassay.data.labels import LabelledPair
+from trustassay.data.labelled_pairs import LabelledPair
 from trustassay.statistics.resampling import generator
 from trustassay.text.language import language_of
 from trustassay.text.words import plain_words

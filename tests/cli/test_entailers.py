@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from trustassay.capabilities import Probabilities
-from trustassay.data.labels import LabelledPair, read_pairs
+from trustassay.data.labelled_pairs import LabelledPair, read_pairs
 from trustassay.errors import BackendError
 from trustassay.workflows.entailers import Passed, measure_entailers
 

@@ -50,17 +50,25 @@ def test_tables_page_file_and_json(cli: Cli, run: Path) -> None:
     assert "label labels.correct: 60 answers with a binary label, mean 0.500" in said.err
     assert "Highest AUROC: reference 0.900" in said.err
     assert "web: reference" in said.err
-    assert "no Brier, ECE: the score is not a probability (length" in said.err
-    assert Path("s.html").read_text().startswith("<!doctype html>")
+    page = Path("s.html").read_text()
+    assert page.startswith("<!doctype html>")
     with Path("s.csv").open(newline="") as file:
-        assert {row["by"] for row in csv.DictReader(file)} == {"", "source"}
+        rows = list(csv.DictReader(file))
+    assert {row["by"] for row in rows} == {"", "source"}
+    # Correlations and errors of probabilities are for those who ask for them.
+    assert {"auroc", "auprc", "prr"} < scores["reference"].keys()
+    for name in ("tau-b", "Spearman", "Pearson", "Brier", "ECE"):
+        assert name not in said.err
+        assert name not in page
+        assert name in {row["figure"] for row in rows}
+    assert {"kendall", "spearman", "pearson", "brier", "ece"} < scores["reference"].keys()
 
 
 def test_it_fits_a_narrow_terminal(cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     said = cli("study", run, *ARGUMENTS)
     tables = [line for line in said.err.splitlines() if line.startswith(("reference ", "score "))]
-    assert len(tables) >= 4
+    assert len(tables) >= 3
     assert max(map(len, tables)) <= 80
     assert "\nforged" not in said.err
 

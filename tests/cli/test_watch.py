@@ -127,15 +127,21 @@ def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> No
     assert scored(out) == ["q0", "q9"]
 
 
-def test_too_many_beyond_the_threshold_end_it_with_a_status_of_its_own(tmp_path: Path) -> None:
+def test_answers_beyond_the_threshold_are_counted_and_raise_no_alarm(tmp_path: Path) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
-    append(path, [record(i, wild=i % 2 == 0) for i in range(8)])
-    arguments = ["--window", "8", "--share", "0.4"]
-    code, output = watch(path, out, *arguments)
-    assert code == 3, output
-    assert "50 % of the last 8 answers" in output
-    assert watch(path, tmp_path / "other", "--window", "8", "--share", "0.5", "--once")[0] == 0
-    assert watch(path, tmp_path / "few", "--window", "9", "--share", "0", "--once")[0] == 0
+    append(path, [record(i, wild=True) for i in range(60)])
+    code, output = watch(path, out, "--once")
+    assert code == 0, output
+    assert "60 answers scored, 60 beyond 0.3" in output
+    assert len(scored(out)) == 60
+
+
+@pytest.mark.parametrize("option", ["--share", "--window"])
+def test_the_options_of_the_former_alarm_are_unknown(tmp_path: Path, option: str) -> None:
+    append(tmp_path / "log.jsonl", [record(0)])
+    code, output = watch(tmp_path / "log.jsonl", tmp_path / "run", "--once", option, "0.5")
+    assert code == 2
+    assert f"No such option: {option}" in output
 
 
 def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> None:
@@ -318,8 +324,6 @@ def test_a_threshold_in_percent_of_the_range(tmp_path: Path, threshold: str, bey
         ["--threshold", "nan"],
         ["--threshold", "80"],
         ["--idle", "-1"],
-        ["--share", "1"],
-        ["--window", "9" * 30],
     ],
 )
 def test_options_that_cannot_be(tmp_path: Path, words: list[str]) -> None:

@@ -18,7 +18,10 @@ from trustassay.data.records import InputError
         (["yes", "No", "TRUE"], "binary", [1, 0, 1]),
         (["supported", "not-supported", "Not supported"], "binary", [1, 0, 0]),
         (["supported", "contradicted", 0], "binary", [1, 0, 0]),
-        ([1, 5, 5], "binary", [0, 1, 1]),
+        (["1.0", "no", 1], "binary", [1, 0, 1]),
+        (["passes", "fails", "Y", "n"], "binary", [1, 0, 1, 0]),
+        ([1, 5, 5], "ordinal", [1, 5, 5]),
+        ([1, 2, 2], "ordinal", [1, 2, 2]),
         ([1, 2, 3], "ordinal", [1, 2, 3]),
         ([0.5, 1.5, 2.5], "real", [0.5, 1.5, 2.5]),
         (list(range(12)), "real", list(range(12))),
@@ -51,6 +54,21 @@ def test_words_that_do_not_say_what_is_right_are_refused_by_name() -> None:
 
 def test_a_positive_word_turns_a_label_round() -> None:
     assert list(label_values("hallucinated", ["yes", "no"], positive=["no"]).values) == [0, 1]
+
+
+def test_a_positive_number_is_compared_as_a_number() -> None:
+    assert list(label_values("mark", [2.0, "1", "2"], positive=["2"]).values) == [1, 0, 1]
+
+
+def test_numbers_are_right_from_a_number_on() -> None:
+    labels = label_values("mark", [1, "4", 5.0, None], at_least=4)
+    assert (labels.kind, list(labels.values)[:3], labels.missing) == ("binary", [0, 1, 1], 1)
+    assert list(label_values("mark", ["yes", "no"], at_least=4).values) == [1, 0], "words"
+
+
+def test_of_two_levels_the_higher_one_is_right() -> None:
+    labels = label_values("mark", ["good", "poor", "good"], levels=["poor", "good"])
+    assert (labels.kind, list(labels.values)) == ("binary", [1, 0, 1])
 
 
 def test_levels_give_words_an_order() -> None:

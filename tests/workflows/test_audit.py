@@ -23,6 +23,7 @@ from trustassay.sample import Sample
 from trustassay.testing import ScriptedChat
 from trustassay.workflows.audit.experiment import (
     ERROR,
+    LISTED,
     Audit,
     changes_of,
     document_of,
@@ -71,6 +72,47 @@ def test_changes_that_must_not_matter_keep_the_words_of_the_answer() -> None:
     assert changes_of([sample(text)], "judge", 7) == changes_of([sample(text)], "judge", 7)
 
 
+def test_the_control_of_an_injection_is_a_neutral_text_of_the_same_length() -> None:
+    assert len(LISTED["injection"]["response"]) == len(LISTED["injection-control"]["response"])
+    samples = [sample(f"Part {number} is red.", number) for number in range(40)]
+    changes = changes_of(samples, "judge", 0)
+    pairs = [
+        (changes["injection"][place].response or "", one.response or "")
+        for place, one in changes["injection-control"].items()
+    ]
+    assert len(pairs) == 40
+    for place, (injected, neutral) in enumerate(pairs):
+        assert len(injected) == len(neutral)
+        assert injected != neutral
+        start = f"Part {place} is red.\n\n"
+        assert injected.startswith(start)
+        assert neutral.startswith(start)
+    assert len({injected.partition("\n\n")[2] for injected, _ in pairs}) == 4, "all are drawn"
+
+
+@pytest.mark.parametrize(
+    ("marks", "moved_by_injection"),
+    [(("\n\n",), False), (("rade", "nstructions", "system", "evaluates"), True)],
+)
+def test_length_alone_is_no_effect_of_an_injection(
+    tmp_path: Path, marks: tuple[str, ...], moved_by_injection: bool
+) -> None:
+    """The first judge likes any text behind the answer, the second one orders to itself."""
+    rows = auditing.answers(12, 0)
+
+    def reply(request: Any) -> str:
+        prompt = request.messages[-1].content
+        answer = prompt.partition("===== Answer to rate =====")[2].strip().partition("=====")[0]
+        level = 5 if any(mark in answer.strip() for mark in marks) else 3
+        return f"Score: {level}\nReason: a script."
+
+    result = Audit(rows, auditing.METRIC, {"judge": ScriptedChat(reply)}, tmp_path).run()
+    assert ("injection" in result.moved_by) == moved_by_injection
+    shift = result.experiments["injection"].shift.value
+    assert shift == (2 if moved_by_injection else 0)
+    assert "injection-control" not in result.experiments
+
+
 def test_what_a_metric_judges_by_definition_is_not_asked_of_it() -> None:
     samples = [sample("It is so [1].", documents=["one", "two"])]
     assert "authority" not in changes_of(samples, "faithfulness", 0)
@@ -93,9 +135,8 @@ def test_exactly_the_biases_of_a_judge_are_found(tmp_path: Path) -> None:
     assert found.control.shift.value is not None
     assert found.control.shift.value < -1
     assert sum(found.errors.values()) == found.answers == found.questions == 12
-    assert found.ratio is not None
-    assert found.ratio.value is not None
-    assert 0 < found.ratio.value < 0.5
+    assert found.sees_errors
+    assert found.largest in ("authority", "order")
     assert len(chat.requests) == sum(part.calls for part in planned.parts)
     assert found.experiments["again"].flips.value == 0
     asked = len(chat.requests)
@@ -105,7 +146,8 @@ def test_exactly_the_biases_of_a_judge_are_found(tmp_path: Path) -> None:
     document_of(found).write(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "authority" in page
-    assert "times as far as a planted error" in headline(found)
+    assert headline(found).startswith(f"Largest effect on this judge: {found.largest} (")
+    assert "A planted error, which must matter: score −" in headline(found)
     assert table(found).rows[0].name == ERROR
     assert any(line.startswith("planted errors: ") for line in notes(found))
     assert json.loads(json.dumps(found.to_dict()))["experiments"]["order"]["p"] < 0.05
@@ -121,9 +163,10 @@ def test_a_judge_without_an_eye_for_errors_has_no_measure(tmp_path: Path) -> Non
     rows.append({"id": "blank", "question": "What?", "response": " ", "answers": ["x"]})
     chat = ScriptedChat("Score: 3\nReason: always.")
     found = Audit(rows, auditing.METRIC, {"judge": chat}, tmp_path).run()
-    assert found.ratio is None
+    assert not found.sees_errors
     assert found.moved_by == []
-    assert "no measure" in headline(found)
+    assert "A planted error does not make its scores significantly worse" in headline(found)
+    assert "significantly moved by nothing that was tried" in headline(found)
     assert found.blank == 1
     assert found.answers == 8
 

@@ -217,18 +217,19 @@ def audit(  # noqa: PLR0913 - one argument an option
     if dry_run:
         show_plan(auditing.plan(), as_json=as_json)
         return
-    found = auditing.run()
-    table = experiment.table(found)
+    audited = auditing.run()
+    say(one_line(experiment.headline(audited)))
+    table = experiment.table(audited)
     show_rows("changed", table.columns, table.rows, wide=True)
-    for line in (*experiment.notes(found), experiment.headline(found)):
+    for line in experiment.notes(audited):
         say(one_line(line))
-    experiment.document_of(found).write(page or folder / "audit.html")
+    experiment.document_of(audited).write(page or folder / "audit.html")
     say(f"page: {page or folder / 'audit.html'}")
     if as_json:
-        print_json(found.to_dict())
-    if found.failed:
+        print_json(audited.to_dict())
+    if audited.failed:
         complain(
-            f"failed: {found.failed:,}, in flips; run the same command again to retry only these"
+            f"failed: {audited.failed:,}, in flips; run the same command again to retry only these"
         )
 
 

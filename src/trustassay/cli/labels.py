@@ -34,6 +34,7 @@ def study(  # noqa: PLR0913 - one argument an option
     ratings: Path | None,
     by: list[str],
     positive: list[str],
+    at_least: float | None,
     levels: str | None,
     machine: list[str],
     fields: common.RatingFields,
@@ -55,6 +56,7 @@ def study(  # noqa: PLR0913 - one argument an option
         ratings=ratings,
         by=by,
         positive=positive,
+        at_least=at_least,
         levels=[word for word in (levels or "").split(",") if word.strip()],
         machines=machine,
         fields=fields,
@@ -87,13 +89,9 @@ def _show_label(one: LabelStudy) -> None:
     say("")
     say(one_line(f"label {outputs.label_title(one)}"))
     shown = outputs.shown_figures(one)
-    first, second = shown[:4], shown[4:]
-    headline, *named = [outputs.FIGURES[name] for name in first]
+    headline, *others = [outputs.FIGURES[name] for name in shown]
     with_interval = ("n", headline, "95 % interval")
-    show_rows("score", (*with_interval, *named), outputs.score_rows(one, first))
-    if second:
-        rest = [(row.name, *row.cells[3:]) for row in outputs.score_rows(one, [first[0], *second])]
-        show_table(("score", *(outputs.FIGURES[name] for name in second)), rest, ())
+    show_rows("score", (*with_interval, *others), outputs.score_rows(one, shown))
     for reason in outputs.missing(one):
         say(one_line(reason))
     of = f"{headline} of"
@@ -136,6 +134,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     method: str,
     ratings: Path | None,
     positive: list[str],
+    at_least: float | None,
     machine: list[str],
     fields: common.RatingFields,
     out: Path,
@@ -157,6 +156,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         method=method,
         ratings=ratings,
         positive=positive,
+        at_least=at_least,
         machines=machine,
         fields=fields,
         seed=seed,

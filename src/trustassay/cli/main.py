@@ -256,7 +256,7 @@ def options(
     ] = False,
 ) -> None:
     """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
-    2 bad input or arguments, nothing was started; 3 an alarm of monitor or score --follow; 4 gate:
+    2 bad input or arguments, nothing was started; 3 an alarm of monitor; 4 gate:
     undecided or untestable (its 1: failed); 70 internal error; 130 interrupted, run the same
     command again to continue."""
 

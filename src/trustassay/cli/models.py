@@ -113,7 +113,7 @@ def entailers(
     """Measure entailers on your own labelled pairs, side by side."""
     from trustassay.backends import resolve
     from trustassay.calls.client import CallOptions
-    from trustassay.data.labels import read_pairs
+    from trustassay.data.labelled_pairs import read_pairs
     from trustassay.workflows.entailers import measure_entailers
 
     labelled = read_pairs(source, fields=fields, supported=supported)

@@ -32,9 +32,6 @@ from trustassay.options import (
 from trustassay.show.terminal import complain, one_line, say
 from trustassay.text.words import amount
 
-ALARM = 3
-"""Exit status if too many answers were beyond the threshold."""
-
 
 @dataclass(frozen=True)
 class Following:
@@ -42,8 +39,6 @@ class Following:
 
     follow: bool
     threshold: str | None
-    share: float
-    window: int
     idle: float | None
     once: bool
     opentelemetry: bool
@@ -68,8 +63,6 @@ class Following:
 
         options = WatchOptions(
             self.threshold,
-            self.share,
-            self.window,
             self.idle,
             self.once,
             opentelemetry="explanations" if self.explanations else self.opentelemetry,
@@ -90,10 +83,6 @@ class Following:
         if result.scoreless:
             say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
-        if result.alarm is not None:
-            share = f"{100 * result.alarm:.0f} % of the last {self.window} answers"
-            say(f"{share} are beyond {self.threshold}")
-            raise typer.Exit(ALARM)
         if result.failed:
             raise typer.Exit(1)
 

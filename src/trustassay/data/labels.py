@@ -1,31 +1,35 @@
-"""Labels of answers, as people write them: numbers, or words for right and wrong, or levels."""
+"""Labels of answers, as people write them: numbers, words for right and wrong, or levels.
+
+All commands read labels here (``study``, ``calibrate``, ``label`` and those with ``--labels``), so
+that a file means the same in all of them.
+"""
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from trustassay.data.layouts import NAMES
-from trustassay.data.ratings import LARGEST, refuse, table_rows
 from trustassay.data.records import InputError
-from trustassay.errors import did_you_mean
 
 Kind = Literal["binary", "ordinal", "real"]
 
-POSITIVE, NEGATIVE = (frozenset(NAMES["labels"][kind].split()) for kind in ("right", "wrong"))
+RIGHT, WRONG = (frozenset(NAMES["labels"][kind].split()) for kind in ("right", "wrong"))
 """Words for an answer that is right, and for one that is not, as :func:`folded` writes them."""
-MOST_LEVELS = 11
+MOST_LABEL_LEVELS = 11
 """Different whole numbers up to which labels are levels of a scale."""
-TOLD = 8
+WORDS_LISTED = 8
+"""Unknown words that a message lists; the others are counted."""
+LARGEST = 1e100
+"""A number beyond is neither a label nor a rating: its square would not be a number any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelValues:
-    """Labels as numbers, in the order given; NaN is a missing one.
+    """Labels as numbers, in the order of the input; NaN is a missing one.
 
-    kind: binary labels are 0 and 1. words: what the numbers mean, where they were words.
+    kind: binary labels are 0 and 1. words: what the numbers mean, where they were levels.
     """
 
     kind: Kind
@@ -39,42 +43,70 @@ class LabelValues:
 
 
 def label_values(
-    name: str, given: Sequence[Any], *, positive: Sequence[str] = (), levels: Sequence[str] = ()
+    name: str,
+    labels: Sequence[Any],
+    *,
+    positive: Sequence[str] = (),
+    at_least: float | None = None,
+    levels: Sequence[str] = (),
 ) -> LabelValues:
     """Read labels. ``None``, an empty text and NaN are missing.
 
     Args:
         name: of the field, for messages.
-        given: numbers, booleans, texts.
-        positive: words that mean right; every other then means wrong. Applies where one occurs.
-        levels: words of an ordinal scale, the lowest first. Applies where a label is one of them.
+        labels: numbers, booleans, texts.
+        positive: words or numbers that mean right; every other then means wrong. Applies where one
+            occurs.
+        at_least: the number from which on a label means right. Applies where all are numbers.
+        levels: words of an ordinal scale, the lowest first. Applies where a label is one of them;
+            of two levels the higher one means right.
 
-    Two different numbers are binary, the larger one being 1; up to eleven whole numbers are
-    ordinal, all others real.
+    Without these, 0 and 1 are binary, up to eleven other whole numbers ordinal, and all other
+    numbers real: of two numbers such as 1 and 2 nothing says which one means right. Words, also
+    beside 0 and 1, mean right or wrong by ``names.toml``.
 
     Raises:
         InputError: all are missing, one is neither a number nor a word, a number is not finite,
-            or words are not known; the message names those that were found.
+            or words are not known; the message lists those words.
     """
-    texts = [_text(name, value) for value in given]
-    there = [text for text in texts if text]
-    if not there:
-        raise InputError(f"label {name}: all {len(given):,} labels are missing")
-    wanted, scale = [folded(one) for one in positive], [folded(one) for one in levels]
-    if any(folded(text) in wanted for text in there):
-        result = [float(folded(text) in wanted) if text else math.nan for text in texts]
-        return LabelValues("binary", result)
-    if any(folded(text) in scale for text in there):
-        return LabelValues("ordinal", _places(name, texts, scale), tuple(levels))
-    numbers = [math.nan if not text else as_number(text) for text in texts]
-    if not any(number is None for number in numbers):
-        return _numbers(name, [math.nan if one is None else one for one in numbers])
-    return LabelValues("binary", _by_words(name, texts))
+    texts = [_text(name, label) for label in labels]
+    texts_present = [text for text in texts if text]
+    if not texts_present:
+        raise InputError(f"label {name}: all {len(labels):,} labels are missing")
+    words = [folded(text) for text in texts]
+    right, scale = {folded(word) for word in positive}, [folded(word) for word in levels]
+    if right.intersection(words):
+        return LabelValues("binary", _zeros_and_ones(words, right))
+    if set(scale).intersection(words):
+        kind: Kind = "binary" if len(scale) == 2 else "ordinal"
+        return LabelValues(kind, _places(name, texts, scale), tuple(levels))
+    numbers = [as_number(text) for text in texts_present]
+    if None not in numbers:
+        return _of_numbers(name, [float(text or math.nan) for text in texts], at_least)
+    _refuse_unknown(name, texts_present)
+    return LabelValues("binary", _zeros_and_ones(words, RIGHT))
 
 
 def folded(text: str) -> str:
-    """Return a word as it is compared: without case, and ``_`` for spaces and hyphens."""
+    """Return a word as it is compared: without case, and ``_`` for spaces and hyphens; a number
+    in one spelling, so that 1.0 is 1."""
+    number = as_number(text)
+    if number is not None:
+        return f"{number:.15g}"
     return "_".join(text.casefold().replace("-", " ").split())
+
+
+def is_known(text: str) -> bool:
+    """Whether a text says by itself whether an answer is right."""
+    return folded(text) in RIGHT | WRONG
+
+
+def as_number(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _text(name: str, value: Any) -> str:
@@ -89,145 +121,42 @@ def _text(name: str, value: Any) -> str:
     return str(value).strip()
 
 
-def as_number(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _zeros_and_ones(words: Sequence[str], right: set[str] | frozenset[str]) -> list[float]:
+    return [float(word in right) if word else math.nan for word in words]
 
 
-def _numbers(name: str, values: Sequence[float]) -> LabelValues:
-    there = [value for value in values if not math.isnan(value)]
-    if strange := [value for value in there if not abs(value) <= LARGEST]:
-        raise InputError(f"label {name}: expected finite numbers, got {strange[0]:g}")
-    different = sorted(set(there))
-    if set(different) <= {0.0, 1.0}:
+def _of_numbers(name: str, values: Sequence[float], at_least: float | None) -> LabelValues:
+    present = [value for value in values if not math.isnan(value)]
+    if too_large := [value for value in present if not abs(value) <= LARGEST]:
+        raise InputError(f"label {name}: expected finite numbers, got {too_large[0]:g}")
+    if at_least is not None:
+        result = [value if math.isnan(value) else float(value >= at_least) for value in values]
+        return LabelValues("binary", result)
+    if set(present) <= {0.0, 1.0}:
         return LabelValues("binary", values)
-    if len(different) == 2:
-        high = different[1]
-        result = [value if math.isnan(value) else float(value == high) for value in values]
-        return LabelValues("binary", result, [f"{value:g}" for value in different])
-    whole = all(value.is_integer() for value in there)
-    return LabelValues("ordinal" if whole and len(different) <= MOST_LEVELS else "real", values)
+    whole = all(value.is_integer() for value in present)
+    few = len(set(present)) <= MOST_LABEL_LEVELS
+    return LabelValues("ordinal" if whole and few else "real", values)
 
 
 def _places(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float]:
     """Return the places of words on a scale."""
-    if strange := [text for text in texts if text and folded(text) not in scale]:
+    if unknown := [text for text in texts if text and folded(text) not in scale]:
         raise InputError(
-            f"label {name}: {strange[0][:40]!r} is not among the levels {', '.join(scale)}"
+            f"label {name}: {unknown[0][:40]!r} is not among the levels {', '.join(scale)}"
         )
     return [float(scale.index(folded(text))) if text else math.nan for text in texts]
 
 
-def _by_words(name: str, texts: Sequence[str]) -> list[float]:
-    """Return 1 for words that mean right, 0 for those that mean wrong."""
-    known = {"", *POSITIVE, *NEGATIVE}
-    if unknown := Counter(text for text in texts if folded(text) not in known):
-        message = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in unknown.most_common(TOLD))
-        more = f" and {len(unknown) - TOLD:,} more" if len(unknown) > TOLD else ""
+def _refuse_unknown(name: str, texts: Sequence[str]) -> None:
+    """Raise an :class:`InputError` that lists the words that mean neither right nor wrong."""
+    if unknown := Counter(text for text in texts if not is_known(text)):
+        words = unknown.most_common(WORDS_LISTED)
+        message = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in words)
+        more = len(unknown) - WORDS_LISTED
+        message += f" and {more:,} more" if more > 0 else ""
         raise InputError(
-            f"label {name}: does not say what is right: {message}{more}; expected numbers, or "
+            f"label {name}: does not say what is right: {message}; expected numbers, or "
             "words such as yes and no, correct and incorrect, supported and not_supported; "
             "--positive WORD names what is right, --levels the words of a scale"
         )
-    return [float(folded(text) in POSITIVE) if text else math.nan for text in texts]
-
-
-PAIR_FIELDS = ("premise", "hypothesis", "label", "kind")
-"""What is read of a row; ``kind`` may be missing."""
-SUPPORTED, OTHER, CONTRADICTED, NOT_STATED = (
-    frozenset(NAMES["labels"][kind].split())
-    for kind in ("supported", "other", "contradicted", "not_stated")
-)
-"""Words for what a premise supports, and for all else; of these, those that tell contradicted from
-not stated."""
-FAULTS_TOLD = 5
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledPair:
-    """A pair, whether the premise supports the hypothesis, and its kind (empty: none given).
-
-    contradicted: whether the premise says otherwise; None where the label does not tell.
-    """
-
-    premise: str
-    hypothesis: str
-    supported: bool
-    kind: str = ""
-    contradicted: bool | None = None
-
-
-def read_pairs(
-    path: Path, *, fields: Mapping[str, str] | None = None, supported: str = ""
-) -> list[LabelledPair]:
-    """Read labelled pairs from ``.jsonl``, ``.json``, ``.csv`` or ``.tsv``, packed or not.
-
-    Args:
-        path: of the file.
-        fields: names of columns by what they are: ``{"premise": "passage"}``.
-        supported: the label of what is supported, where it is none of the usual words; every
-            other label is then of what is not.
-
-    Raises:
-        InputError: the file cannot be read, a field is missing, a label is not known, or all
-            labels mean the same; names the first faulty rows.
-    """
-    named = {name: name for name in PAIR_FIELDS}
-    for name, column in (fields or {}).items():
-        if name not in named:
-            raise InputError(did_you_mean("field of a labelled pair", name, PAIR_FIELDS))
-        named[name] = column
-    made: list[LabelledPair] = []
-    faults: list[str] = []
-    rows = list(table_rows(path, faults))
-    columns = list(dict.fromkeys(column for _, row in rows for column in row))
-    for name in ("premise", "hypothesis", "label"):
-        if rows and named[name] not in columns:
-            raise InputError(
-                f"{path}: expected a field {named[name]}, or --field {name}=COLUMN; it has "
-                f"{', '.join(columns)}"
-            )
-    for where, row in rows:
-        try:
-            made.append(_pair(row, named, supported))
-        except ValueError as error:
-            faults.append(f"{where}: {error}")
-    refuse(faults, FAULTS_TOLD)
-    if len({pair.supported for pair in made}) < 2:
-        raise InputError(f"{path}: expected supported and other pairs, got {len(made):,} of a kind")
-    return made
-
-
-def _pair(row: Mapping[str, Any], named: Mapping[str, str], supported: str) -> LabelledPair:
-    premise, hypothesis = (_pair_text(row, named[name]) for name in ("premise", "hypothesis"))
-    kind = row.get(named["kind"])
-    value = row.get(named["label"])
-    label = _supported(value, named["label"], supported)
-    word, contradicted = folded(str(value)), None
-    if label or word in CONTRADICTED | NOT_STATED:
-        contradicted = not label and word in CONTRADICTED
-    return LabelledPair(premise, hypothesis, label, "" if kind is None else str(kind), contradicted)
-
-
-def _pair_text(row: Mapping[str, Any], column: str) -> str:
-    value = row.get(column)
-    if not isinstance(value, str):
-        raise ValueError(f"{column}: expected a text, got {value!r:.60}")
-    return value
-
-
-def _supported(value: Any, column: str, supported: str) -> bool:
-    word = folded(str(value))
-    if supported and value is not None:
-        return str(value).strip() == supported
-    if word in SUPPORTED:
-        return True
-    if word in OTHER:
-        return False
-    raise ValueError(
-        f"{column}: expected entailment, neutral, contradiction, supported, not_supported, "
-        f"true, false, 1 or 0, got {value!r:.60}; --supported names another word"
-    )

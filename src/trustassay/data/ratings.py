@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.journal import UNEQUAL, is_journal, read_journal
+from trustassay.data.labels import LARGEST, as_number, is_known
 from trustassay.data.reading import raw_records
 from trustassay.data.records import InputError
 from trustassay.data.tables import SAVE_AS_UTF8, check_columns, csv_rows, header_of, not_utf8
@@ -29,8 +30,6 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "note": ("note",),
 }
 """What a column is, and the names under which it is found."""
-LARGEST = 1e100
-"""A number beyond is not a rating: its square would not be a number any more."""
 MOST_LEVELS = 1000
 """Levels of a range."""
 FAULTS_TOLD = 10
@@ -277,7 +276,10 @@ def _ratings(
             for cell, number in zip(cells, numbers, strict=True)
             if (cell.text.lower() not in categories if categories else number not in scale)
         ]
-    elif all(number is None for number in numbers):
+    # 1 and 0 beside yes and no are words, too; a single 4 among words is a slip.
+    elif all(number is None for number in numbers) or (
+        None in numbers and all(is_known(cell.text) for cell in cells)
+    ):
         categories = sorted({text.lower() for text in (*choices, *(c.text for c in cells))})
         scale = tuple(map(float, range(len(categories)))) if choices else ()
     else:
@@ -361,8 +363,5 @@ def _text(value: Any) -> str:
 
 
 def _number(text: str) -> float | None:
-    try:
-        result = float(text)
-    except ValueError:
-        return None
-    return result if abs(result) <= LARGEST else None
+    number = as_number(text)
+    return number if number is not None and abs(number) <= LARGEST else None

@@ -460,8 +460,8 @@ def movement_ratios(changes: Floats, units: Places, rng: np.random.Generator) ->
     """Return how far changes move the scores as parts of how far the last of them, a control, does.
 
     A movement is the mean of changes without their signs, so what a judge does at random counts:
-    at 1 a change moves it as far as the control. First comes the mean over all but the control,
-    then each, with bootstrap intervals over units, all movements of a unit drawn together.
+    at 1 a change moves it as far as the control. Intervals are bootstrapped over units, all
+    movements of a unit drawn together.
 
     Args:
         changes: of the scores, shape (2 or more, n), NaN where there is none; each row has a
@@ -474,9 +474,8 @@ def movement_ratios(changes: Floats, units: Places, rng: np.random.Generator) ->
     def ratios(weights: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
             means = (weights @ sums.T) / (weights @ sizes.T)
-            own = means[:, :-1] / means[:, -1:]
-        own = np.where(np.isfinite(own), own, np.nan)
-        return np.column_stack([own.mean(axis=1), own])
+            parts = means[:, :-1] / means[:, -1:]
+        return np.where(np.isfinite(parts), parts, np.nan)
 
     count, n = sums.shape[1], int(sizes[-1].sum())
     drawn = np.concatenate([ratios(weights) for weights in drawn_counts(count, rng)])

@@ -12,7 +12,7 @@ import numpy as np
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Entailer, Models
-from trustassay.data.labels import LabelledPair
+from trustassay.data.labelled_pairs import LabelledPair
 from trustassay.errors import BackendError
 from trustassay.event_loop import run_anywhere
 from trustassay.statistics import Bools, Floats, Places, calibration, resampling

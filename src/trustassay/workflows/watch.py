@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -23,7 +22,7 @@ from trustassay.data.records import Fault, InputError
 from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
 from trustassay.errors import UsageError
 from trustassay.event_loop import TaskLimiter
-from trustassay.metric import Assessment, Inventory, Metric
+from trustassay.metric import Inventory, Metric
 from trustassay.registry import read_score
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
@@ -70,11 +69,6 @@ class GrowingFile:
         self.reads_again = False
         self._path, self._report = path, report
         self._once, self._idle_s = once, idle_s
-        self._stopped = False
-
-    def stop(self) -> None:
-        """End :meth:`lines` before the next line."""
-        self._stopped = True
 
     def first(self, count: int) -> list[bytes]:
         """Return the first complete lines, at most ``count``."""
@@ -91,14 +85,12 @@ class GrowingFile:
             file: IO[bytes] = self._path.open("rb")
             stack.callback(file.close)
             self._skip_read(file)
-            while not self._stopped:
+            while True:
                 replaced = self._is_replaced(file)  # what is in the old one is read first
                 before = self.place.line
                 for line in _complete_lines(file, ending=self._once):
                     self.place.line, self.place.mark = self.place.line + 1, _hash(line)
                     yield line
-                    if self._stopped:
-                        return
                 if replaced:
                     self._report(f"{self._path}: was replaced; read from its beginning")
                     file = self._path.open("rb")
@@ -177,16 +169,13 @@ FIRST = 100
 class WatchOptions:
     """When to report an answer, and when to end.
 
-    threshold: a score beyond it, on the metric's bad side, counts: a number, or as text with a per
-    cent sign, of the range of its scores. share: of the last ``window``
-    scored answers that may count; more end the watch. idle_s: end after so long without a record;
-    ``None`` never. once: end with the file as it is now. opentelemetry: whether each assessment is
-    sent as an event, or with "explanations".
+    threshold: answers whose score is beyond it, on the metric's bad side, are reported: a number,
+    or as text with a per cent sign, of the range of its scores. idle_s: end after so long without a
+    record; ``None`` never. once: end with the file as it is now. opentelemetry: whether each
+    assessment is sent as an event, or with "explanations".
     """
 
     threshold: float | str
-    share: float = 0.2
-    window: int = 50
     idle_s: float | None = None
     once: bool = False
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -197,10 +186,8 @@ class WatchOptions:
     longest_answer: int = LONGEST_ANSWER
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share < 1:
-            raise UsageError(f"share: expected a number from 0 to below 1, got {self.share}")
-        if min(self.window, self.longest_answer, self.samples_at_once or 1) < 1:
-            raise UsageError("window, longest_answer and samples_at_once: expected 1 or more")
+        if min(self.longest_answer, self.samples_at_once or 1) < 1:
+            raise UsageError("longest_answer and samples_at_once: expected 1 or more")
         if self.idle_s is not None and not self.idle_s >= 0:
             raise UsageError(f"idle: expected 0 or more seconds, got {self.idle_s}")
 
@@ -210,8 +197,6 @@ class Watched:
     """What was seen by this process: records scored, faulty ones, those beyond the threshold.
 
     ``scoreless`` records can have no score, as a refusal that nobody can judge.
-
-    ``alarm`` is the share among the last answers that ended the watch.
     """
 
     scored: int = 0
@@ -219,7 +204,6 @@ class Watched:
     failed: int = 0
     faulty: int = 0
     beyond: int = 0
-    alarm: float | None = None
 
 
 class Watch:
@@ -265,7 +249,6 @@ class Watch:
         self._events = EvaluationEvents.of(options.opentelemetry)
         self._found = Watched()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
-        self._recent: deque[bool] = deque(maxlen=options.window)
         self._status_at = time.monotonic()
         self._how = RunOptions(
             seed=options.seed,
@@ -326,7 +309,7 @@ class Watch:
             await asyncio.sleep(POLL_S)
 
     def _go_on(self) -> None:
-        """Take up the place and the scores of an earlier watch in this folder."""
+        """Take up the place where an earlier watch in this folder ended."""
         run = self._run
         if not run.before:
             return
@@ -335,9 +318,6 @@ class Watch:
         if ended.file and (ended.file != place.file or ended.line > place.line):
             place = ended
         self._file.place = place
-        for assessment in run.folder.assessments():
-            if assessment.score is not None:
-                self._recent.append(self._is_beyond(assessment))
 
     # records
 
@@ -408,19 +388,11 @@ class Watch:
                 self._tell(f"{sample.id}: failed: {result.error}")
             return
         self._found.scored += 1
-        beyond = self._is_beyond(result)
-        self._recent.append(beyond)
-        if beyond:
+        if self._is_beyond(result.score):
             self._found.beyond += 1
             self._tell(f"{sample.id}: {self._metric.name} {result.score:.3f}: {sample.question}")
-        share = sum(self._recent) / len(self._recent)
-        full = len(self._recent) == self._options.window
-        if full and share > self._options.share and self._found.alarm is None:
-            self._found.alarm = share
-            self._file.stop()
 
-    def _is_beyond(self, found: Assessment) -> bool:
-        assert found.score is not None
+    def _is_beyond(self, score: float) -> bool:
         if self._metric.lower_is_better:
-            return found.score > self._limit
-        return found.score < self._limit
+            return score > self._limit
+        return score < self._limit

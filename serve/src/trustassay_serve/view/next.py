@@ -93,11 +93,10 @@ class Promise:
         rubric = self._site.scale.rubric
         assert rubric
         passing = [one for one in rubric.upwards if rubric.values[one] >= rubric.passes]
-        at_least = rubric.passes if rubric.numeric else len(rubric.levels) - len(passing)
         files = [path for path in ratings_paths(self._site, self._folder) if path.exists()]
         source = LabelSource(files, positive=passing)
-        if rubric.ordinal:  # of words their places count
-            source = LabelSource(files, at_least=at_least)
+        if rubric.numeric:
+            source = LabelSource(files, at_least=rubric.passes)
         of_run = stamp(self._folder.samples_path) + stamp(self._folder.assessments_path)
         if self._work is None or self._work.plan is None or of_run != self._of_run:
             self._work = open_work([self._folder.path], self.path, source, PlanOptions())

@@ -35,7 +35,6 @@ from trustassay.show import document
 from trustassay.show.text import ends_text, number, p_text
 from trustassay.statistics import Floats
 from trustassay.statistics.comparison import Moved, moved, movement_ratios
-from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
 from trustassay.text.sentences import splitter
 from trustassay.workflows.json_form import JsonForm
@@ -44,6 +43,11 @@ from trustassay.workflows.preferences import PairedSamples
 LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     (files(__package__) / "changes.toml").read_text(encoding="utf-8")
 )
+CONTROLS: Mapping[str, str] = {
+    name: change["control"] for name, change in LISTED.items() if "control" in change
+}
+"""Changes that are compared with another change, and not with the answers as they are: of an order
+to the judge, the text that it adds must not count as the order's effect."""
 Changes = Mapping[str, Mapping[int, Sample]]
 ERROR = "error"
 """The change that must matter."""
@@ -67,7 +71,9 @@ def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
         if metric in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR)):
             continue
         for place, sample in enumerate(samples):
-            rng, kind = generator(seed, "audit", name, sample.id), name
+            # A control draws as its change does, so that its text is as long for each answer.
+            drawn_as = listed.get("drawn_as", name)
+            rng, kind = generator(seed, "audit", drawn_as, sample.id), name
             if name == ERROR:
                 kind, changed = _error(place, samples, names, rng)
             elif field:
@@ -144,9 +150,10 @@ Run = tuple[Metric, PairedSamples, RunOptions]
 class Audited(JsonForm):
     """What moves a judge: those of ``experiments``, by name, whose p is below .05, corrected for
     their number (Holm 1979). blank: samples without a response. failed: answers, of all runs, that
-    could not be scored. control: what the planted error did, None if none was possible; errors:
-    how many of each kind. ratio: of the mean movement by what must not matter to that by the
-    error; ``None`` if the error does not make scores significantly worse.
+    could not be scored. largest: the experiment with the largest effect, the shift of the score as
+    a part of its range or the share of flips, of those in ``moved_by`` if there are any. control:
+    what the planted error did, None if none was possible; errors: how many of each kind.
+    sees_errors: whether it makes scores significantly worse.
     """
 
     run: Path
@@ -157,9 +164,10 @@ class Audited(JsonForm):
     blank: int
     failed: int
     moved_by: Sequence[str]
-    ratio: Estimate | None
+    largest: str
     control: Moved | None
     errors: Mapping[str, int]
+    sees_errors: bool
     experiments: Mapping[str, Moved]
 
 
@@ -273,15 +281,18 @@ class Audit:
                 rng, own = generator(seed, "audit", name, "signs"), flips[kept] > 0
                 calm = None if name == AGAIN else rows[AGAIN][1][kept] > 0
                 found[name] = moved(shift[kept], own, units[kept], width, rng, calm)
-        control, ratio = found.pop(ERROR, None), None
+        control = found.pop(ERROR, None)
         ps = holm([one.p for one in found.values()])
         found = {name: replace(found[name], p=p) for name, p in zip(found, ps, strict=True)}
         fall = (control and control.p < 0.05 and control.shift.value) or 0.0
-        if fall * (1 if self.metric.lower_is_better else -1) > 0:
+        sees_errors = fall * (1 if self.metric.lower_is_better else -1) > 0
+        if sees_errors:
             scored = [name for name, one in found.items() if one.shift.n]
             table = np.stack([rows[name][0] for name in (*scored, ERROR)])
-            ratio, *each = movement_ratios(table, units, generator(seed, "audit", "ratios"))
-            found |= {k: replace(found[k], ratio=one) for k, one in zip(scored, each, strict=True)}
+            ratios = movement_ratios(table, units, generator(seed, "audit", "ratios"))
+            for name, ratio in zip(scored, ratios, strict=True):
+                found[name] = replace(found[name], ratio=ratio)
+        moved_by = [name for name, one in found.items() if one.p < 0.05]
         return Audited(
             run=self.out,
             metric=self.metric.name,
@@ -290,10 +301,13 @@ class Audit:
             questions=len(set(units.tolist())),
             blank=len(every) - len(samples),
             failed=sum(one.error is not None for run in runs.values() for one in run),
-            moved_by=[name for name, one in found.items() if one.p < 0.05],
-            ratio=ratio,
+            moved_by=moved_by,
+            largest=max(
+                moved_by or found, key=lambda name: _effect(found[name], width), default=""
+            ),
             control=control,
             errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
+            sees_errors=sees_errors,
             experiments=dict(sorted(found.items(), key=lambda one: (one[1].p, one[0]))),
         )
 
@@ -301,15 +315,29 @@ class Audit:
         self, runs: Mapping[str, Judged], changes: Changes, n: int
     ) -> Mapping[str, tuple[Floats, Floats]]:
         """Return by change how the score of each answer moved, and whether its verdict did; NaN
-        where it could not be changed, or had no verdict before."""
-        base, changed = [*map(self._read, runs[ANSWERS][:n])], iter(runs[ANSWERS][n:])
-        found = {name: dict(enumerate(run)) for name, run in runs.items() if name != ANSWERS}
-        found |= {name: {place: next(changed) for place in own} for name, own in changes.items()}
-        rows = {name: (np.full(n, np.nan), np.full(n, np.nan)) for name in found}
-        for (shift, flips), own in zip(rows.values(), found.values(), strict=True):
-            for place, (score, verdict) in zip(own, map(self._read, own.values()), strict=True):
-                if base[place][1] != FAILED:
-                    shift[place], flips[place] = score - base[place][0], verdict != base[place][1]
+        where it could not be changed, or had no verdict before. A change with a control moved it
+        from where the control left it; a control has no row."""
+        unchanged = {place: self._read(one) for place, one in enumerate(runs[ANSWERS][:n])}
+        judged = {
+            name: {place: self._read(one) for place, one in enumerate(run)}
+            for name, run in runs.items()
+            if name != ANSWERS
+        }
+        # The run of the answers holds the changed ones behind the others, in the order of changes.
+        changed = iter(runs[ANSWERS][n:])
+        for name, samples in changes.items():
+            judged[name] = {place: self._read(next(changed)) for place in samples}
+        rows = {}
+        for name, judged_by_place in judged.items():
+            if name in CONTROLS.values():
+                continue
+            shift, flips = np.full(n, np.nan), np.full(n, np.nan)
+            before = judged[CONTROLS[name]] if name in CONTROLS else unchanged
+            for place, (score, verdict) in judged_by_place.items():
+                score_before, verdict_before = before[place]
+                if verdict_before != FAILED:
+                    shift[place], flips[place] = score - score_before, verdict != verdict_before
+            rows[name] = shift, flips
         if isinstance(self.metric, Pairwise):
             parts = [[one.parts.get(of, 3) for of in ("first", "swapped")] for one in runs[ANSWERS]]
             shift = CHOSEN[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
@@ -346,19 +374,37 @@ def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
 COLUMNS = ("shift of the score", "95 % interval", "flips, %", "95 % interval ", "p", "of error")
 
 
-def headline(found: Audited) -> str:
-    """Return a sentence on how far what must not matter moves the judge, against an error."""
-    by = f"It is significantly moved by {', '.join(found.moved_by) or 'nothing that was tried'}."
-    if found.ratio is None or found.ratio.value is None:
-        message = "A planted error does not make this judge's scores significantly worse"
-        return f"{message}, so that there is no measure for what else moves it. {by}"
-    ends = ends_text(found.ratio.interval, digits=2)
-    within = f"95 % interval {ends}" if ends else f"no interval: {found.ratio.without}"
-    most, name = max((_ratio(one), name) for name, one in found.experiments.items())
-    message = (
-        f"What must not matter moves this judge {number(found.ratio.value, 2)} times as far as"
+def _effect(one: Moved, width: float) -> tuple[float, float]:
+    """Return how large an effect is from 0 to 1, and its p turned round, which decides ties."""
+    shift = abs(one.shift.value or 0.0) / width
+    return max(shift, one.flips.value or 0.0), -one.p
+
+
+def headline(audited: Audited) -> str:
+    """Return sentences: the largest effect with its intervals, what a planted error does beside
+    it, and everything that moves the judge."""
+    by = f"It is significantly moved by {', '.join(audited.moved_by) or 'nothing that was tried'}."
+    if not audited.largest:
+        return f"Nothing could be compared: no answer was scored. {by}"
+    text = f"{audited.largest} ({LISTED[audited.largest]['says']})"
+    largest = f"Largest effect on this judge: {text}: {_effect_text(audited, audited.largest)}."
+    if audited.control is None:
+        error = "No error could be planted."
+    elif audited.sees_errors:
+        error = f"A planted error, which must matter: {_effect_text(audited, ERROR)}."
+    else:
+        error = "A planted error does not make its scores significantly worse."
+    return f"{largest} {error} {by}"
+
+
+def _effect_text(audited: Audited, name: str) -> str:
+    """Write what a change did: the shift of the score and the share of flips, with intervals."""
+    one = audited.control if name == ERROR and audited.control else audited.experiments[name]
+    shift, shift_interval, flips, flips_interval, *_ = _cells(one)
+    return (
+        f"score {shift} (95 % interval {shift_interval}), verdicts that flip {flips} % "
+        f"({flips_interval})"
     )
-    return f"{message} a planted error ({within}); {name} most, {number(most, 2)} times. {by}"
 
 
 def _ratio(one: Moved) -> float:

@@ -33,7 +33,7 @@ from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study import outputs
 from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
 from trustassay.workflows.study.figures import Resampling, estimates
-from trustassay.workflows.study.labels import Label, LabelOptions, labelled
+from trustassay.workflows.study.labels import Label, LabelOptions, check_two_classes, labelled
 
 AT_MOST = (0.05, 0.1, 0.2)
 CONFIDENCE = 0.95
@@ -88,6 +88,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     method: str = "auto",
     ratings: str | os.PathLike[str] | None = None,
     positive: str | Sequence[str] = (),
+    at_least: float | None = None,
     machines: Collection[str] = (),
     fields: Mapping[str, str] | None = None,
     seed: int = 0,
@@ -105,7 +106,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         at_most: shares of wrong answers for which thresholds are promised; 5, 10 and 20 % if none
             is named. confidence: of the promises about accepted answers.
         method: ``isotonic``, ``logistic``, or ``auto``, by the log loss out of fold; of one score.
-        ratings, positive, machines, fields: as for :func:`trustassay.study`.
+        ratings, positive, at_least, machines, fields: as for :func:`trustassay.study`.
         seed: of folds and resamples. resamples: for intervals.
 
     Raises:
@@ -119,8 +120,9 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     paths = [Path(one) for one in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
     file = Path(ratings) if ratings is not None else None
-    options = LabelOptions(file, dict(fields or {}), machines, as_list(positive))
-    result = _label(labelled(answers, [label] if label else [], options)[0])
+    options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), at_least=at_least)
+    result = labelled(answers, [label] if label else [], options)[0][0]
+    check_two_classes(result)
     columns = _columns(answers, as_list(metrics))
     inputs = [_input(column, as_list(lower)) for column in columns]
     used = ~np.isnan(result.values)
@@ -172,20 +174,6 @@ def _check(risks: Sequence[float], confidence: float, method: str, resamples: in
         raise UnknownNameError(did_you_mean("method", method, ["auto", *get_args(Method)]))
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
-
-
-def _label(labels: Sequence[Label]) -> Label:
-    """Return the only label; refuse one that is not of two classes."""
-    (label,) = labels[:1]
-    if label.kind != "binary":
-        told = np.unique(label.values[~np.isnan(label.values)])
-        if len(told) < 2:
-            raise InputError(f"label {label.name}: all labels are the same; expected both classes")
-        raise InputError(
-            f"label {label.name}: is {label.kind} ({len(told):,} different values); expected two "
-            "classes, right and wrong. --positive names the words that mean right"
-        )
-    return label
 
 
 def _columns(answers: Answers, names: Sequence[str]) -> list[Column]:
@@ -314,6 +302,7 @@ def _command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[st
         ("--label", [label] if label else []),
         ("--ratings", [str(options.ratings)] if options.ratings else []),
         ("--positive", options.positive),
+        ("--at-least", [] if options.at_least is None else [f"{options.at_least:g}"]),
         ("--machine", sorted(options.machines)),
         ("--field", [f"{name}={column}" for name, column in options.columns.items()]),
     ]

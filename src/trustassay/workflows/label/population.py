@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 
 from trustassay.data.journal import is_journal, read_journal
-from trustassay.data.labels import as_number
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics import Bools, Floats, Places
@@ -23,7 +22,7 @@ from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_i
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.label.plan import AnswerKey
 from trustassay.workflows.study.answers import Answers, Column, read_answers
-from trustassay.workflows.study.labels import Label, LabelOptions, labelled, pooled
+from trustassay.workflows.study.labels import LabelOptions, check_two_classes, labelled
 
 Unit = Literal["question", "answer"]
 
@@ -166,7 +165,9 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
         InputError: labels cannot be read as right and wrong, or files disagree.
     """
     result = np.full(len(population.answers.rows), math.nan)
-    options = LabelOptions(None, {}, (), source.positive, (), source.weighted)
+    options = LabelOptions(
+        positive=source.positive, weighted=source.weighted, at_least=source.at_least
+    )
     made = []
     if source.field:
         made.append((source.field, labelled(population.answers, [source.field], options)[0][-1]))
@@ -177,12 +178,9 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
         if journal is None or any(line.get("rating") is not None for _, line in states):
             own = replace(options, ratings=path, columns=columns)
             made.append((str(path), labelled(population.answers, [], own)[0][-1]))
-            choices = journal.choices if journal else ()
-            whole = source.at_least is None and not source.positive  # no scale of several levels,
-            if whole and len(choices) > 2:  # even if two were used
-                raise InputError(f"{path}: has the levels {', '.join(choices)}; {WANTED}")
     for name, label in made:
-        values = _right(name, label, source.at_least)
+        check_two_classes(replace(label, name=name))
+        values = label.values
         both = ~np.isnan(values) & ~np.isnan(result)
         if (values[both] != result[both]).any():
             place = int(np.flatnonzero(both)[values[both] != result[both]][0])
@@ -191,30 +189,6 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
             )
         result = np.where(np.isnan(values), result, values)
     return result
-
-
-WANTED = (
-    "--at-least NUMBER says from which on an answer is right, --positive WORD which words mean it"
-)
-
-
-def _right(name: str, label: Label, at_least: float | None) -> Floats:
-    numbers = [as_number(word) for word in label.words]
-    if at_least is None:
-        if label.kind != "binary" or (label.words and None not in numbers):
-            raise InputError(f"{name}: its labels are numbers other than 0 and 1; {WANTED}")
-        return label.values
-
-    def right(values: Floats) -> Floats:
-        told = values
-        if label.kind == "binary" and label.words and None not in numbers:
-            low, high = (math.nan if one is None else one for one in numbers)
-            told = np.where(values == 1, high, np.where(values == 0, low, values))
-        return np.where(np.isnan(values), math.nan, (told >= at_least).astype(float))
-
-    if label.raters:
-        return pooled([right(values) for values in label.raters.values()], binary=True)
-    return right(label.values)
 
 
 FigureKind = Literal["share", "share of", "difference", "auroc", "auroc difference"]

@@ -199,6 +199,7 @@ def study(  # noqa: PLR0913 - one argument an option
     ratings: str | os.PathLike[str] | None = None,
     by: str | Sequence[str] = (),
     positive: str | Sequence[str] = (),
+    at_least: float | None = None,
     levels: Sequence[str] = (),
     machines: Collection[str] = (),
     fields: Mapping[str, str] | None = None,
@@ -214,6 +215,7 @@ def study(  # noqa: PLR0913 - one argument an option
             a table keyed by id, whose columns ``labels`` name.
         by: fields by which all figures are given again for each value; ``model`` is the model.
         positive: words that mean right where they occur; all others then mean wrong.
+        at_least: the number from which on a label means right.
         levels: words of an ordinal scale, the lowest first.
         machines: raters of ``ratings`` that are judges: they are scores to be studied.
         fields: columns of ``ratings`` by what they are, ``{"item": "question_id"}``.
@@ -231,7 +233,9 @@ def study(  # noqa: PLR0913 - one argument an option
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
     file = Path(ratings) if ratings is not None else None
-    options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), levels)
+    options = LabelOptions(
+        file, dict(fields or {}), machines, as_list(positive), levels, at_least=at_least
+    )
     result, judges = labelled(answers, names, options)
     for name in groups:
         if not any(group_values(answers, name)):

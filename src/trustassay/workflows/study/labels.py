@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,6 +15,7 @@ from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_r
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics import Floats
+from trustassay.text.words import amount
 from trustassay.workflows.study.answers import Answers, Column
 
 RATING = "rating"
@@ -28,8 +29,9 @@ class LabelOptions:
 
     ratings: a file of ratings as ``agree`` reads it, or a table keyed by id. columns: names of its
     columns by what they are (``{"item": "question_id"}``). machines: raters that are judges.
-    positive: words that mean right. levels: words of a scale, the lowest first. weighted: whether
-    ratings may be of answers that ``label`` chose with unequal probabilities.
+    positive, at_least, levels: which labels mean right, as for
+    :func:`~trustassay.data.labels.label_values`. weighted: whether ratings may be of answers that
+    ``label`` chose with unequal probabilities.
     """
 
     ratings: Path | None = None
@@ -38,6 +40,17 @@ class LabelOptions:
     positive: Sequence[str] = ()
     levels: Sequence[str] = ()
     weighted: bool = False
+    at_least: float | None = None
+
+    def read(self, name: str, labels: Sequence[Any], levels: Sequence[str] = ()) -> LabelValues:
+        """Read labels by these options; ``levels`` where the user names none."""
+        return label_values(
+            name,
+            labels,
+            positive=self.positive,
+            at_least=self.at_least,
+            levels=self.levels or levels,
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +121,7 @@ def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
 
 
 def _made(name: str, given: Sequence[Any], options: LabelOptions) -> Label:
-    read = label_values(name, given, positive=options.positive, levels=options.levels)
+    read = options.read(name, given)
     return Label(name, read.kind, np.array(read.values), read.words)
 
 
@@ -157,7 +170,12 @@ class _Table:
 
     def ratings(self) -> tuple[Label, list[Column]]:
         """Return the label that people make up, and what judges say as columns."""
-        ratings = read_ratings(self.path, fields=self.options.columns, levels=self.options.levels)
+        ratings = read_ratings(
+            self.path,
+            fields=self.options.columns,
+            raters=self._label_column(),
+            levels=self.options.levels,
+        )
         if ratings.pairs:
             raise InputError(
                 f"{self.path}: holds choices between two answers (annotate --pairs); expected "
@@ -174,11 +192,16 @@ class _Table:
         for name in self.options.machines:
             if name not in known:
                 raise InputError(f"--machine: {did_you_mean('rater', name, known)}")
-        if words and not ratings.ordered:
-            texts = [words[int(one.value)] for one in ratings.ratings]
-            read = label_values(RATING, texts, positive=self.options.positive)
-        else:
-            read = label_values(RATING, [one.value for one in ratings.ratings])
+        labels: list[str | float] = [
+            words[int(one.value)] if words else one.value for one in ratings.ratings
+        ]
+        # All that could be chosen is read, too: of five levels of which two were used nothing says
+        # that the higher one means right.
+        possible = words or ratings.scale
+        read = self.options.read(
+            RATING, [*labels, *possible], words if words and ratings.ordered else ()
+        )
+        read = replace(read, values=read.values[: len(labels)])
         by_rater = self._by_rater(ratings.ratings, read.values)
         people = {
             name: values for name, values in by_rater.items() if name not in self.options.machines
@@ -190,6 +213,15 @@ class _Table:
             for name in self.options.machines
         ]
         return self._pooled(people, read, len(ratings.ratings)), judges
+
+    def _label_column(self) -> Sequence[str]:
+        """Return the column of labels of a table without a rater, which then counts as one; none
+        if there are raters, or each has a column."""
+        if not self.names:
+            return ()
+        wanted = [self.options.columns[RATING]] if RATING in self.options.columns else []
+        known = [name for name in RATING_FIELDS[RATING] if name in self.columns]
+        return (wanted or known)[:1]
 
     def _by_rater(self, ratings: Sequence[Rating], values: Sequence[float]) -> dict[str, Floats]:
         """Return the mean of each rater's own ratings of each answer."""
@@ -233,6 +265,17 @@ class _Table:
         whole = bool((there == np.round(there)).all())
         kind: Kind = read.kind if binary or whole else "real"
         return Label(RATING, kind, values, read.words, people, others, notes)
+
+
+def check_two_classes(label: Label) -> None:
+    """Refuse a label that does not say of each answer whether it is right; raises InputError."""
+    if label.kind != "binary":
+        values = np.unique(label.values[~np.isnan(label.values)])
+        raise InputError(
+            f"label {label.name}: is {label.kind} ({amount(len(values), 'different value')}); "
+            "expected two classes, as 0 and 1: --at-least NUMBER says from which on an answer is "
+            "right, --positive WORD which words mean it"
+        )
 
 
 def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:

@@ -31,6 +31,10 @@ FIGURES: Mapping[str, str] = {
     "brier": "Brier",
     "ece": "ECE",
 }
+SHOWN = ("auprc", "prr")
+"""Figures that are printed, and are on the page, beside the headline. The others answer questions
+that few ask, and in a table that is read from left to right they hide the one that most ask; all
+are in the table of ``--table`` and in the JSON form."""
 TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
 COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson")
 COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
@@ -39,10 +43,9 @@ LEVEL = 0.05
 
 
 def shown_figures(one: LabelStudy) -> list[str]:
-    """Return the figures that apply to the kind of label, the headline first."""
+    """Return the figures that are shown of this kind of label, the headline first."""
     binary = one.label.kind == "binary"
-    every = [name for name in FIGURES if binary or name not in OF_CLASSES]
-    return [one.headline, *(name for name in every if name != one.headline)]
+    return [one.headline, *(name for name in SHOWN if binary or name not in OF_CLASSES)]
 
 
 def ranked(one: LabelStudy) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.data.labels import read_pairs
+from trustassay.data.labelled_pairs import read_pairs
 from trustassay.data.records import InputError
 
 
