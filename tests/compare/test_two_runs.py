@@ -205,4 +205,4 @@ def test_a_metric_that_is_not_installed(runs: Path, tmp_path: Path) -> None:
 def test_the_words_of_the_command_are_no_setting() -> None:
     shared = {"metrics": {}, "backends": {}, "seed": 0}
     first, second = shared | {"command": "trustassay score a"}, shared | {"seed": 1}
-    assert differing_settings(first, second, ()) == ["seed was 0, then 1"]
+    assert changed_settings(first, second, ()) == ["seed was 0, then 1"]
