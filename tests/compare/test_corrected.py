@@ -40,7 +40,7 @@ def rate_of(run: Path, files: LabelFiles) -> CorrectedRate:
 def test_each_outcome_counts_as_often_as_it_occurs(run: Path, tmp_path: Path) -> None:
     """Row 2: of the labels, most are of answers that failed; by hand the share is
     (60 x 10/60 + 210 x 40/50 + 30 x 0/10) / 300."""
-    places = [*range(60), *range(60, 270, 4)][:110] + [*range(270, 300, 3)]
+    places = [*range(60), *range(60, 260, 4), *range(270, 300, 3)]
     passed = places[60:110]
     files = labelled(tmp_path, places, [*range(10), *passed[:40]])
     rate = rate_of(run, files)
@@ -51,7 +51,8 @@ def test_each_outcome_counts_as_often_as_it_occurs(run: Path, tmp_path: Path) ->
     }
     assert rate.value == pytest.approx((10 + 210 * 0.8 + 0) / 300)
     assert rate.interval
-    assert rate.interval[0] < rate.value < rate.interval[1]
+    low, high = rate.interval
+    assert low < (10 + 210 * 0.8) / 300 < high
     assert rate.method == "stratified by outcome"
     (itself,) = correct([run, run], files)["faithfulness"].differences
     assert itself.value == 0
@@ -63,7 +64,8 @@ def test_refused_answers_with_labels_count(tmp_path: Path) -> None:
     files = labelled(tmp_path, [*range(0, 240, 2), *range(240, 300, 2)], range(240, 300))
     bound = Bound("faithfulness.right", 75, at_least=True, percent=True)
     (check,) = gate(run, [bound], labels=files).checks
-    assert (check.result, check.value) == ("fail", pytest.approx(20))
+    assert check.result == "fail"
+    assert check.value == pytest.approx(20)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +102,12 @@ def test_labels_of_the_best_scores_give_no_share(tmp_path: Path) -> None:
             f"The tower of town {number} was built{' ' + invented if invented else ''}."
         )
     run = made_run(tmp_path / "run", samples)
-    # Of the answers that pass half have no invented word; the other outcomes have ten labels each.
-    others = [*range(2, 42, 4), *range(3, 43, 4)]
-    best = rate_of(run, labelled(tmp_path, [*range(0, 200, 4), *others], range(200)))
+    # Answers with one or two invented words pass; the other outcomes have ten labels each.
+    others = [*range(0, 40, 4), *range(3, 43, 4)]
+    best = rate_of(run, labelled(tmp_path, [*range(1, 200, 4), *others], range(200)))
     assert best.value is None
     assert "are of its best scores: draw them at random" in best.without
-    files = labelled(tmp_path, [*range(1, 200, 4), *others], range(200))
+    files = labelled(tmp_path, [*range(2, 200, 4), *others], range(200))
     assert rate_of(run, files).value == 1
     (note,) = correct([run], files)["faithfulness"].notes
     assert "are of its worst scores, so the share may be too low" in note

@@ -94,7 +94,8 @@ def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -
     result = gate(after, earlier=Earlier(before))
     assert result.result == "fail"
     check = by_name(result)["faithfulness.not_answered"]
-    assert (check.result, check.before_after) == ("fail", pytest.approx((0, 500 / 6)))
+    assert check.result == "fail"
+    assert check.before_after == pytest.approx((0, 500 / 6))
     assert check.why.startswith("more in 100 of 120 questions, fewer in 0, p = ")
 
 
@@ -194,7 +195,8 @@ def test_more_rules_need_more_evidence(tmp_path: Path) -> None:
     before = made_run(tmp_path / "old", rows("p" * 60 + "n" * 20))
     after = made_run(tmp_path / "new", rows("f" * 6 + "p" * 54 + "n" * 20))
     alone = by_name(gate(after, earlier=Earlier(before)))["faithfulness.failed"]
-    assert (alone.result, alone.corrected_p) == ("fail", pytest.approx(2**-6))
+    assert alone.result == "fail"
+    assert alone.corrected_p == pytest.approx(2**-6)
     bounds = [Bound("not_answered", 26, at_least=False), Bound("failed", 9, at_least=False)]
     among = gate(after, bounds, Earlier(before))
     (check,) = (
