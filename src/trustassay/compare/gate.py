@@ -216,6 +216,13 @@ class _Figures:
         Else copies of good answers under new ids would raise a mean.
         """
         if self.run.get(UNIT) == ANSWER:
+            keys = read_keys(RunFolder(self.path), {})
+            questions = len(np.unique(keys.question_units))
+            if questions < len(keys.ids):
+                self.notes.append(
+                    f"{len(keys.ids):,} answers to {questions:,} questions; each answer counts by "
+                    "itself (--unit answer)"
+                )
             return
         several = [name for name, one in self.outcomes.items() if one.questions < one.answers]
         if not several:
