@@ -217,10 +217,10 @@ class _Figures:
         """
         if self.run.get(UNIT) == ANSWER:
             keys = read_keys(RunFolder(self.path), {})
-            questions = len(np.unique(keys.question_units))
-            if questions < len(keys.ids):
+            asked = len(np.unique(keys.question_units))
+            if asked < len(keys.ids):
                 self.notes.append(
-                    f"{len(keys.ids):,} answers to {questions:,} questions; each answer counts by "
+                    f"{len(keys.ids):,} answers to {asked:,} questions; each answer counts by "
                     "itself (--unit answer)"
                 )
             return
