@@ -44,7 +44,7 @@ from trustassay.compare.run_scores import (
 from trustassay.core.outcome import NOT_ANSWERED, NOT_SCORED, PASSED, Outcomes, question_weights
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import Mean, MetricInfo, Quantile, Share
-from trustassay.runs.counts import ANSWER, DRAWN, GROWN, UNIT, read_outcomes
+from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
 from trustassay.runs.folder import ABOUT, RunFolder, metric_infos, metrics_of
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.intervals import FEWEST, Interval, too_few
@@ -123,7 +123,7 @@ def _check_sequential(path: Path, run: Mapping[str, Any], others: bool) -> None:
         )
     if "strata" in run.get(DRAWN, {}):
         raise UsageError("--sequential: the questions were drawn by strata; draw them without --by")
-    if DRAWN not in run and GROWN not in run:
+    if DRAWN not in run:
         raise UsageError(
             f"--sequential: the order of the questions of {path} was not drawn at random, so a "
             "stop at a good moment would be no accident; score with --sample N, and go on with "
