@@ -203,7 +203,8 @@ def test_a_metric_that_is_not_installed(runs: Path, tmp_path: Path) -> None:
     assert (found.metric.name, found.pairs) == ("gone", len(list(many(each=1))))
 
 
-def test_the_words_of_the_command_are_no_setting() -> None:
+def test_the_words_of_the_command_and_the_times_of_a_run_are_no_settings() -> None:
     shared = {"metrics": {}, "backends": {}, "seed": 0}
-    first, second = shared | {"command": "trustassay score a"}, shared | {"seed": 1}
+    times = {"started": "2026-11-29T01:34:50Z", "ended": "2026-11-29T02:00:00Z"}
+    first, second = shared | {"command": "trustassay score a"} | times, shared | {"seed": 1}
     assert differing_settings(first, second, ()) == ["seed was 0, then 1"]

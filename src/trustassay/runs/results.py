@@ -44,6 +44,8 @@ def write_results(
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
         folder.sort_assessments([metric.name for metric in metrics], step)
+    # before the summary is there, which says that the run is finished
+    folder.note_end()
     write_outputs(folder, metrics, time.monotonic() - started, options, steps)
 
 

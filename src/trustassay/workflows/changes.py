@@ -10,7 +10,7 @@ import numpy as np
 from trustassay.assessment import Direction, Weighted
 from trustassay.calls.backends import MODEL
 from trustassay.metric import Figure, Mean, Share
-from trustassay.runs.folder import ABOUT, RunFolder
+from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder
 from trustassay.statistics import Bools, Floats, Places, comparison
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
@@ -367,8 +367,8 @@ def told_of(side: Scored, places: set[int]) -> dict[int, tuple[Any, ...]]:
     return result
 
 
-_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT}
-"""What run.json says of its input, or what is compared by itself."""
+_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT, STARTED, ENDED}
+"""What run.json says of its input, when the run was, or what is compared by itself."""
 
 
 def other_judges(
