@@ -513,8 +513,8 @@ for moment in range(1, int(sys.argv[1]) + 1):
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 MOMENTS = 7
-"""Files put into place by a run: run.json, samples.jsonl, sorted assessments, run.json with its end,
-three outputs."""
+"""Files put into place by a run: run.json, samples.jsonl, sorted assessments, run.json with the end
+of the run, three outputs."""
 
 
 @pytest.mark.parametrize("after", ["before", "after"])

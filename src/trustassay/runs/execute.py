@@ -88,10 +88,10 @@ async def execute(
         RunFolderError: the folder holds another run, or another process works in it.
         asyncio.CancelledError: interrupted; what was finished is on disk.
     """
-    started = time.monotonic()
+    started, began = time.monotonic(), utc_now()
     check_budget(backends, options.calls.prices, options.calls.budget)
     with folder.claimed():
-        run = await _begin(source, metrics, backends, folder, options)
+        run = await _begin(source, metrics, backends, folder, options, began)
         done = folder.scored()
         scored_before = len(done)
         counts, endpoints = await run.work(done)
@@ -110,10 +110,13 @@ async def _begin(
     backends: Backends,
     folder: RunFolder,
     options: RunOptions,
+    began: str,
 ) -> "_Run":
-    """Check the input and write ``run.json``, or check that the folder holds this run."""
-    # reading a large input takes minutes, which are part of the run
-    started = utc_now()
+    """Check the input and write ``run.json``, or check that the folder holds this run.
+
+    Args:
+        began: when the command began, as reading a large input is a part of the run.
+    """
     before = folder.read_run()
     if before is None:
         folder.check_empty()
@@ -154,7 +157,7 @@ async def _begin(
             given = {"command": options.command, WHY: options.why}
             words = {key: clean(text) for key, text in given.items() if text}
             at = {POOL: os.fspath(run.whole.pool)} if run.whole else {}
-            first = {"input": name, **words, STARTED: started, **at}
+            first = {"input": name, **words, STARTED: began, **at}
             content = {**first, **settings, ABOUT: described(settled)}
             folder.write_json("run", content)
         else:

@@ -346,6 +346,18 @@ def utc_now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def start_of(run: Mapping[str, Any]) -> datetime | None:
+    """Return when a run began, in UTC, by its ``run.json``; ``None`` if that does not say it."""
+    try:
+        start = datetime.fromisoformat(run[STARTED])
+    except (KeyError, TypeError, ValueError):
+        return None
+    # Years at the ends of the calendar cannot be written in each time zone, and no run is of them.
+    if not 1970 < start.year < 9000:
+        return None
+    return start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
+
+
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``settings`` as they will be read back from ``run.json``."""
     stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))

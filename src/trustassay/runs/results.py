@@ -25,6 +25,7 @@ from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
+from trustassay.runs.questions import QUESTIONS, sketch_questions
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.second_reading import second_results
 from trustassay.sample import clean
@@ -84,6 +85,7 @@ def write_outputs(
         **silent,
         counts.LOOKED: counted.looked.to_dict(),
         **larger_judge(folder, run, prices, counts.unread(silent)),
+        QUESTIONS: sketch_questions(str(one["question"]) for one in folder.sample_records()),
         "seconds": round(seconds, 3),
     }
     groups = counted.groups
