@@ -279,7 +279,7 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
             return row._replace(state=DAMAGED, fault="run.json is missing"), []
         start = start_of(run)
         row = row._replace(
-            made=start and start.timestamp(),
+            made=start.timestamp() if start else None,
             model=_models(run, summary),
             judge=_judge(run),
             metrics=" ".join(run["metrics"]),

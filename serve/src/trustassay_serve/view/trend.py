@@ -159,7 +159,7 @@ def line_of(
     series = _number_series([row[-1] for row in rows])
     figure_columns = len(FigureRow._fields)
     points = [
-        Point(FigureRow(*row[:figure_columns]), *row[figure_columns:-1], place, number)
+        Point(FigureRow(*row[:figure_columns]), *(*row[figure_columns:-1], place, number))
         for place, (row, number) in enumerate(zip(rows, series, strict=True))
     ]
     ((undated,),) = index.ask(f"SELECT count(*) {OF} NOT ({DATED}) AND {condition}", [*of, *values])
