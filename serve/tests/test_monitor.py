@@ -373,13 +373,29 @@ def test_a_run_that_went_on_takes_the_place_of_what_was_counted(cli: Cli, tmp_pa
     assert (day["answers"], day["runs"]) == (60, 1)
 
 
+def test_a_run_that_overwrote_another_of_its_day_does_not_replace_it_silently(
+    cli: Cli, tmp_path: Path
+) -> None:
+    run = tmp_path / "2026-10-02"
+    for hour, bad, n in ((1, 6, 60), (5, 0, 9)):
+        shutil.rmtree(run, ignore_errors=True)
+        day_run(run, bad, n)
+        content = json.loads((run / "run.json").read_text())
+        content["started"] = f"2026-10-02T0{hour}:00:00Z"
+        (run / "run.json").write_text(json.dumps(content))
+        said = cli("monitor", run, "--state", "s.json", "--json")
+    assert said.status == 3
+    assert "2026-10-02, which is gone" in one_line(said)
+    assert [one["answers"] for one in json.loads(said.out)["volume"]] == [60]
+
+
 def test_a_second_run_without_the_first_is_left_out_with_a_word(cli: Cli, tmp_path: Path) -> None:
     first = day_run(tmp_path / "2026-10-02", 6, 60)
     cli("monitor", first, "--state", "s.json")
     shutil.rmtree(first)
     said = cli("monitor", day_run(tmp_path / "2026-10-02-b", 7, 60), "--state", "s.json")
     assert said.status == 3
-    assert "it counts only together with " in one_line(said)
+    assert "it counts only together with the run " in one_line(said)
 
 
 def test_a_day_with_too_few_answers_is_an_alarm_until_it_is_acknowledged(

@@ -349,8 +349,8 @@ def monitor(
         complain(one_line(f"ALARM {one.in_words()}"))
         for line in monitoring.differences(one, result.state, watched.by):
             complain(f"  {one_line(line)}")
-    for odd in result.volume_alarms:
-        complain(one_line(f"ALARM {odd.kind}: {odd.text}"))
+    for alarm in result.volume_alarms:
+        complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
     for note in notes:
         complain(one_line(note))
     say(monitoring.list_volumes(result.days))

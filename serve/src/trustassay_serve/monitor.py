@@ -22,7 +22,14 @@ from trustassay.errors import UsageError, did_you_mean
 from trustassay.files import alone, write_whole
 from trustassay.metric import badness_of
 from trustassay.runs.counts import ANSWER, QUESTION, UNIT, domain_of, rows
-from trustassay.runs.folder import RunFolder, check_settings, metric_infos, metrics_of, start_of
+from trustassay.runs.folder import (
+    STARTED,
+    RunFolder,
+    check_settings,
+    metric_infos,
+    metrics_of,
+    start_of,
+)
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
 from trustassay.show.first_card import problem_of
@@ -154,10 +161,10 @@ def monitor(
         if staleness.is_stale or staleness.is_in_future:
             kind = "stale" if staleness.is_stale else "future"
             alarms.append(VolumeAlarm(kind, "", staleness.in_words()))
-        for odd in alarms:
+        for alarm in alarms:
             # of a stale monitor the text changes each day, and one alarm is enough
-            key = staleness.last if odd.kind in ("stale", "future") else odd.text
-            _keep_alarm(state, f"{odd.kind} {key}", odd, f"{odd.kind}: {odd.text}")
+            key = staleness.last if alarm.kind in ("stale", "future") else alarm.text
+            _keep_alarm(state, f"{alarm.kind} {key}", alarm, f"{alarm.kind}: {alarm.text}")
         write_whole(path, json.dumps(state).encode())
     streams.sort(key=lambda one: (not one.alarm, -one.evidence))
     return Monitored(state, streams, volumes, staleness, alarms, notes)
@@ -213,7 +220,8 @@ def _add(
 ) -> None:
     """Put a run's day into the state, or add why it is left out to the alarms or notes."""
     digest, days = f"{hash64((path / 'summary.json').read_text('utf-8')):016x}", state["days"]
-    entry = {"run": str(path), "digest": digest}
+    run = two_runs.finished_run(path)
+    entry = {"run": str(path), "digest": digest, STARTED: run.get(STARTED)}
     counted = list(days[day]["runs"]) if day in days else []
     at_path = [one for one in counted if Path(one["run"]).resolve() == path.resolve()]
     for one in counted:
@@ -232,14 +240,18 @@ def _add(
         else:
             alarms.append(VolumeAlarm("left out", day, text))
         return
-    # a run of the last day that went on takes the place of what was counted of it
-    others = [one for one in counted if one not in at_path]
-    lost = [one["run"] for one in others if not (Path(one["run"]) / "summary.json").exists()]
+    # A run of the last day that went on takes the place of what was counted of it. A run that began
+    # at another time is another one, and what it overwrote is gone.
+    others = [one for one in counted if one not in at_path or one.get(STARTED) != entry[STARTED]]
+    lost = [
+        one["run"]
+        for one in others
+        if one in at_path or not (Path(one["run"]) / "summary.json").exists()
+    ]
     if lost:
-        text = f"{path}: left out: it counts only together with {lost[0]}, which is gone"
+        text = f"{path}: left out: it counts only together with the run {lost[0]}, which is gone"
         alarms.append(VolumeAlarm("left out", day, text))
         return
-    run = two_runs.finished_run(path)
     state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
     if differ := changes.other_judges(state["judged"], run, [*run["metrics"]]):
         differ = [f"{path}: was judged otherwise than the days before: {'; '.join(differ)}"]
