@@ -36,6 +36,7 @@ def low_days(counts: list[int], first_weekday: int = 0) -> list[int]:
         ([60] * 2, 1, False),  # two days do not say what is usual
         ([5] * 30, 0, False),  # so few are chance: once in 150 days
         ([12] * 60, 0, True),
+        ([10] * 200, 1, False),  # a Poisson number of mean 10 is 1 or 0 once in 2,000 days
         ([20, 100, 45, 160, 70, 15, 90, 60], 5, False),  # these days differ by themselves
         ([1000] * 28, 500, True),
         ([0] * 5, 0, False),
