@@ -72,7 +72,9 @@ PRELOADED = (
 """Imported once, before the processes of the commands are forked."""
 _CHANGING = (
     (
-        re.compile(r'"(seconds|started|finished|created|time|date|at)": (?:[\d.e+-]+|"[^"]*")'),
+        re.compile(
+            r'"(seconds|started|ended|finished|created|time|date|at)": (?:[\d.e+-]+|"[^"]*")'
+        ),
         r'"\1": 0',
     ),
     (

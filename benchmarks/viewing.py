@@ -102,6 +102,12 @@ def made_at(run: int) -> datetime.datetime:
     return BEGIN + datetime.timedelta(days=7 * (run // A_WEEK) + run % A_WEEK)
 
 
+def begin_at(path: Path, at: datetime.datetime) -> None:
+    """Write into a run that it began then."""
+    run = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps({**run, "started": f"{at:%Y-%m-%dT%H:%M:%SZ}"}))
+
+
 def make(folder: Path) -> None:
     """Score the answers of all runs, each into its folder; one that is finished stays."""
     from trustassay import score
@@ -111,7 +117,7 @@ def make(folder: Path) -> None:
         path = folder / f"nightly-{at:%m-%d}"
         if not (path / "summary.json").exists():
             score(samples(run), metrics="faithfulness", out=path)
-        os.utime(path / "run.json", (at.timestamp(), at.timestamp()))
+        begin_at(path, at)
         print(path, flush=True)
 
 
@@ -179,8 +185,7 @@ def copies(folder: Path, into: Path) -> None:
         target.mkdir(parents=True)
         for name in ("run.json", "summary.json"):
             shutil.copy(source / name, target / name)
-        at = BEGIN.timestamp() + 86_400 * place
-        os.utime(target / "run.json", (at, at))
+        begin_at(target, BEGIN + datetime.timedelta(days=place))
 
 
 def large(source: Path, target: Path) -> None:

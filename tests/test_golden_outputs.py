@@ -15,6 +15,9 @@ def test_time_and_place_do_not_count(tmp_path: Path) -> None:
     first = f'{{"seconds": 1.25, "path": "{tmp_path}/a", "mean": 0.12345678901}} took 3 s'
     second = '{"seconds": 0.5, "path": "/elsewhere/a", "mean": 0.12345678902} took 12 min'
     assert normalised(first, tmp_path) == normalised(second, Path("/elsewhere"))
+    for key in ("started", "ended"):
+        first, second = (f'{{"{key}": "2026-{month}-29T01:34:50Z"}}' for month in (11, 12))
+        assert normalised(first, tmp_path) == normalised(second, tmp_path)
 
 
 @pytest.mark.parametrize("changed", ["mean 0.123556", "mean 0.123456 %", "means 0.123456"])

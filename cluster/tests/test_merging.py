@@ -44,6 +44,25 @@ def without_seconds(folder: Path) -> str:
     return json.dumps(content)
 
 
+def test_a_merged_run_lasts_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "a.jsonl", messy(8))
+    runs = runs_of_shards(source, tmp_path, 2)
+    for hour, path in zip((3, 1), runs, strict=True):
+        run = json.loads((path / "run.json").read_text())
+        times = {"started": f"2026-11-29T0{hour}:00:00Z", "ended": f"2026-11-29T0{hour}:30:00Z"}
+        (path / "run.json").write_text(json.dumps(run | times))
+    for _ in range(2):  # a finished merge is known again, so it has no time of its own
+        merge(runs, out=tmp_path / "merged")
+        merged = json.loads((tmp_path / "merged" / "run.json").read_text())
+        assert merged["started"] == "2026-11-29T01:00:00Z"
+        assert merged["ended"] == "2026-11-29T03:30:00Z"
+    del run["started"]  # a shard of an earlier version
+    (path / "run.json").write_text(json.dumps(run))
+    merge(runs, out=tmp_path / "older")
+    older = json.loads((tmp_path / "older" / "run.json").read_text())
+    assert "started" not in older and older["ended"] >= "2026-11-29T03:30:00Z"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("into", [1, 3, 50])
 def test_merged_runs_are_the_run_of_the_whole(tmp_path: Path, into: int) -> None:

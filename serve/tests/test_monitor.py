@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serve.tests.days import day_run, day_runs
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, Said
 
 from trustassay.files import alone
 from trustassay_serve import monitor as monitoring
@@ -22,9 +25,42 @@ WORSE = [25, 28, 24]
 BY_ANSWER = ("--unit", "answer", "--baseline", "5")
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the list of days of which the last one is today."""
+    days = [""]
+    monkeypatch.setattr(monitoring, "current_day", lambda: date.fromisoformat(days[-1]))
+    return days
+
+
+@pytest.fixture
+def cli(cli: Cli, clock: list[str]) -> Cli:
+    """Return what runs a command on the last day of the runs that it or an earlier call has, or
+    later, as a test sets the clock."""
+
+    def run_on_last_day(*arguments: str | Path) -> Said:
+        names = [one.name for one in arguments if isinstance(one, Path)]
+        days = [day for name in names for day in re.findall(r"20\d\d-\d\d-\d\d", name)]
+        clock.append(max([*days, clock[-1]]))
+        return cli(*arguments)
+
+    return run_on_last_day
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return day_runs(tmp_path_factory.mktemp("days"), CALM + WORSE)
+
+
+def days_of(state: str) -> dict[str, Any]:
+    """Return the days that a state has."""
+    days: dict[str, Any] = json.loads(Path(state).read_text())["days"]
+    return days
+
+
+def one_line(said: Said) -> str:
+    """Return what was printed for people, unfolded."""
+    return " ".join(said.err.split())
 
 
 def test_a_change_is_told_with_its_day_its_group_and_answers(cli: Cli, runs: list[Path]) -> None:
@@ -83,15 +119,15 @@ def test_a_line_holds_from_the_first_day(cli: Cli, runs: list[Path]) -> None:
 def test_a_clock_that_goes_back_rewrites_nothing(
     cli: Cli, runs: list[Path], tmp_path: Path
 ) -> None:
-    cli("monitor", *runs[:3], "--state", "s.json")
-    before = Path("s.json").read_bytes()
+    cli("monitor", *runs[:4], "--state", "s.json")
+    before = days_of("s.json")
     other = day_run(tmp_path / "again" / runs[2].name, 60, 60)
     for late in (other, day_run(tmp_path / "2026-09-30", 60, 60)):
         said = cli("monitor", late, "--state", "s.json")
-        assert said.status == 0
-        assert "left out: " in said.err
-        assert "is not after 2026-10-03" in said.err
-    assert Path("s.json").read_bytes() == before
+        assert said.status == 3
+        assert "ALARM left out: " in said.err
+        assert "is before 2026-10-04, which was counted" in " ".join(said.err.split())
+    assert days_of("s.json") == before
 
 
 def test_a_judge_that_drifts_is_seen_by_its_probes(cli: Cli, tmp_path: Path) -> None:
@@ -192,3 +228,240 @@ def test_an_alarm_is_posted_until_it_was_taken_and_then_not_again(
     assert got[0][0] == "Bearer secret-key"
     assert str(got[0][1]["text"]).startswith("trustassay: faithfulness.mean (all): 0.8")
     assert "secret" not in Path("s.json").read_text()
+
+
+# ---- how many answers there are, and when ----
+
+
+def test_each_day_has_its_number_of_answers_and_the_last_run_its_age(
+    cli: Cli, runs: list[Path], clock: list[str]
+) -> None:
+    clock.append("2026-10-13")
+    said = cli("monitor", *runs[: len(CALM)], "--state", "s.json", "--json", "--prometheus", "p")
+    assert said.status == 3, "five days without a run, of one a day"
+    assert "answers a day: 10-02: 60, 10-03: 60" in one_line(said)
+    assert "10-08: 60; usually 60" in one_line(said)
+    assert "last run: 2026-10-08, 5 days ago; the usual gap is 1 day" in one_line(said)
+    content = json.loads(said.out)
+    assert [one["answers"] for one in content["volume"]] == [60] * len(CALM)
+    assert content["staleness"] == {
+        "last": "2026-10-08",
+        "age_days": 5,
+        "usual_gap_days": 1.0,
+        "is_stale": True,
+    }
+    lines = Path("p").read_text().splitlines()
+    assert "trustassay_answers 60" in lines
+    assert 'trustassay_volume_alarms{kind="stale"} 1' in lines
+    assert 'trustassay_volume_alarms{kind="vanished"} 0' in lines
+    (at,) = (line for line in lines if line.startswith("trustassay_last_run_timestamp_seconds "))
+    assert (
+        datetime.fromtimestamp(int(at.split()[1]), UTC).isoformat() == "2026-10-08T00:00:00+00:00"
+    )
+
+
+def test_a_last_run_is_stale_after_three_usual_gaps(
+    cli: Cli, runs: list[Path], clock: list[str]
+) -> None:
+    call = ("monitor", *runs[:3], "--state", "s.json")
+    clock.append("2026-10-06")
+    assert cli(*call).status == 0, "three days, as over a weekend"
+    clock.append("2026-10-07")
+    said = cli(*call)
+    assert said.status == 3
+    assert "ALARM stale: last run: 2026-10-03, 4 days ago" in said.err
+    weekly = [runs[0], runs[7]]
+    clock.append("2026-10-29")
+    assert cli("monitor", *weekly, "--state", "w.json").status == 0
+    clock.append("2026-10-30")
+    assert cli("monitor", *weekly, "--state", "w.json").status == 3
+
+
+def test_a_run_of_the_future_is_an_alarm(cli: Cli, tmp_path: Path, clock: list[str]) -> None:
+    cli("monitor", day_run(tmp_path / "2026-10-05", 6, 60), "--state", "s.json")
+    later = day_run(tmp_path / "2099-01-01", 6, 60)
+    (tmp_path / "link").symlink_to(later)
+    said = cli("monitor", tmp_path / "link", "--state", "s.json")
+    assert said.status == 3
+    assert "ALARM future: last run: 2099-01-01" in said.err
+
+
+def test_the_clock_is_that_of_utc() -> None:
+    before = datetime.now(UTC).date()
+    assert before <= monitoring.current_day() <= datetime.now(UTC).date()
+
+
+def test_a_folder_without_a_date_is_an_alarm_and_is_not_placed_by_its_file(
+    cli: Cli, runs: list[Path], tmp_path: Path
+) -> None:
+    cli("monitor", *runs[:3], "--state", "s.json")
+    before = days_of("s.json")
+    undated = day_run(tmp_path / "latest", 60, 60)
+    said = cli("monitor", *runs[:3], undated, "--state", "s.json", "--json")
+    assert said.status == 3
+    assert "latest: has no date, so it is left out; rename it, as in 2026-11-28" in one_line(said)
+    assert "3 days, 1 alarm" in said.err
+    assert [one["kind"] for one in json.loads(said.out)["volume_alarms"]] == ["undated"]
+    assert days_of("s.json") == before
+    alone = cli("monitor", undated, "--state", "t.json")
+    assert alone.status == 3
+    assert "last run: none has a date" in alone.err
+
+
+def test_a_run_whose_name_has_no_date_is_of_the_day_on_which_it_began(
+    cli: Cli, tmp_path: Path, clock: list[str]
+) -> None:
+    clock.append("2026-10-06")
+    run = day_run(tmp_path / "2026-02-31-nightly", 6, 60)
+    content = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(content | {"started": "2026-10-05T23:59:00Z"}))
+    assert cli("monitor", str(run), "--state", "s.json").status == 0
+    assert list(days_of("s.json")) == ["2026-10-05"]
+
+
+def test_all_runs_of_a_day_count_and_are_an_alarm(
+    cli: Cli, runs: list[Path], tmp_path: Path
+) -> None:
+    second = day_run(tmp_path / "2026-10-04-evening", 60, 60)
+    first = cli("monitor", *runs[:4], "--state", "s.json", "--json")
+    assert first.status == 0
+    said = cli("monitor", second, "--state", "s.json", "--json", "--figure", "faithfulness.look")
+    assert said.status == 2, "the options of the state"
+    said = cli("monitor", second, "--state", "s.json", "--json")
+    assert said.status == 3
+    assert "ALARM several runs: 2026-10-04 has 2 runs; all 120 answers count" in one_line(said)
+    content = json.loads(said.out)
+    assert [one["answers"] for one in content["volume"]] == [60, 60, 60, 120]
+    for one in (runs[3], second):  # given again they change nothing
+        again = cli("monitor", one, "--state", "s.json", "--json")
+        assert json.loads(again.out) == content
+    at_once = cli("monitor", *runs[:4], second, "--state", "t.json", "--json")
+    assert json.loads(at_once.out) == content
+    sums = days_of("t.json")["2026-10-04"]["sums"]["faithfulness.look"]["all"]
+    assert sums == [7 + 60, 120]
+
+
+def test_a_question_that_two_runs_of_a_day_asked_is_one_unit(cli: Cli, tmp_path: Path) -> None:
+    pair = [
+        day_run(tmp_path / f"2026-10-04-{name}", bad, 60, ids="q")
+        for name, bad in (("a", 0), ("b", 60))
+    ]
+    cli("monitor", *pair, "--state", "s.json")
+    (day,) = days_of("s.json").values()
+    assert day["sums"]["faithfulness.look"]["all"] == [30.0, 60]
+    assert sum(day["said"]["faithfulness"]["all"].values()) == 120
+
+
+def test_a_copy_of_a_run_counts_once_and_is_an_alarm(
+    cli: Cli, runs: list[Path], tmp_path: Path
+) -> None:
+    copy = shutil.copytree(runs[1], tmp_path / "2026-10-02-copy")
+    said = cli("monitor", *runs[:2], copy, "--state", "s.json", "--json")
+    assert said.status == 3
+    assert "2026-10-02-copy: is a copy of " in one_line(said)
+    assert [one["answers"] for one in json.loads(said.out)["volume"]] == [60, 60]
+
+
+def test_a_run_that_went_on_takes_the_place_of_what_was_counted(cli: Cli, tmp_path: Path) -> None:
+    run = day_run(tmp_path / "2026-10-02", 6, 40)
+    cli("monitor", run, "--state", "s.json")
+    shutil.rmtree(run)
+    day_run(run, 9, 60)
+    said = cli("monitor", run, "--state", "s.json", "--json")
+    assert said.status == 0
+    (day,) = json.loads(said.out)["volume"]
+    assert (day["answers"], day["runs"]) == (60, 1)
+
+
+def test_a_run_that_overwrote_another_of_its_day_does_not_replace_it_silently(
+    cli: Cli, tmp_path: Path
+) -> None:
+    run = tmp_path / "2026-10-02"
+    for hour, bad, n in ((1, 6, 60), (5, 0, 9)):
+        shutil.rmtree(run, ignore_errors=True)
+        day_run(run, bad, n)
+        content = json.loads((run / "run.json").read_text())
+        content["started"] = f"2026-10-02T0{hour}:00:00Z"
+        (run / "run.json").write_text(json.dumps(content))
+        said = cli("monitor", run, "--state", "s.json", "--json")
+    assert said.status == 3
+    assert "2026-10-02, which is gone" in one_line(said)
+    assert [one["answers"] for one in json.loads(said.out)["volume"]] == [60]
+
+
+def test_a_second_run_without_the_first_is_left_out_with_a_word(cli: Cli, tmp_path: Path) -> None:
+    first = day_run(tmp_path / "2026-10-02", 6, 60)
+    cli("monitor", first, "--state", "s.json")
+    shutil.rmtree(first)
+    said = cli("monitor", day_run(tmp_path / "2026-10-02-b", 7, 60), "--state", "s.json")
+    assert said.status == 3
+    assert "it counts only together with the run " in one_line(said)
+
+
+def test_a_day_with_too_few_answers_is_an_alarm_until_it_is_acknowledged(
+    cli: Cli, runs: list[Path], tmp_path: Path
+) -> None:
+    few = day_run(tmp_path / "2026-10-09", 0, 1)
+    said = cli("monitor", *runs[:8], few, "--state", "s.json", "--json")
+    assert said.status == 3
+    assert "ALARM few answers: 2026-10-09 has 1 answer; 60 are usual" in said.err
+    assert "10-08: 60, 10-09: 1; usually 60" in one_line(said)
+    content = json.loads(said.out)
+    (whole,) = (
+        one
+        for one in content["streams"]
+        if (one["figure"], one["group"]) == ("faithfulness.look", "all")
+    )
+    assert (whole["now"], whole["units_now"]) == (0.0, 1)
+    next_day = day_run(tmp_path / "2026-10-10", 6, 60)
+    assert cli("monitor", next_day, "--state", "s.json").status == 3
+    again = ("monitor", next_day, "--state", "s.json", "--acknowledge")
+    assert cli(*again, "2026-10-08").status == 3
+    assert cli(*again, "2027-01-01").status == 2
+    assert cli(*again, "2026-10-09").status == 0
+    assert cli("monitor", next_day, "--state", "s.json").status == 0
+
+
+def test_a_group_that_vanished_is_an_alarm(cli: Cli, runs: list[Path], tmp_path: Path) -> None:
+    gone = day_run(tmp_path / "2026-10-09", 6, 60)
+    samples = (gone / "samples.jsonl").read_text().replace('"model": "b"', '"model": "a"')
+    (gone / "samples.jsonl").write_text(samples)
+    said = cli("monitor", *runs[:8], gone, "--state", "s.json", "--json", "--baseline", "5")
+    assert said.status == 3
+    text = "ALARM vanished: model=b had 240 answers until 2026-10-08, and none since"
+    assert text in one_line(said)
+    assert "1 alarm;" in said.err
+    streams = json.loads(said.out)["streams"]
+    (of_group,) = (
+        one
+        for one in streams
+        if (one["figure"], one["group"]) == ("faithfulness.unscored", "model=b")
+    )
+    now = of_group["before"], of_group["now"], of_group["units_now"]
+    assert now == (0.0, None, 0), "no answers are no share of 0"
+
+
+def test_alarms_about_volume_are_posted_once(
+    cli: Cli, runs: list[Path], tmp_path: Path, clock: list[str]
+) -> None:
+    got: list[tuple[str, dict[str, object]]] = []
+    with hook([], got) as url:
+        call = ("monitor", *runs[:3], "--state", "s.json", "--webhook", url)
+        for today in ("2026-10-08", "2026-10-09"):
+            clock.append(today)
+            assert cli(*call).status == 3
+    assert [body["text"] for _, body in got] == [
+        "trustassay: stale: last run: 2026-10-03, 5 days ago; the usual gap is 1 day"
+    ]
+
+
+def test_a_state_of_an_earlier_version_goes_on(cli: Cli, runs: list[Path]) -> None:
+    cli("monitor", *runs[:4], "--state", "s.json")
+    state = json.loads(Path("s.json").read_text())
+    for day in state["days"].values():
+        (run,) = day.pop("runs")
+        day.update(run)
+    del state["acknowledged"]
+    Path("s.json").write_text(json.dumps(state))
+    said = cli("monitor", *runs[:5], "--state", "s.json")
+    assert (said.status, "5 days, 0 alarms" in said.err) == (0, True)

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import pytest
 
 from tests.support import (
     YES,
+    Probe,
     Recorder,
     command,
     jsonl,
@@ -29,10 +32,12 @@ from tests.support import (
     run_command,
     summary_of,
 )
-from trustassay import score
-from trustassay.errors import RunFolderError
+from trustassay import rescore, score
+from trustassay.capabilities import Models
+from trustassay.errors import BackendError, RunFolderError
 from trustassay.metric import Assessment
 from trustassay.runs.folder import RunFolder
+from trustassay.sample import Sample
 
 METRICS = ["grounding"]
 
@@ -47,6 +52,93 @@ def finished(tmp_path: Path) -> Path:
     out = tmp_path / "run"
     score(records(4), metrics=METRICS, entailer=Recorder(), out=out)
     return out
+
+
+# ---- when the run was ----
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], str]:
+    """Return what sets the clock to an hour, and returns the time as a run writes it."""
+
+    def set_clock(hour: int) -> str:
+        text = f"2026-11-29T{hour:02}:34:50Z"
+        for module in ("folder", "execute", "growing"):
+            monkeypatch.setattr(f"trustassay.runs.{module}.utc_now", lambda: text)
+        return text
+
+    return set_clock
+
+
+def times_of(folder: Path) -> tuple[str | None, str | None]:
+    run = json.loads((folder / "run.json").read_bytes())
+    return run.get("started"), run.get("ended")
+
+
+def test_a_run_has_its_start_and_its_end_in_utc(finished: Path) -> None:
+    for text in times_of(finished):
+        assert text and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", text)
+        age = datetime.now(UTC) - datetime.fromisoformat(text)
+        assert timedelta() <= age < timedelta(minutes=10)
+
+
+def test_a_run_that_goes_on_keeps_its_start_and_ends_anew(
+    tmp_path: Path, probe_installed: Path, clock: Callable[[int], str]
+) -> None:
+    begun, finished, failing = clock(1), "", [True]
+
+    async def ask(sample: Sample, models: Models) -> float:
+        if failing:
+            assert times_of(tmp_path) == (begun, None), "no end while it goes on"
+            raise BackendError("out")
+        assert times_of(tmp_path) == (begun, None), "the first end is gone"
+        return 1.0
+
+    score(records(3), metrics=[Probe(ask)], out=tmp_path)
+    assert times_of(tmp_path) == (begun, begun)
+    failing.clear()
+    finished = clock(2)
+    score(records(3), metrics=[Probe(ask)], out=tmp_path)
+    assert times_of(tmp_path) == (begun, finished)
+
+
+def test_outputs_that_are_made_again_do_not_move_the_end(
+    finished: Path, clock: Callable[[int], str]
+) -> None:
+    before = times_of(finished)
+    (finished / "report.html").unlink()
+    clock(3)
+    score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+    assert (finished / "report.html").exists()
+    assert times_of(finished) == before
+
+
+def test_an_input_that_grew_moves_the_end_alone(
+    tmp_path: Path, clock: Callable[[int], str]
+) -> None:
+    options: dict[str, Any] = {"metrics": METRICS, "entailer": "lexical", "append": True}
+    begun = clock(1)
+    score(records(3), out=tmp_path, **options)
+    later = clock(2)
+    score(records(4), out=tmp_path, **options)
+    assert times_of(tmp_path) == (begun, later)
+
+
+def test_a_run_scored_again_has_times_of_its_own(
+    finished: Path, tmp_path: Path, clock: Callable[[int], str]
+) -> None:
+    now = clock(5)
+    rescore(finished, entailer="lexical", out=tmp_path / "again")
+    assert times_of(tmp_path / "again") == (now, now)
+    assert now not in times_of(finished)
+
+
+def test_a_run_written_before_goes_on_without_a_start(finished: Path) -> None:
+    run = json.loads((finished / "run.json").read_bytes())
+    del run["started"], run["ended"]
+    (finished / "run.json").write_text(json.dumps(run))
+    score(records(4), metrics=METRICS, entailer=Recorder(), out=finished)
+    assert times_of(finished) == (None, None)
 
 
 # ---- whose folder it is ----
@@ -420,8 +512,9 @@ for moment in range(1, int(sys.argv[1]) + 1):
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-MOMENTS = 6
-"""Files put into place by a run: run.json, samples.jsonl, sorted assessments, three outputs."""
+MOMENTS = 7
+"""Files put into place by a run: run.json, samples.jsonl, sorted assessments, run.json with the end
+of the run, three outputs."""
 
 
 @pytest.mark.parametrize("after", ["before", "after"])

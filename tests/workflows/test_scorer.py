@@ -294,6 +294,25 @@ def test_a_failure_is_tried_again_when_the_folder_is_opened_again(
     assert [line["score"] for line in lines(tmp_path / "run" / "assessments.jsonl")] == [1.0] * 5
 
 
+def test_a_folder_that_is_opened_again_keeps_its_first_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run" / "run.json"
+
+    async def read_run(found: Scorer) -> Any:
+        await found.score(record(0))
+        return json.loads(path.read_text())
+
+    for hour in (1, 2):
+        for module in ("folder", "growing"):
+            time = f"2026-11-29T0{hour}:34:50Z"
+            monkeypatch.setattr(f"trustassay.runs.{module}.utc_now", lambda time=time: time)
+        open_ = with_scorer(read_run, out=tmp_path / "run")
+        assert (open_["started"], open_.get("ended")) == ("2026-11-29T01:34:50Z", None)
+        closed = json.loads(path.read_text())
+        assert (closed["started"], closed["ended"]) == ("2026-11-29T01:34:50Z", time)
+
+
 def test_a_folder_is_refused_where_it_holds_something_else(tmp_path: Path) -> None:
     with_scorer(all_scored, out=tmp_path / "a")
     score(records(2), metrics="grounding", entailer=Recorder(), out=tmp_path / "b")

@@ -31,7 +31,14 @@ from trustassay.metric import Inventory, Metric
 from trustassay.progress import SILENT, Steps
 from trustassay.runs.fill import Outcome, stages_of
 from trustassay.runs.finished import RunOutcome
-from trustassay.runs.folder import ABOUT, RunFolder, metrics_of, setting_changes
+from trustassay.runs.folder import (
+    ABOUT,
+    ENDED,
+    STARTED,
+    RunFolder,
+    metrics_of,
+    setting_changes,
+)
 from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, Source, admit
 from trustassay.runs.lines import Step, checked_identity, hash64, sample_id
 from trustassay.runs.prepare import POOL, PREPARATION, Preparation
@@ -153,7 +160,7 @@ def _distribute(whole: Path, name: str, intake: Intake, into: int) -> Iterator[S
 
 MARK = ".merging"
 """The file that says that a folder is the unfinished result of a merge."""
-OWN = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT}
+OWN = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT, STARTED, ENDED}
 """What each shard has of its own in ``run.json``."""
 IN_SOME = {"answering", "filling"}
 """Settings that a shard lacks in which no sample had to be filled."""
@@ -381,17 +388,32 @@ def _run_of_whole(
         one.name: sum(shard.run["samples"].get(one.name, 0) for shard in shards)
         for one in fields(Inventory)
     }
-    left = {"command", WHY, POOL, PREPARATION}
+    left = {"command", WHY, POOL, PREPARATION, STARTED, ENDED}
     first = {name: value for name, value in shards[0].run.items() if name not in left}
     own = name_of_whole(first.pop("input"))
     return {
         "input": own if source is None else clean(source),
         **({"command": clean(command)} if command else {}),
+        **_times(shards),
         **first,
         **content,
         "skipped": mark.skipped + sum(shard.run["skipped"] for shard in shards),
         "samples": {"sha256": mark.of, **counts},
     }
+
+
+def _times(shards: Sequence[_ShardRun]) -> dict[str, str]:
+    """Return the start of the first shard and the end of the last one.
+
+    A time that a shard lacks, whose run an earlier version made, is left out: nobody knows it.
+    """
+    result = {}
+    for name, choose in ((STARTED, min), (ENDED, max)):
+        times = [shard.run.get(name) for shard in shards]
+        known = [str(one) for one in times if one]
+        if len(known) == len(times):
+            result[name] = choose(known)
+    return result
 
 
 def _merge_lines(

@@ -22,7 +22,7 @@ from trustassay.options import (
     pairs,
 )
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
-from trustassay_serve.options import Monitoring
+from trustassay_serve.options import AlarmTargets, Monitoring
 from trustassay_serve.view.command import view
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def monitor(
         list[Path],
         Argument(
             "Folders of finished runs, one a day. Those that were counted before may be given "
-            "again; their day is the date in the name (2026-11-28), else that of summary.json.",
+            "again; their day is the date in the name (2026-11-28), else the run's start in UTC.",
             "RUN...",
         ),
     ],
@@ -295,19 +295,15 @@ def monitor(
             default="",
         ),
     ],
-    webhook: Annotated[
+    acknowledge: Annotated[
         str,
         Flag(
-            "Post each alarm there as JSON, again at the next call if it fails. A key in "
-            "TRUSTASSAY_WEBHOOK_KEY is sent as a bearer token.",
-            metavar="URL",
+            "Alarms about the number of answers were dealt with, those of this day and before.",
+            metavar="DAY",
             default="",
         ),
     ],
-    prometheus: Annotated[
-        Path | None,
-        Flag("Write values and alarms for Prometheus's text file collector.", metavar="FILE"),
-    ],
+    targets: AlarmTargets,
     as_json: Json,
 ) -> None:
     """Say whether answers got worse since a baseline, from one run a day; may be asked daily.
@@ -315,6 +311,9 @@ def monitor(
     Evidence is the gain of bets that something got worse. Without a change it reaches "alarm at" in
     one year of a hundred at most (--promise), however often one looks. An alarm says since when,
     lists answers, and stays until --restart.
+
+    It is also an alarm if a day has too few answers or several runs, a group vanished, a run has no
+    date or is left out (these stay until --acknowledge), or the last run is too old.
 
     Exit status: 0 no alarm; 2 bad input or arguments, nothing was counted; 3 alarm.
 
@@ -325,39 +324,45 @@ def monitor(
     trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
         --webhook https://example.org/hook --prometheus trustassay.prom
     """
-    import json
-
     from trustassay.show.text import rounded
     from trustassay.text.words import amount
     from trustassay_serve import monitor as monitoring
 
+    webhook = targets.webhook
     if webhook and not webhook.startswith(("http://", "https://")):
         raise UsageError("--webhook: expected an address that begins with http:// or https://")
-    known, streams, notes = monitoring.monitor(runs, state, watched, restart)
-    notes += monitoring.send(webhook, state) if webhook else []
-    headings = ("figure", "group", "before", "now", "evidence", "alarm at")
-    rows, exposed = [], ["# TYPE trustassay_evidence gauge"]
-    for one in streams:
-        values = [rounded(value, one.unit) for value in (one.before, one.now)]
-        rows.append([*one[:2], *values, f"{one.evidence:,.3g}", f"{one.needed:,.0f}"])
-        told = ",".join(f"{k}={json.dumps(getattr(one, k))}" for k in ("figure", "group", "kind"))
-        exposed.append(f"trustassay_evidence{{{told}}} {one.evidence / one.needed:.6g}")
+    result = monitoring.monitor(
+        runs, state, watched, restart, acknowledge, monitoring.current_day()
+    )
+    notes = result.notes + (monitoring.send(webhook, state) if webhook else [])
+    headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
+    rows = []
+    for one in result.streams:
+        values = [
+            "none" if value is None else rounded(value, one.unit) for value in (one.before, one.now)
+        ]
+        sizes = [f"{one.units_now:,}", f"{one.evidence:,.3g}", f"{one.needed:,.0f}"]
+        rows.append([one.figure, one.group, *values, *sizes])
     show_table(headings, rows, {"group"})
-    alarms = [one for one in streams if one.alarm]
+    alarms = [one for one in result.streams if one.alarm]
     for one in alarms:
         complain(one_line(f"ALARM {one.in_words()}"))
-        for line in monitoring.differences(one, known, watched.by):
+        for line in monitoring.differences(one, result.state, watched.by):
             complain(f"  {one_line(line)}")
+    for alarm in result.volume_alarms:
+        complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
     for note in notes:
         complain(one_line(note))
-    days = sum(day >= known["from"] for day in known["days"])
-    told = f"{amount(days, 'day')}, {amount(len(alarms), 'alarm')}"
-    say(f"{told}; changes are looked for after day {1 if watched.fixed else watched.baseline}")
-    if prometheus:
-        write_whole(prometheus, "\n".join([*exposed, ""]).encode())
+    say(monitoring.list_volumes(result.days))
+    say(result.staleness.in_words())
+    count = amount(len(alarms) + len(result.volume_alarms), "alarm")
+    first = 1 if watched.fixed else watched.baseline
+    say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
+    if targets.prometheus:
+        write_whole(targets.prometheus, monitoring.prometheus_text(result).encode())
     if as_json:
-        print_json({"days": days, "streams": [one._asdict() for one in streams], "notes": notes})
-    if alarms:
+        print_json(monitoring.json_content(result) | {"notes": notes})
+    if alarms or result.volume_alarms:
         raise typer.Exit(3)
 
 

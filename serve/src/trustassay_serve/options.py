@@ -1,6 +1,7 @@
-"""Options of ``trustassay monitor`` that its state keeps."""
+"""Options of ``trustassay monitor``: those that its state keeps, and where alarms go."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from trustassay.options import Flag
@@ -69,4 +70,23 @@ class Monitoring:
             "The runs are of the same probes with the same answers: a change is the judge's. Each "
             "probe is compared with its first day."
         ),
+    ]
+
+
+@dataclass(frozen=True)
+class AlarmTargets:
+    """Where alarms go besides the terminal."""
+
+    webhook: Annotated[
+        str,
+        Flag(
+            "Post each alarm there as JSON, again at the next call if it fails. A key in "
+            "TRUSTASSAY_WEBHOOK_KEY is sent as a bearer token.",
+            metavar="URL",
+            default="",
+        ),
+    ]
+    prometheus: Annotated[
+        Path | None,
+        Flag("Write values and alarms for Prometheus's text file collector.", metavar="FILE"),
     ]

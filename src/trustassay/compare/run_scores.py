@@ -23,7 +23,7 @@ from trustassay.metric import (
     badness_of,
 )
 from trustassay.runs.counts import read_outcomes
-from trustassay.runs.folder import ABOUT, RunFolder, metric_infos, metrics_of
+from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder, metric_infos, metrics_of
 from trustassay.runs.lines import hash64
 from trustassay.runs.outcomes import outcome_of
 from trustassay.statistics import Bools, Floats
@@ -234,8 +234,8 @@ def headline_figures(
     return there, absent
 
 
-_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command", ABOUT}
-_OF_INPUT |= {"started", "ended"}
+_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command"}
+_OF_INPUT |= {ABOUT, STARTED, ENDED}
 """What run.json says of its input, what is compared by itself, and when it ran."""
 
 

@@ -29,11 +29,14 @@ from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, setting
 from trustassay.runs.finished import RunOutcome, first_verdict
 from trustassay.runs.folder import (
     ABOUT,
+    ENDED,
+    STARTED,
     RunFolder,
     as_stored,
     check_settings,
     described,
     run_settings,
+    utc_now,
 )
 from trustassay.runs.growing import StoredSamples, check_append
 from trustassay.runs.intake import (
@@ -67,7 +70,7 @@ from trustassay.sample import Sample, clean
 
 SAMPLES = 256
 """Default number of samples in progress at once."""
-UNCHECKED = ("input", "command", WHY, POOL, ABOUT, GROWN)
+UNCHECKED = ("input", "command", WHY, POOL, ABOUT, GROWN, STARTED, ENDED)
 """Fields of a stored run that do not affect its results."""
 
 
@@ -85,10 +88,10 @@ async def execute(
         RunFolderError: the folder holds another run, or another process works in it.
         asyncio.CancelledError: interrupted; what was finished is on disk.
     """
-    started = time.monotonic()
+    started, began = time.monotonic(), utc_now()
     check_budget(backends, options.calls.prices, options.calls.budget)
     with folder.claimed():
-        run = await _begin(source, metrics, backends, folder, options)
+        run = await _begin(source, metrics, backends, folder, options, began)
         done = folder.scored()
         scored_before = len(done)
         counts, endpoints = await run.work(done)
@@ -107,8 +110,13 @@ async def _begin(
     backends: Backends,
     folder: RunFolder,
     options: RunOptions,
+    began: str,
 ) -> "_Run":
-    """Check the input and write ``run.json``, or check that the folder holds this run."""
+    """Check the input and write ``run.json``, or check that the folder holds this run.
+
+    Args:
+        began: when the command began, as reading a large input is a part of the run.
+    """
     before = folder.read_run()
     if before is None:
         folder.check_empty()
@@ -149,7 +157,8 @@ async def _begin(
             given = {"command": options.command, WHY: options.why}
             words = {key: clean(text) for key, text in given.items() if text}
             at = {POOL: os.fspath(run.whole.pool)} if run.whole else {}
-            content = {"input": name, **words, **at, **settings, ABOUT: described(settled)}
+            first = {"input": name, **words, STARTED: began, **at}
+            content = {**first, **settings, ABOUT: described(settled)}
             folder.write_json("run", content)
         else:
             now = {name: before[name] for name in UNCHECKED if name in before} | settings

@@ -1,6 +1,6 @@
 """The folder of a run: its files, how they are written, and how a stopped run is resumed.
 
-``run.json``            settings, versions, seed, backends, the input's digest
+``run.json``            settings, versions, seed, backends, the input's digest, start and end
 ``samples.jsonl``       the samples in canonical form and input order
 ``assessments.jsonl``   one line for each assessment; grows as they finish, sorted at the end
 ``calls.sqlite``        every model call and its reply
@@ -19,6 +19,7 @@ import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -42,6 +43,9 @@ REPAIRS = {
     "run": "restore it, or choose another --out",
 }
 """What a user can do about a damaged file."""
+STARTED, ENDED = "started", "ended"
+"""The keys in ``run.json`` of when a run began and when its last answer was scored, in UTC and ISO
+8601; runs of earlier versions have neither."""
 SAMPLES_REPAIR = (
     "remove samples.jsonl and assessments.jsonl and score again; model replies are stored"
 )
@@ -166,10 +170,22 @@ class RunFolder:
         return self.parquet_path.exists() and (self.report_path.exists() or not report)
 
     def drop_outputs(self) -> None:
-        """Remove the results of an earlier state, before the state changes."""
+        """Remove the results of an earlier state, and its end, before the state changes."""
         for path in (self.path / "summary.json", self.parquet_path, self.report_path):
             path.unlink(missing_ok=True)
         shutil.rmtree(self.path / TRACEBACKS, ignore_errors=True)
+        if (run := self.read_json("run")) and ENDED in run:
+            del run[ENDED]
+            self.write_json("run", run)
+
+    def note_end(self) -> None:
+        """Write into ``run.json`` that the run ends now, unless its end is there.
+
+        Outputs can be made again later, which does not move the end of the run.
+        """
+        run = self.read_json("run")
+        if run is not None and ENDED not in run:
+            self.write_json("run", {**run, ENDED: utc_now()})
 
     # samples
 
@@ -323,6 +339,23 @@ class RunFolder:
             return decode(line)
         except (ValueError, KeyError, TypeError):
             raise lines.damaged_at(self.assessments_path, offset) from None
+
+
+def utc_now() -> str:
+    """Return the time as ``run.json`` has it, such as 2026-11-29T01:34:50Z."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def start_of(run: Mapping[str, Any]) -> datetime | None:
+    """Return when a run began, in UTC, by its ``run.json``; ``None`` if that does not say it."""
+    try:
+        start = datetime.fromisoformat(run[STARTED])
+    except (KeyError, TypeError, ValueError):
+        return None
+    # Years at the ends of the calendar cannot be written in each time zone, and no run is of them.
+    if not 1970 < start.year < 9000:
+        return None
+    return start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:

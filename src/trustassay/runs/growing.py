@@ -26,11 +26,13 @@ from trustassay.runs.counts import DRAWN, GROWN
 from trustassay.runs.fill import Stage
 from trustassay.runs.folder import (
     ABOUT,
+    STARTED,
     RunFolder,
     as_stored,
     check_settings,
     described,
     run_settings,
+    utc_now,
 )
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64, located_lines, sample_id
@@ -76,6 +78,7 @@ class GrowingRun:
         self.settled: Inventory | None = None
         self._known, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
+        self._began: str | None = utc_now()
 
     @contextmanager
     def opened(self) -> Iterator[list[Sample]]:
@@ -164,6 +167,8 @@ class GrowingRun:
         now = self._settings()
         check_settings(folder.path, {name: before.get(name) for name in now}, now)
         self.before, self.faulty = before, int(before.get("skipped") or 0)
+        # a run of an earlier version has no start, and this is not it
+        self._began = before.get(STARTED)
         cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
         waiting = []
@@ -200,6 +205,7 @@ class GrowingRun:
     def _write_run(self, intake: Intake) -> None:
         content = {
             "input": self._source,
+            **({STARTED: self._began} if self._began else {}),
             **self._settings(),
             "skipped": intake.faulty,
             **self._place(),

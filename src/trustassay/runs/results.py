@@ -25,6 +25,7 @@ from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
+from trustassay.runs.questions import QUESTIONS, sketch_questions
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
 from trustassay.runs.second_reading import second_results
 from trustassay.sample import clean
@@ -44,6 +45,8 @@ def write_results(
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
         folder.sort_assessments([metric.name for metric in metrics], step)
+    # before the summary is there, which says that the run is finished
+    folder.note_end()
     write_outputs(folder, metrics, time.monotonic() - started, options, steps)
 
 
@@ -86,6 +89,7 @@ def write_outputs(
         counts.LOOKED: counted.looked.to_dict(),
         counts.OUTCOMES: {name: one.to_dict() for name, one in counted.outcomes.items()},
         **larger_judge(folder, run, prices, counts.unread(silent)),
+        QUESTIONS: sketch_questions(str(one["question"]) for one in folder.sample_records()),
         "seconds": round(seconds, 3),
     }
     groups = counted.groups

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,22 @@ def test_only_the_two_files_of_a_run_are_read(root: Path, tmp_path: Path) -> Non
     index.refresh()
     run = index.run("one")
     assert run is not None and run.state == "finished"
+
+
+def test_a_run_is_of_the_time_that_it_says_and_never_of_a_file(index: Index, root: Path) -> None:
+    shutil.copytree(root / "one", root / "copy")
+    os.utime(root / "copy" / "run.json", (1e9, 1e9))
+    shutil.copytree(root / "one", root / "older")
+    run = json.loads((root / "one" / "run.json").read_text())
+    start = datetime.fromisoformat(run.pop("started")).timestamp()
+    (root / "older" / "run.json").write_text(json.dumps(run))
+    for number, text in enumerate([7, "soon", "0001-01-01T00:00:00+14:00"]):
+        shutil.copytree(root / "older", root / f"odd-{number}")
+        changed(root / f"odd-{number}" / "run.json", started=text)
+    index.refresh()
+    times = dict(index.ask("SELECT key, made FROM runs"))
+    assert times.pop("one") == times.pop("copy") == start
+    assert set(times.values()) == {None} and len(times) == 4
 
 
 def test_what_is_new_changed_or_gone_is_found(index: Index, root: Path) -> None:

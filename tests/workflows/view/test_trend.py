@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from tests.show.conftest import HOSTILE
 from tests.workflows.view.conftest import Visited
 from tests.workflows.view.test_answers import tags
+from trustassay.runs.questions import sketch_questions
 from trustassay_serve.view import trend
 from trustassay_serve.view.index import ALL
 
@@ -32,13 +33,15 @@ def add(root: Path, day: int, figure: tuple[float, ...] = HIGH, **run: Any) -> s
     told = summary["metrics"]["faithfulness"]
     told["values"]["mean"], told["support"]["mean"] = figure[0], 300
     told["intervals"] = {"mean": list(figure[1:])} if len(figure) > 1 else {}
-    model = run.pop("model", "")
+    model, asked = run.pop("model", ""), run.pop("asked", "")
     mean = {"mean": 0.5, "error": 0.02, "n": 30}
     groups = [{"model": model or "bee", "domain": None, "n": 30, "score": mean}]
     summary["groups"] = {"faithfulness": {"groups": groups}}
-    (root / key / "run.json").write_text(json.dumps(settings | run))
+    if asked:
+        summary["questions"] = sketch_questions(f"{asked} {i}?" for i in range(30))
+    started = datetime.fromtimestamp(DAY * (day + 20_000), UTC).isoformat()
+    (root / key / "run.json").write_text(json.dumps({**settings, "started": started, **run}))
     (root / key / "summary.json").write_text(json.dumps(summary))
-    os.utime(root / key / "run.json", (DAY * day, DAY * day))
     return key
 
 
@@ -105,6 +108,50 @@ def test_another_judge_is_no_change(
     assert any(why in one for one in change.settings)
     page = re.sub(r"<[^>]+>", "", visited.page("trend"))
     assert "No clear change in 20 runs" in page and "another judge" in page and why in page
+
+
+def test_runs_of_other_questions_are_not_joined_nor_compared(root: Path, visit: Visit) -> None:
+    for day in range(20):
+        add(root, day, HIGH if day < 10 else LOW, asked="easy" if day < 10 else "hard")
+    shutil.move(root / "one", root.parent / "one")
+    visited = visit(root)
+    assert len(line(visited).points) == 20
+    assert not line(visited).changes
+    page = visited.page("trend")
+    (path,) = re.findall(r'class="line" d="([^"]+)"', page)
+    assert path.count("M") == 2 and path.count("L") == 18
+    assert "No clear change in 20 runs" in page
+
+
+def test_two_sets_of_questions_in_turns_are_two_lines(root: Path, visit: Visit) -> None:
+    for day in range(24):
+        hard = day % 2
+        add(root, day, LOW if hard or day >= 12 else HIGH, asked="hard" if hard else "easy")
+    shutil.move(root / "one", root.parent / "one")
+    visited = visit(root)
+    (change,) = line(visited).clear
+    assert (change.before.run, change.after.run) == ("day-0010", "day-0012")
+    page = visited.page("trend")
+    (path,) = re.findall(r'class="line" d="([^"]+)"', page)
+    across = [float(x) for x in re.findall(r"[ML]([\d.]+) ", path)]
+    assert path.count("M") == 2 and len(across) == 24
+    assert across == [*sorted(across[:12]), *sorted(across[12:])], "each line goes on in time"
+    first, second = (44 + (960 - 56) * place / 23 for place in (10, 12))
+    assert f'class="place worse" d="M{(first + second) / 2:.1f} ' in page
+
+
+def test_a_run_without_a_date_is_left_out_with_a_word(days: Path, visit: Visit) -> None:
+    for name in ("day-0003", "day-0004"):
+        path = days / name / "run.json"
+        run = json.loads(path.read_text())
+        del run["started"]
+        path.write_text(json.dumps(run))
+    visited = visit(days)
+    assert len(line(visited).points) == 18
+    page = visited.page("trend")
+    assert "2 runs without a date are left out" in page
+    assert page.count("<circle") == 18
+    assert visited.page().count("no date") == 2
 
 
 def test_another_model_that_answered_is_told_beside_the_change(root: Path, visit: Visit) -> None:

@@ -2,6 +2,7 @@
 
 The table is a file of SQLite; nothing is lost with it, since it is made again. It is kept up to
 date by looking at the times and sizes of those files; what lies in a run besides is not read.
+When a run was is what its ``run.json`` says, never the time of a file, which copies lose.
 """
 
 import hashlib
@@ -19,16 +20,18 @@ from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
 from trustassay.runs.counts import LOOKED
-from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.folder import RunFolder, metric_infos, metrics_of, start_of
+from trustassay.runs.questions import QUESTIONS
 from trustassay.statistics.intervals import UnitMean, bounded_interval
 
-LAYOUT = 2
+LAYOUT = 3
 """The number of this layout; a file of another one is made anew."""
 TABLES = """
 CREATE TABLE runs (
-    key TEXT PRIMARY KEY, stamp TEXT NOT NULL, title TEXT NOT NULL, made REAL NOT NULL,
+    key TEXT PRIMARY KEY, stamp TEXT NOT NULL, title TEXT NOT NULL, made REAL,
     model TEXT NOT NULL, judge TEXT NOT NULL, metrics TEXT NOT NULL, samples INTEGER NOT NULL,
-    scored INTEGER NOT NULL, flagged INTEGER, state TEXT NOT NULL, fault TEXT NOT NULL
+    scored INTEGER NOT NULL, flagged INTEGER, state TEXT NOT NULL, fault TEXT NOT NULL,
+    questions TEXT NOT NULL
 ) STRICT;
 CREATE INDEX runs_made ON runs (made DESC, key);
 CREATE TABLE figures (
@@ -52,16 +55,17 @@ SKIPPED = {"node_modules", "__pycache__"}
 class RunRow(NamedTuple):
     """A run as the list shows it.
 
-    key: its path below the folder that is served, ``.`` for that folder. made: when ``run.json``
-    was written, in seconds since 1970. model: the answers' models. judge: what gave verdicts.
-    scored: assessments so far. flagged: answers that need a look; ``None`` if not known. fault: why
-    it is damaged.
+    key: its path below the folder that is served, ``.`` for that folder. made: when the run began,
+    in seconds since 1970; ``None`` for runs of earlier versions, which do not say it. model: the
+    answers' models. judge: what gave verdicts. scored: assessments so far. flagged: answers that
+    need a look; ``None`` if not known. fault: why it is damaged. questions: the sketch of what was
+    asked, empty where it is not known.
     """
 
     key: str
     stamp: str
     title: str
-    made: float
+    made: float | None
     model: str
     judge: str
     metrics: str
@@ -70,6 +74,7 @@ class RunRow(NamedTuple):
     flagged: int | None
     state: str
     fault: str
+    questions: str = ""
 
     @property
     def metric_names(self) -> list[str]:
@@ -267,16 +272,14 @@ def stamp(path: Path) -> str:
 def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
     folder = RunFolder(root / key)
     title = folder.path.resolve().name if key == "." else key
-    try:
-        made = (folder.path / "run.json").stat().st_mtime
-    except OSError:
-        made = 0.0
-    row = RunRow(key, stamp, title, made, "", "", "", 0, 0, None, OPEN, "")
+    row = RunRow(key, stamp, title, None, "", "", "", 0, 0, None, OPEN, "")
     try:
         run, summary = folder.read_run(), folder.read_summary()
         if run is None:
             return row._replace(state=DAMAGED, fault="run.json is missing"), []
+        start = start_of(run)
         row = row._replace(
+            made=start.timestamp() if start else None,
             model=_models(run, summary),
             judge=_judge(run),
             metrics=" ".join(run["metrics"]),
@@ -289,10 +292,13 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         figures = [one for info in infos.values() for one in _figures(key, info, summary)]
         looked = summary.get(LOOKED) or {}
         flagged = looked.get("flagged")
-        return (
-            row._replace(scored=row.samples * len(infos), flagged=flagged, state=FINISHED),
-            figures,
+        row = row._replace(
+            scored=row.samples * len(infos),
+            flagged=flagged,
+            state=FINISHED,
+            questions=str(summary.get(QUESTIONS) or ""),
         )
+        return row, figures
     except (RunFolderError, UnknownNameError) as error:
         return row._replace(state=DAMAGED, fault=str(error)), []
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -65,9 +65,9 @@ def address(base: str, to: str, /, **query: object) -> str:
     return f"{base}/{to}" + (f"?{urlencode(given)}" if given else "")
 
 
-def when(seconds: float) -> str:
+def when(seconds: float | None) -> str:
     """Return a time as people of this machine's time zone write it."""
-    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    return "no date" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
 def page_of(query: Mapping[str, str]) -> int:

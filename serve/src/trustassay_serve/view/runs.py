@@ -15,7 +15,8 @@ HEADLINES = 3
 """Figures of a run that the list shows: the first of each metric."""
 ORDERS = {
     "newest": "made DESC, key",
-    "oldest": "made, key",
+    # runs without a date come last in each order
+    "oldest": "made IS NULL, made, key",
     "name": "key",
     "need": "flagged IS NULL, flagged DESC, made DESC",
     "largest": "samples DESC, made DESC",

@@ -1,4 +1,8 @@
-"""Figures over time: a line over the runs, and the places where something clear changed."""
+"""Figures over time: lines over the runs, and the places where something clear changed.
+
+Runs whose questions are mostly the same are joined: between others a difference may come from the
+questions alone. So several series of runs may stand in one drawing, which is in the order of time.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ from starlette.responses import Response
 from trustassay.compare.run_scores import changed_judges, changed_settings
 from trustassay.errors import RunFolderError
 from trustassay.runs.folder import ABOUT, RunFolder
+from trustassay.runs.questions import read_sketch, share_questions
 from trustassay.show.charts import ticks
 from trustassay.statistics.levels import Estimate, Step, steps
 from trustassay_serve.view.index import ALL, FigureRow, Index, chosen
@@ -27,22 +32,28 @@ WHOLE_ROOM, SMALL_ROOM = (44.0, 12.0, 28.0, 26.0), (3.0, 5.0, 5.0, 5.0)
 VERSION = "trustassay"
 OF = "FROM runs CROSS JOIN figures USING (key) WHERE metric = ? AND figure = ? AND grp = ? AND"
 """CROSS: through the runs in the order of time, so that the newest are found without the others."""
+DATED = "made IS NOT NULL"
 ORDER = "ORDER BY made DESC, key LIMIT ? OFFSET ?"
 
 
 class Point(NamedTuple):
-    """A run on a line: its figure, title, models, when it was made, and the state of its files."""
+    """A run on a line: its figure, title, models, when it began, and the state of its files.
+
+    place: its number in the order of time. series: the number of the series that it is joined to.
+    """
 
     figure: FigureRow
     run: str
     model: str
     made: float
     stamp: str
+    place: int
+    series: int
 
 
 @dataclass(frozen=True)
 class Change:
-    """A place of a line between two runs; ``at`` is the number of the first run after it.
+    """A place between two runs of a series; ``at`` is the place of the run after it.
 
     settings: what differs between the runs. step: what clearly changed; ``None`` where the judge
     did, so that nothing is compared.
@@ -65,12 +76,19 @@ class Change:
 
 @dataclass(frozen=True)
 class Line:
-    """A figure over runs, the oldest first, and its changes."""
+    """A figure over runs, the oldest first, and its changes. undated: runs that have no place in
+    time, and are left out."""
 
     metric: str
     figure: str
     points: Sequence[Point]
     changes: Sequence[Change]
+    undated: int = 0
+
+    @property
+    def series(self) -> list[Point]:
+        """The runs, one series after another."""
+        return sorted(self.points, key=lambda one: one.series)
 
     @property
     def clear(self) -> list[Change]:
@@ -111,7 +129,8 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     figures = choose("figure", "figure", "min(place), figure", metric=metrics[1], grp=groups[1])
     page, of = page_of(asked), (metrics[1], figures[1], groups[1])
     condition, values = chosen({**asked, "metric": of[0]})
-    ((total,),) = index.ask(f"SELECT count(*) {OF} {condition}", [*of, *values])
+    query = f"SELECT count(*) {OF} {DATED} AND {condition}"
+    ((total,),) = index.ask(query, [*of, *values])
     line = line_of(index, of, asked, DRAWN, DRAWN * (page - 1))
     return site.html(
         "trend.html.jinja",
@@ -131,18 +150,48 @@ def line_of(
     index: Index, of: tuple[str, str, str], asked: Mapping[str, str], most: int, skip: int = 0
 ) -> Line:
     """Return a figure, named by metric, figure and group, over the newest ``most`` of the runs that
-    an address asks for, after some.
+    an address asks for, after some. Runs without a date are counted and left out.
     """
     condition, values = chosen({**asked, "metric": of[0]})
-    query = f"SELECT figures.*, runs.title, model, made, stamp {OF} {condition} {ORDER}"
-    own = len(FigureRow._fields)
+    columns = "figures.*, runs.title, model, made, stamp, questions"
+    query = f"SELECT {columns} {OF} {DATED} AND {condition} {ORDER}"
     rows = index.ask(query, [*of, *values, most, skip])[::-1]
-    points = [Point(FigureRow(*row[:own]), *row[own:]) for row in rows]
-    return Line(*of[:2], points, _changes(index.root, of[0], points))
+    series = _number_series([row[-1] for row in rows])
+    figure_columns = len(FigureRow._fields)
+    points = [
+        Point(FigureRow(*row[:figure_columns]), *(*row[figure_columns:-1], place, number))
+        for place, (row, number) in enumerate(zip(rows, series, strict=True))
+    ]
+    ((undated,),) = index.ask(f"SELECT count(*) {OF} NOT ({DATED}) AND {condition}", [*of, *values])
+    return Line(*of[:2], points, _changes(index.root, of[0], points), undated)
 
 
-def _changes(root: Path, metric: str, points: Sequence[Point]) -> list[Change]:
-    """Return the places where the judge changed, and where the figure did under one judge."""
+def _number_series(sketches: Sequence[str]) -> list[int]:
+    """Return for each run, the oldest first, the number of its series: that of the newest run
+    before it that shares questions with it, else a new one."""
+    result = list[int]()
+    # the questions of the last run of each series, the series with the newest run at the end
+    last = dict[int, frozenset[str]]()
+    for sketch in sketches:
+        questions = read_sketch(sketch)
+        matches = (number for number in reversed(last) if share_questions(last[number], questions))
+        number = next(matches, len(last))
+        last.pop(number, None)
+        last[number] = questions
+        result.append(number)
+    return result
+
+
+def _changes(root: Path, metric: str, in_time: Sequence[Point]) -> list[Change]:
+    """Return the places where the judge changed, and where the figure did under one judge.
+
+    The series are tested as one line that is broken where a series ends, so that the correction
+    for many tests covers all that stands in one drawing.
+    """
+    points = sorted(in_time, key=lambda one: one.series)
+    first_of_series = [
+        at for at in range(1, len(points)) if points[at].series != points[at - 1].series
+    ]
     settings = [_settings(root / one.figure.key, one.stamp) for one in points]
 
     def differ(first: int, second: int, *, judge: bool) -> list[str]:
@@ -155,24 +204,25 @@ def _changes(root: Path, metric: str, points: Sequence[Point]) -> list[Change]:
         other = [f"{VERSION} was {versions[0]}, then {versions[1]}"]
         return changed_judges(*both, [metric]) + other * (versions[0] != versions[1])
 
-    result = [
-        Change(at, points[at - 1], points[at], why)
-        for at in range(1, len(points))
-        if (why := differ(at - 1, at, judge=True))
-    ]
-    judged = [one.at for one in result]
+    result, breaks = list[Change](), list(first_of_series)
+    for at in range(1, len(points)):
+        if at in first_of_series:
+            continue
+        if why := differ(at - 1, at, judge=True):
+            result.append(Change(points[at].place, points[at - 1], points[at], why))
+            breaks.append(at)
     line, places = list[Estimate](), list[int]()
     for at, (one, *_) in enumerate(points):
         if one.low is not None and one.high is not None:
             line.append(Estimate(one.value, one.low, one.high, one.n))
             places.append(at)
-    broken = [sum(place < at for place in places) for at in judged]
+    broken = [sum(place < at for place in places) for at in breaks]
     for step in steps(line, broken):
         first, second = places[step.at - 1], places[step.at]
         models = points[first].model, points[second].model
         told = [f"the answers were of {models[0]}, then of {models[1]}"] * (models[0] != models[1])
         told += differ(first, second, judge=False)
-        result.append(Change(second, points[first], points[second], told, step))
+        result.append(Change(points[second].place, points[first], points[second], told, step))
     return sorted(result, key=lambda one: one.at)
 
 
