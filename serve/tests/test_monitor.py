@@ -71,19 +71,19 @@ def test_a_change_is_told_with_its_day_its_group_and_answers(cli: Cli, runs: lis
         "monitor", *runs, "--state", "s.json", *BY_ANSWER, "--json", "--prometheus", "p.prom"
     )
     assert said.status == 3
-    assert "ALARM faithfulness.look (all): 10.7 % → " in said.err
+    assert "ALARM faithfulness.failed (all): 10.7 % → " in said.err
     assert "contradicted: " in said.err
     assert "What of 2026-10-11-0? (2026-10-11-0): contradicted!" in said.err
     told = {(one["figure"], one["group"]): one for one in json.loads(said.out)["streams"]}
-    whole = told["faithfulness.look", "all"]
+    whole = told["faithfulness.failed", "all"]
     assert whole["since"][0] == "2026-10-09"
     assert whole["evidence"] > whole["needed"] == 600
     assert set(told) == {
         (f, g)
-        for f in ("faithfulness.look", "faithfulness.unscored")
+        for f in ("faithfulness.failed", "faithfulness.not_answered")
         for g in ("all", "model=a", "model=b")
     }
-    line = 'trustassay_evidence{figure="faithfulness.look",group="all",kind="change"} '
+    line = 'trustassay_evidence{figure="faithfulness.failed",group="all",kind="change"} '
     assert line in Path("p.prom").read_text()
 
 
@@ -99,7 +99,7 @@ def test_day_by_day_is_the_same_as_all_at_once(cli: Cli, runs: list[Path]) -> No
 
 
 def test_days_as_units_ask_for_more(cli: Cli, runs: list[Path]) -> None:
-    days = ("--baseline", "5", "--figure", "faithfulness.look")
+    days = ("--baseline", "5", "--figure", "faithfulness.failed")
     by_day = cli("monitor", *runs, "--state", "d.json", *days, "--json")
     by_answer = cli("monitor", *runs, "--state", "a.json", *days, "--unit", "answer", "--json")
     first, second = (json.loads(one.out)["streams"][0]["evidence"] for one in (by_day, by_answer))
@@ -107,12 +107,12 @@ def test_days_as_units_ask_for_more(cli: Cli, runs: list[Path]) -> None:
 
 
 def test_a_line_holds_from_the_first_day(cli: Cli, runs: list[Path]) -> None:
-    line = ("--max", "faithfulness.look=20%")
+    line = ("--max", "faithfulness.failed=20%")
     assert cli("monitor", *runs[:4], "--state", "s.json", *line).status == 0
     said = cli("monitor", *runs, "--state", "s.json", *line)
     assert said.status == 3
-    assert "ALARM faithfulness.look (all): 20.0 % → " in said.err
-    for wrong in ("faithfulness.mean=20%", "faithfulness.look=200%"):
+    assert "ALARM faithfulness.failed (all): 20.0 % → " in said.err
+    for wrong in ("faithfulness.mean=20%", "faithfulness.failed=200%"):
         assert cli("monitor", *runs, "--state", "t.json", "--max", wrong).status == 2
 
 
@@ -137,7 +137,7 @@ def test_a_judge_that_drifts_is_seen_by_its_probes(cli: Cli, tmp_path: Path) -> 
     later = day_run(tmp_path / "2026-11-01", 40, 60, ids="probe")
     said = cli("monitor", later, *fixed)
     assert said.status == 3
-    assert "faithfulness.look (all): 16.7 % → 66.7 % since 2026-11-01" in said.err
+    assert "faithfulness.failed (all): 16.7 % → 66.7 % since 2026-11-01" in said.err
     milder = day_runs(tmp_path / "milder", [40, 40, 0], ids="probe")
     assert cli("monitor", *milder, "--fixed", "--state", "mild.json").status == 3
     assert cli("monitor", later, *fixed, "--restart", "2026-11-01").status == 2
@@ -172,7 +172,7 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
         assert Path("s.json").read_bytes() == before
     unknown = cli("monitor", runs[0], "--state", "t.json", "--figure", "faithfulness.loook")
     assert (unknown.status, Path("t.json").exists()) == (2, False)
-    assert "faithfulness.look" in unknown.err
+    assert "faithfulness.failed" in unknown.err
     for damaged in ("", "[]", '{"days": 3}'):
         Path("s.json").write_text(damaged)
         said = cli("monitor", runs[0], "--state", "s.json")
@@ -325,7 +325,7 @@ def test_all_runs_of_a_day_count_and_are_an_alarm(
     second = day_run(tmp_path / "2026-10-04-evening", 60, 60)
     first = cli("monitor", *runs[:4], "--state", "s.json", "--json")
     assert first.status == 0
-    said = cli("monitor", second, "--state", "s.json", "--json", "--figure", "faithfulness.look")
+    said = cli("monitor", second, "--state", "s.json", "--json", "--figure", "faithfulness.failed")
     assert said.status == 2, "the options of the state"
     said = cli("monitor", second, "--state", "s.json", "--json")
     assert said.status == 3
@@ -337,7 +337,7 @@ def test_all_runs_of_a_day_count_and_are_an_alarm(
         assert json.loads(again.out) == content
     at_once = cli("monitor", *runs[:4], second, "--state", "t.json", "--json")
     assert json.loads(at_once.out) == content
-    sums = days_of("t.json")["2026-10-04"]["sums"]["faithfulness.look"]["all"]
+    sums = days_of("t.json")["2026-10-04"]["sums"]["faithfulness.failed"]["all"]
     assert sums == [7 + 60, 120]
 
 
@@ -348,7 +348,7 @@ def test_a_question_that_two_runs_of_a_day_asked_is_one_unit(cli: Cli, tmp_path:
     ]
     cli("monitor", *pair, "--state", "s.json")
     (day,) = days_of("s.json").values()
-    assert day["sums"]["faithfulness.look"]["all"] == [30.0, 60]
+    assert day["sums"]["faithfulness.failed"]["all"] == [30.0, 60]
     assert sum(day["said"]["faithfulness"]["all"].values()) == 120
 
 
@@ -410,7 +410,7 @@ def test_a_day_with_too_few_answers_is_an_alarm_until_it_is_acknowledged(
     (whole,) = (
         one
         for one in content["streams"]
-        if (one["figure"], one["group"]) == ("faithfulness.look", "all")
+        if (one["figure"], one["group"]) == ("faithfulness.failed", "all")
     )
     assert (whole["now"], whole["units_now"]) == (0.0, 1)
     next_day = day_run(tmp_path / "2026-10-10", 6, 60)
@@ -435,7 +435,7 @@ def test_a_group_that_vanished_is_an_alarm(cli: Cli, runs: list[Path], tmp_path:
     (of_group,) = (
         one
         for one in streams
-        if (one["figure"], one["group"]) == ("faithfulness.unscored", "model=b")
+        if (one["figure"], one["group"]) == ("faithfulness.not_answered", "model=b")
     )
     now = of_group["before"], of_group["now"], of_group["units_now"]
     assert now == (0.0, None, 0), "no answers are no share of 0"

@@ -319,7 +319,7 @@ def monitor(
 
     \b
     trustassay monitor runs/2026-* --state monitor.json
-    trustassay monitor runs/today --state monitor.json --max faithfulness.look=10%
+    trustassay monitor runs/today --state monitor.json --max faithfulness.failed=10%
     trustassay monitor probes/* --fixed --state judge.json
     trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
         --webhook https://example.org/hook --prometheus trustassay.prom

@@ -9,7 +9,7 @@ import re
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, date, datetime
@@ -20,6 +20,7 @@ import numpy as np
 
 from trustassay.compare.gate_rules import parse_bound
 from trustassay.compare.run_scores import changed_judges, read_finished_run
+from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED
 from trustassay.errors import UsageError, did_you_mean
 from trustassay.files import alone, write_whole
 from trustassay.metric import badness_of
@@ -33,8 +34,8 @@ from trustassay.runs.folder import (
     start_of,
 )
 from trustassay.runs.lines import hash64
+from trustassay.runs.outcomes import outcome_of
 from trustassay.sample import question_key
-from trustassay.show.first_card import problem_of
 from trustassay.show.text import rounded
 from trustassay.statistics import Floats
 from trustassay_serve import eprocess
@@ -194,6 +195,10 @@ def _read(path: Path, settings: State) -> State:
         state = None
     if not isinstance(state, dict) or not all(isinstance(state.get(k), dict) for k in _PARTS):
         raise UsageError(f"{path}: is no state of monitor; restore it, or begin another --state")
+    if any(name.endswith((".look", ".unscored")) for name in state["ends"]):
+        raise UsageError(
+            f"{path}: is of a version whose shares left answers out; begin another --state"
+        )
     check_settings(path, state["settings"], settings, "the days of another monitor")
     for day in state["days"].values():
         if "runs" not in day:  # an earlier version took one run a day
@@ -281,11 +286,15 @@ def _rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
             low, high = info.score_range if info.lower_is_better else info.score_range[::-1]
             metric, values = here.get(info.name), dict[str, tuple[float, Any]]()
             if one.error is None and one.score is not None:
-                if metric and metric.line:
-                    values["look"] = (float(problem_of(metric, one) is not None), (0, 100, "%"))
                 badness = min(max((one.score - low) / (high - low), 0.0), 1.0)
                 values["mean"] = (badness, (low, high, ""))
-            values["unscored"] = (float(not values), (0, 100, "%"))
+            # Every question counts in the shares, whatever became of its answer.
+            outcome, percent = outcome_of(metric, one), (0, 100, "%")
+            if metric and metric.counts_outcomes:
+                values[FAILED] = (float(outcome.kind == FAILED), percent)
+                values[NOT_ANSWERED] = (float(outcome.kind == NOT_ANSWERED), percent)
+            else:
+                values[NOT_SCORED] = (float(outcome.kind == NOT_SCORED), percent)
             verdict = "failed" if one.error is not None else one.verdict or "no verdict"
             yield sample, groups, info, one, verdict, values
 
@@ -328,8 +337,7 @@ def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
     days = {day: one for day, one in sorted(state["days"].items()) if day >= state["from"]}
     first, ends = list(days.values())[: how.baseline], state["ends"]
     bounds = [parse_bound(one, at_least=False) for one in how.at_most]
-    usual = {name.rpartition(".")[0]: name for name in sorted(ends, reverse=True)}
-    chosen = how.figure or [*usual.values(), *(f"{name}.unscored" for name in usual)]
+    chosen = how.figure or _usual_figures(ends)
     for wanted in (*chosen, *(one.name for one in bounds)):
         if wanted not in ends:
             raise UsageError(did_you_mean("figure to watch", wanted, ends))
@@ -350,6 +358,21 @@ def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
         yield _look(days, name, ends[bound.name], needed, how, bound.value / 100)
     for name in watched:
         yield _look(days, name, ends[name[0]], len(watched) * kinds, how)
+
+
+def _usual_figures(known: Iterable[str]) -> list[str]:
+    """Return what is watched by default: the questions that failed, or the mean of a metric without
+    a line, and then those without an answer or a score.
+    """
+    first: dict[str, str] = {}
+    without_answer = []
+    for name in sorted(known):
+        metric, _, key = name.rpartition(".")
+        if key in (NOT_ANSWERED, NOT_SCORED):
+            without_answer.append(name)
+        else:
+            first.setdefault(metric, name)  # "failed" comes before "mean"
+    return [*first.values(), *without_answer]
 
 
 def _sum(day: Mapping[str, Any], figure: str, group: str) -> Sequence[float]:

@@ -14,15 +14,16 @@ class Monitoring:
     figure: Annotated[
         list[str],
         Flag(
-            "What to watch: METRIC.look (share of answers that need a look), METRIC.mean, "
-            "METRIC.unscored. May be given again. Default: the first of these, and unscored.",
+            "What to watch: METRIC.failed and METRIC.not_answered (shares of all questions), "
+            "METRIC.mean, METRIC.not_scored. May be given again. Default: what failed, or the "
+            "mean, and what has no answer or score.",
             metavar="METRIC.FIGURE",
         ),
     ]
     at_most: Annotated[
         list[str],
         Flag(
-            "A line for a share, watched from the first day on: faithfulness.look=10%. May be "
+            "A line for a share, watched from the first day on: faithfulness.failed=10%. May be "
             "given again.",
             "--max",
             "FIGURE=SHARE%",
