@@ -5,6 +5,7 @@ date by looking at the times and sizes of those files; what lies in a run beside
 """
 
 import hashlib
+import json
 import math
 import os
 import sqlite3
@@ -14,21 +15,23 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.core.outcome import Outcomes
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
-from trustassay.runs.counts import LOOKED
+from trustassay.runs.counts import LOOKED, OUTCOMES
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.statistics.intervals import UnitMean, bounded_interval
 from trustassay.workflows.two_runs import better_of
 
-LAYOUT = 2
+LAYOUT = 3
 """The number of this layout; a file of another one is made anew."""
 TABLES = """
 CREATE TABLE runs (
     key TEXT PRIMARY KEY, stamp TEXT NOT NULL, title TEXT NOT NULL, made REAL NOT NULL,
     model TEXT NOT NULL, judge TEXT NOT NULL, metrics TEXT NOT NULL, samples INTEGER NOT NULL,
-    scored INTEGER NOT NULL, flagged INTEGER, state TEXT NOT NULL, fault TEXT NOT NULL
+    scored INTEGER NOT NULL, flagged INTEGER, outcomes TEXT NOT NULL, state TEXT NOT NULL,
+    fault TEXT NOT NULL
 ) STRICT;
 CREATE INDEX runs_made ON runs (made DESC, key);
 CREATE TABLE figures (
@@ -54,8 +57,8 @@ class RunRow(NamedTuple):
 
     key: its path below the folder that is served, ``.`` for that folder. made: when ``run.json``
     was written, in seconds since 1970. model: the answers' models. judge: what gave verdicts.
-    scored: assessments so far. flagged: answers that need a look; ``None`` if not known. fault: why
-    it is damaged.
+    scored: assessments so far. flagged: answers that need a look; ``None`` if not known. outcomes:
+    JSON, see :attr:`outcome_lines`. fault: why it is damaged.
     """
 
     key: str
@@ -68,6 +71,7 @@ class RunRow(NamedTuple):
     samples: int
     scored: int
     flagged: int | None
+    outcomes: str
     state: str
     fault: str
 
@@ -75,6 +79,14 @@ class RunRow(NamedTuple):
     def metric_names(self) -> list[str]:
         """The names of its metrics."""
         return self.metrics.split()
+
+    @property
+    def outcome_lines(self) -> list[list[str]]:
+        """The first lines about the run, for each metric; empty before it is finished, and of a run
+        of an earlier version.
+        """
+        lines: list[list[str]] = json.loads(self.outcomes)
+        return lines
 
 
 class FigureRow(NamedTuple):
@@ -271,7 +283,7 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         made = (folder.path / "run.json").stat().st_mtime
     except OSError:
         made = 0.0
-    row = RunRow(key, stamp, title, made, "", "", "", 0, 0, None, OPEN, "")
+    row = RunRow(key, stamp, title, made, "", "", "", 0, 0, None, "[]", OPEN, "")
     try:
         run, summary = folder.read_run(), folder.read_summary()
         if run is None:
@@ -288,11 +300,17 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         infos |= {name: MetricInfo.of(metric) for name, metric in metrics_of(run).items()}
         figures = [one for info in infos.values() for one in _figures(key, info, summary)]
         looked = summary.get(LOOKED) or {}
-        flagged = looked.get("flagged")
-        return (
-            row._replace(scored=row.samples * len(infos), flagged=flagged, state=FINISHED),
-            figures,
+        outcome_lines = [
+            Outcomes.from_dict(name, one).lines
+            for name, one in (summary.get(OUTCOMES) or {}).items()
+        ]
+        row = row._replace(
+            scored=row.samples * len(infos),
+            flagged=looked.get("flagged"),
+            outcomes=json.dumps(outcome_lines),
+            state=FINISHED,
         )
+        return row, figures
     except (RunFolderError, UnknownNameError) as error:
         return row._replace(state=DAMAGED, fault=str(error)), []
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
