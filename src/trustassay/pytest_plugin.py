@@ -98,7 +98,7 @@ def _message(
 ) -> Iterator[str]:
     bounds = [("at least", at_least), ("at most", at_most)]
     expected = " and ".join(f"{words} {one:g}" for words, one in bounds if one is not None)
-    score = "no score" if found.score is None else f"{found.score:.3g}"
+    score = "no score" if found.score is None else f"score {found.score:.3g}"
     yield f"{found.metric}: {_outcome_in_words(outcomes)}; {score}, expected {expected}"
     if found.error is not None:
         yield f"could not be scored: {found.error}"
@@ -119,9 +119,8 @@ def _message(
 
 def _outcome_in_words(outcomes: Outcomes) -> str:
     """Return the outcome of the only question, in the metric's own words."""
-    if outcomes.reasons:
-        return outcomes.reasons_in_words
-    return next(outcomes.words[kind] for kind, share in outcomes.shares.items() if share.answers)
+    word = next(outcomes.words[kind] for kind, share in outcomes.shares.items() if share.answers)
+    return f"{word} ({next(iter(outcomes.reasons))})" if outcomes.reasons else word
 
 
 @pytest.fixture(scope="session")

@@ -23,9 +23,9 @@ METRICS = ["grounding"]
 def test_the_summary_has_the_shape_of_the_contract(tmp_path: Path) -> None:
     score(records(3), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
     content = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert set(content) == {"metrics", "calls", "skipped", "looked", "seconds"}
+    assert set(content) == {"metrics", "calls", "skipped", "looked", "outcomes", "seconds"}
     assert content["seconds"] > 0
-    assert content["looked"] == {"answers": 3, "flagged": 0, "failed": 0}
+    assert content["looked"] == {"answers": 3, "flagged": 0, "failed": 0, "judged": 3}
     grounding = content["metrics"]["grounding"]
     assert (grounding["n"], grounding["failed"]) == (3, 0)
     for key, value in grounding["values"].items():

@@ -138,7 +138,8 @@ def show_worst(looks: Looks) -> None:
     """Say in one sentence how many answers need a look; list the worst, each with its reason."""
     from trustassay.runs.finished import short
 
-    say(f"{looks.sentence()}{':' if looks.worst else '.'}")
+    lists_answers = looks.worst and looks.looked.judged
+    say(f"{looks.sentence()}{':' if lists_answers else '.'}")
     for answer in looks.worst:
         say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
         reason = short(answer.reason, LONGEST)

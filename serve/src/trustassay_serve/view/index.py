@@ -300,10 +300,8 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         infos |= {name: MetricInfo.of(metric) for name, metric in metrics_of(run).items()}
         figures = [one for info in infos.values() for one in _figures(key, info, summary)]
         looked = summary.get(LOOKED) or {}
-        outcome_lines = [
-            Outcomes.from_dict(name, one).lines
-            for name, one in (summary.get(OUTCOMES) or {}).items()
-        ]
+        stored = summary.get(OUTCOMES) or {}
+        outcome_lines = [Outcomes.from_dict(name, one).lines for name, one in stored.items()]
         row = row._replace(
             scored=row.samples * len(infos),
             flagged=looked.get("flagged"),
