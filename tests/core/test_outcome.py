@@ -245,7 +245,8 @@ SOUND = {"statements": 2.0, "supported_statements": 2.0, "citations": 1.0, "prec
         (0.0, "refused", {}, (NOT_ANSWERED, REFUSED_WRONGLY)),
         (None, "refused", {}, (NOT_ANSWERED, REFUSED)),
         (0.0, "refused", {"false_denials": 1.0}, (FAILED, "")),
-        (0.0, "answered", {"blank": 1.0}, (NOT_ANSWERED, NO_CLAIM)),
+        (0.0, "answered", {"blank": 1.0, "words": 3.0}, (NOT_ANSWERED, NO_CLAIM)),
+        (0.0, "answered", {"blank": 1.0, "words": 0.0}, (NOT_ANSWERED, BLANK)),
         (1.0, "refused", {"blank": 1.0}, (NOT_ANSWERED, REFUSED_RIGHTLY)),
     ],
 )
