@@ -197,12 +197,14 @@ def _ends_in_words(interval: Interval | None, *, first: bool) -> str:
 def whole_percents(percents: Sequence[float]) -> list[int]:
     """Round percentages to whole numbers that add up to 100, as the exact ones do.
 
-    The largest remainders are rounded up (Hamilton's method); all 0 stay so.
+    The largest remainders are rounded up (Hamilton's method), of equal ones that of the first
+    percentage last: it is what passed, and rounding should flatter no run. All 0 stay so.
     """
     floors = [math.floor(percent + 1e-9) for percent in percents]
     left = round(sum(percents)) - sum(floors)
-    by_remainder = sorted(range(len(percents)), key=lambda at: floors[at] - percents[at])
-    for at in by_remainder[:left]:
+    remainders = [percent - floor for percent, floor in zip(percents, floors, strict=True)]
+    largest_first = sorted(range(len(percents)), key=lambda at: (-round(remainders[at], 9), at == 0))
+    for at in largest_first[:left]:
         floors[at] += 1
     return floors
 
