@@ -34,12 +34,11 @@ def test_the_message_has_reason_and_evidence(check: AssertTrust) -> None:
         check(BAD, "faithfulness", at_least=0.9)
     text = str(raised.value)
     assert text.startswith(
-        "faithfulness: not supported; score 0, expected at least 0.9\n"
-        "verdict: not found\nreason: "
+        "faithfulness: not supported; score 0, expected at least 0.9\nverdict: not found\nreason: "
     )
     assert f"text: {JUNK.removesuffix(' [1].')}" in text
     assert "Purple, elephants" in text
-    with pytest.raises(AssertionError, match=r"supported; score 1, expected at least 0.1 and at most"):
+    with pytest.raises(AssertionError, match=r"supported; score 1, .* 0.1 and at most"):
         check(GOOD, "faithfulness", at_least=0.1, at_most=0.5)
 
 

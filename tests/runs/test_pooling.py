@@ -82,7 +82,7 @@ def test_the_outcomes_of_each_run_come_first(paths: list[Path], tmp_path: Path) 
         f"m{n}: harmonicity: 100 %" for n in range(3)
     ]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    first, last = (page.index(f"<bdi>m{n}</bdi>: <bdi>harmonicity: 100 %") for n in (0, 2))
+    first, last = (page.index(f"<bdi>m{n}</bdi>: <bdi>harmonicity: 100\u00a0%") for n in (0, 2))
     assert first < last < page.index('<p class="headline')
 
 

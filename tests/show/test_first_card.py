@@ -263,8 +263,8 @@ def test_a_chatbots_log_opens_with_what_no_passage_says(tmp_path: Path) -> None:
     flagged = page.count(" data-problem>")
     assert 10 <= flagged <= 25  # sixteen rows say what their passages do not
     first_lines = re.findall(r'<p class="(outcomes|look)">(?:<bdi>)?(.*?)(?:</bdi>)?\.?</p>', page)
-    outcomes = run.outcomes["faithfulness"]
-    assert first_lines == [("outcomes", outcomes.sentence), ("look", run.looks(0).sentence())]
+    sentence = run.outcomes["faithfulness"].sentence.replace(" %", "\u00a0%")
+    assert first_lines == [("outcomes", sentence), ("look", run.looks(0).sentence())]
     assert run.looks(0).sentence().startswith(f"{flagged} of 40 answers need a look")
     opening = page.split('class="opening"')[1].split("</section>")[0]
     assert opening.count("<mark ") >= opening.count('<li class="bad">') == 5

@@ -202,9 +202,9 @@ def whole_percents(percents: Sequence[float]) -> list[int]:
     """
     floors = [math.floor(percent + 1e-9) for percent in percents]
     left = round(sum(percents)) - sum(floors)
-    remainders = [percent - floor for percent, floor in zip(percents, floors, strict=True)]
-    largest_first = sorted(range(len(percents)), key=lambda at: (-round(remainders[at], 9), at == 0))
-    for at in largest_first[:left]:
+    lacking = [round(floor - exact, 9) for floor, exact in zip(floors, percents, strict=True)]
+    largest_remainder_first = sorted(range(len(percents)), key=lambda at: (lacking[at], at == 0))
+    for at in largest_remainder_first[:left]:
         floors[at] += 1
     return floors
 

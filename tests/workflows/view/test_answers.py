@@ -78,6 +78,30 @@ def test_the_list_of_runs_shows_what_each_found(visit: Visit, root: Path) -> Non
     assert "1 run" in visit(root).page(metric="faithfulness")
 
 
+def test_the_outcomes_come_first_in_the_list_on_a_run_and_before_rating(
+    visit: Visit, root: Path
+) -> None:
+    visited = visit(root)
+    line = r"faithfulness: \d+.% supported.* of 19 questions"
+    assert re.search(line, visited.page())
+    page = visited.page("run", run="one")
+    first, look = re.search(line, page), re.search(r"\d+ of 19 answers needs? a look", page)
+    assert first and look and first.start() < look.start()
+    rate = visited.page("next", run="one")
+    assert re.search(line, rate.split('<section id="promise"')[0])
+
+
+def test_nothing_judged_is_no_all_clear_on_the_page_of_a_run(visit: Visit, root: Path) -> None:
+    refusal = "I am sorry, but I cannot find that in the documents."
+    rows = [
+        {"question": f"{n}?", "response": refusal, "documents": ["It rains."]} for n in range(4)
+    ]
+    score(rows, metrics="faithfulness", entailer="lexical", out=root / "two", report=False)
+    page = visit(root).page("run", run="two")
+    assert "0 of 4 answers could be judged: refused (4)." in page
+    assert "need a look." not in page
+
+
 def test_two_thousand_runs_are_on_pages(visit: Visit, root: Path) -> None:
     for number in range(120):
         (root / f"n{number:03}").mkdir()
