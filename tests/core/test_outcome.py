@@ -35,6 +35,7 @@ from trustassay.core.outcome import (
     question_weights,
     whole_percents,
 )
+from trustassay.judging.refusal import NO_ANSWER
 from trustassay.metric import BLANK_RESPONSE, REFUSED_PART, Assessment, Metric
 from trustassay.metrics import (
     FactCheck,
@@ -49,6 +50,7 @@ from trustassay.metrics import (
     TrustScore,
     Uncertainty,
 )
+from trustassay.metrics.factcheck.metric import NO_EVIDENCE
 from trustassay.metrics.pairwise.metric import Pairwise
 from trustassay.statistics import Places
 from trustassay.text.language import OTHER_LANGUAGE
@@ -280,8 +282,6 @@ def test_rag_counts_a_refusal_as_no_answer_though_it_has_a_score() -> None:
 
 
 def test_factcheck_tells_a_refusal_from_missing_passages() -> None:
-    from trustassay.metrics.factcheck.metric import NO_ANSWER, NO_EVIDENCE
-
     assert assessed(FactCheck(), reason=NO_ANSWER) == (NOT_ANSWERED, REFUSED)
     assert assessed(FactCheck(), reason=NO_EVIDENCE) == (NOT_ANSWERED, NO_PASSAGES)
     assert assessed(FactCheck(), 0.5, "neutral") == (PASSED, "")
