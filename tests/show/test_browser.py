@@ -405,7 +405,7 @@ def test_the_page_opens_with_the_worst_answers_and_their_bad_sentences(opened: O
     for width in (1280, 420):
         page = opened(width=width)
         sentence = page.locator(".opening .look")
-        assert "of 32 answers need a look." in sentence.inner_text()
+        assert " of 32 answers need a look" in sentence.inner_text()
         first = page.locator(".worst > li").first
         assert first.bounding_box()["y"] < 700  # type: ignore[index]  # on the first screen
         assert page.locator("#figures > summary").is_visible()
