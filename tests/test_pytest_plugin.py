@@ -33,10 +33,12 @@ def test_the_message_has_reason_and_evidence(check: AssertTrust) -> None:
     with pytest.raises(AssertionError) as raised:
         check(BAD, "faithfulness", at_least=0.9)
     text = str(raised.value)
-    assert text.startswith("faithfulness: 0, expected at least 0.9\nverdict: not found\nreason: ")
+    assert text.startswith(
+        "faithfulness: not supported; score 0, expected at least 0.9\nverdict: not found\nreason: "
+    )
     assert f"text: {JUNK.removesuffix(' [1].')}" in text
     assert "Purple, elephants" in text
-    with pytest.raises(AssertionError, match=r"faithfulness: 1, expected at least 0.1 and at most"):
+    with pytest.raises(AssertionError, match=r"supported; score 1, .* 0.1 and at most"):
         check(GOOD, "faithfulness", at_least=0.1, at_most=0.5)
 
 
@@ -44,7 +46,7 @@ def test_what_cannot_be_scored_fails(check: AssertTrust) -> None:
     with pytest.raises(AssertionError, match="no score, expected at least 0\ncould not be scored"):
         check(GOOD | {"response": " "}, "faithfulness", at_least=0)
     refusal = GOOD | {"response": "I am sorry, but I cannot find that in the documents."}
-    with pytest.raises(AssertionError, match=r"faithfulness: no score.*\nverdict: refused"):
+    with pytest.raises(AssertionError, match=r"not answered \(refused\); no score.*\nverdict: ref"):
         check(refusal, "faithfulness", at_least=0)
 
 

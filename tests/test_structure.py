@@ -96,6 +96,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"options", "judging", "show", "statistics", "text"},
     "workflows": VALUES
     | METRIC
+    | {"core"}
     | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
     | {"text", "runs", "event_loop", "judging"},
     "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "text"},
@@ -125,14 +126,14 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli"},
     # what tests of metrics, in this package and in others, stand on
     "testing": {"api", "capabilities", "errors", "metric", "sample"},
-    "pytest_plugin": {"api", "calls", "errors", "metric", "registry", "runs", "sample"},
+    "pytest_plugin": {"api", "calls", "core", "errors", "metric", "registry", "runs", "sample"},
     # a distribution of its own, which the interface imports when it is asked for
     "trustassay_cluster": VALUES
     | {"calls", "cli", "data", "metric", "options", "registry", "runs", "show", "text"},
     # another, whose commands the command line finds
     "trustassay_serve": {"api", "backends", "cli", "data", "errors", "event_loop", "metric"}
     | {"options", "registry", "show", "runs", "sample", "text", "tracebacks", "workflows"}
-    | {"calls", "capabilities", "files", "metrics", "statistics", "views"},
+    | {"calls", "capabilities", "core", "files", "metrics", "statistics", "views"},
 }
 """Each room and the rooms that it may import; a new one is put in here, or it fails."""
 

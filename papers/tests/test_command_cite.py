@@ -94,7 +94,7 @@ def test_an_answer_that_cannot_be_judged_is_named(
     jsonl(tmp_path / "a.jsonl", [answer("It is trouble."), answer("It is windy.", id="b")])
     uri = "python:failing_entailer:entails"
     said = cli("papers", "cite", "a.jsonl", "--entailer", uri, "--out", "c.jsonl", "--cache", "off")
-    assert said.status == 1
+    assert said.status == 0
     assert "a: " in said.err
     assert "no idea" in said.err
     assert responses(tmp_path / "c.jsonl") == ["It is windy [1]."]

@@ -173,7 +173,7 @@ def test_answers_without_references_are_refused_or_left_out(
     assert done.exit_code == 2
     assert "references: is missing" in done.stderr
     done = experiment("fewl-pairs", source, *options, "--skip-bad", "--json", "--out", "out")
-    assert done.exit_code == 1, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert set(json.loads(done.stdout)["left_out"]) == {"q0-1", "q0-2"}
     assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 3
     near = ["--neighbours", "2", "--of", "references", "--skip-bad", "--json", "--out", "near"]
@@ -192,7 +192,7 @@ def test_a_reference_that_fails_leaves_answers_out(tmp_path: Path, experiment: E
         "--json",
     ]
     done = experiment(*arguments, "--reference", "python:scripted:some")
-    assert done.exit_code == 1, done.stderr
+    assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(found["left_out"]) == {"q3-1", "q3-2"}
     assert rows_of(done.stdout)["single, no penalty, tv"]["right > wrong"]["n"] == 5
@@ -300,7 +300,7 @@ def test_a_model_without_any_score_is_named(tmp_path: Path, experiment: Experime
     source, options = models_answers(tmp_path), scripted(tmp_path)
     reference = ["--reference", "poor=python:scripted:true"]  # no model is its own reference
     done = experiment("fewl-rank", source, *options, *reference, "--json", "--out", "out")
-    assert done.exit_code == 1, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert rows_of(done.stdout)["single, no penalty, tv"]["order"]["order"] == ["good", "fair"]
     assert "No answer has a score of: poor." in done.stderr
 

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 BLANK_RESPONSE = "the response is blank"
 """The error of a sample whose response is blank."""
-REFUSED_PART = "refused"
+REFUSED_PART = "refusal"
 """The part that is 1 where a metric gives a refusal a score although it answers nothing."""
 
 

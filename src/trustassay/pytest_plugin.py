@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
@@ -70,7 +71,8 @@ class AssertTrust:
         result = run.assessments[0]
         if result.error is None and result.score is not None and low <= result.score <= high:
             return result
-        raise AssertionError("\n".join(_message(result, at_least, at_most)))
+        outcome = run.outcomes[chosen.name]
+        raise AssertionError("\n".join(_message(result, outcome, at_least, at_most)))
 
     def _backends_of(self, metric: Metric) -> dict[str, Any]:
         """Return the backends that a metric uses; local ones loaded, once each."""
@@ -91,11 +93,13 @@ class AssertTrust:
         return result
 
 
-def _message(found: Assessment, at_least: float | None, at_most: float | None) -> Iterator[str]:
+def _message(
+    found: Assessment, outcomes: Outcomes, at_least: float | None, at_most: float | None
+) -> Iterator[str]:
     bounds = [("at least", at_least), ("at most", at_most)]
     expected = " and ".join(f"{words} {one:g}" for words, one in bounds if one is not None)
-    score = "no score" if found.score is None else f"{found.score:.3g}"
-    yield f"{found.metric}: {score}, expected {expected}"
+    score = "no score" if found.score is None else f"score {found.score:.3g}"
+    yield f"{found.metric}: {_outcome_in_words(outcomes)}; {score}, expected {expected}"
     if found.error is not None:
         yield f"could not be scored: {found.error}"
     if found.verdict:
@@ -111,6 +115,12 @@ def _message(found: Assessment, at_least: float | None, at_most: float | None) -
         yield f"  - {textwrap.shorten(message, LINE, placeholder=' …')}"
     if len(found.evidence) > ITEMS:
         yield f"  ... and {len(found.evidence) - ITEMS} more"
+
+
+def _outcome_in_words(outcomes: Outcomes) -> str:
+    """Return the outcome of the only question, in the metric's own words."""
+    word = next(outcomes.words[kind] for kind, share in outcomes.shares.items() if share.answers)
+    return f"{word} ({next(iter(outcomes.reasons))})" if outcomes.reasons else word
 
 
 @pytest.fixture(scope="session")

@@ -81,8 +81,8 @@ def test_what_nothing_can_decide_never_passes(
 
 def test_a_gate_that_is_looked_at_while_a_run_grows(cli: Cli, tmp_path: Path) -> None:
     rows = list(towns(60, junk=True))
-    run, options = tmp_path / "run", {"metrics": "faithfulness", "entailer": "lexical"}
-    score(rows, out=run, sample=45, report=False, **options)
+    run = tmp_path / "run"
+    score(rows, metrics="faithfulness", entailer="lexical", out=run, sample=45, report=False)
     bound = ("--max", "failed=70")
     once = cli("gate", run, *bound, "--json")
     often = cli("gate", run, *bound, "--sequential", "--json")

@@ -111,6 +111,14 @@ def test_from_a_plan_to_figures(cli: Cli, run: Path) -> None:
     assert "unequal probabilities" in warned.err
 
 
+def test_the_outcomes_of_the_run_come_first(cli: Cli, run: Path) -> None:
+    said = cli("label", run, "--json")
+    first = said.err.splitlines()[0]
+    assert first.startswith("reference: 100 % scored (95 % interval ")
+    assert first.endswith(" of 80 questions")
+    assert json.loads(said.out)["outcomes"][str(run)]["reference"]["answers"] == 160
+
+
 def test_nothing_to_do_changes_nothing(cli: Cli, run: Path) -> None:
     cli("label", run, "--plan", "p.jsonl")
     before = Path("p.jsonl").read_bytes()

@@ -115,7 +115,7 @@ def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) ->
     folders = set()
     for arguments in ([], ["--limit", 12], ["--field", "question=asked"]):
         done = run_command("rank", source, *given, *arguments, cwd=tmp_path)
-        assert done.returncode == 1, done.stderr
+        assert done.returncode == 0, done.stderr
         words = " ".join(done.stderr.split())
         assert "failed: 1" in words
         assert "No models can be distinguished: too few questions" in words

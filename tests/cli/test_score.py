@@ -60,12 +60,44 @@ def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
     assert "no interval" not in cli("score", "more.jsonl", *LEXICAL, "--out", "more").err
 
 
-def test_some_failed_is_1_and_they_are_listed(cli: Cli, tmp_path: Path) -> None:
+def test_some_failed_is_0_and_they_are_listed(cli: Cli, tmp_path: Path) -> None:
     entailers(tmp_path)
     said = cli("score", SOUND, "--entailer", "python:mine:fails", "--out", "run")
-    assert said.status == 1
+    assert said.status == 0
     assert "2 of 3 samples scored" in said.err
+    assert "  not answered: error (1)\n" in said.err
     assert "failed: 1\n  q1: grounding: python:mine:fails failed: RuntimeError:" in said.err
+
+
+def test_the_outcomes_of_all_questions_are_the_first_lines(cli: Cli, tmp_path: Path) -> None:
+    refusal = "I am sorry, but I cannot find that in the documents."
+    rows = [*records(3), *({**record(n), "response": refusal} for n in range(3, 5))]
+    jsonl(tmp_path / "in.jsonl", rows)
+    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL, "--out", "run")
+    printed = said.err.splitlines()
+    first = next(n for n, line in enumerate(printed) if line.startswith("faithfulness: "))
+    assert printed[first - 1].startswith("first of 5: ")
+    assert printed[first : first + 3] == [
+        "faithfulness: 60 % supported, 0 % not supported, 40 % not answered of 5 questions.",
+        "  not answered: refused (2)",
+        "None of the 3 judged answers needs a look; 2 were not judged.",
+    ]
+    again = cli("rescore", "run", "--out", "again").err.splitlines()
+    assert printed[first : first + 3] == again[again.index(printed[first]) :][:3]
+
+
+def test_a_sheet_in_another_language_is_no_all_clear(cli: Cli, tmp_path: Path) -> None:
+    row = {
+        "question": "Wo liegt das Museum, und wann ist es geöffnet?",
+        "response": "Das Museum liegt am Fluss und ist von neun bis achtzehn Uhr geöffnet.",
+        "documents": [{"text": "Das Museum liegt am Fluss. Es ist nur am Montag geschlossen."}],
+    }
+    jsonl(tmp_path / "in.jsonl", [{**row, "id": str(n)} for n in range(10)])
+    said = cli("score", "in.jsonl", "--metric", "faithfulness", "--entailer", "embedded")
+    assert said.status == 1
+    assert "100 % not answered" in said.err
+    assert "0 of 10 answers could be judged: language not read (10)." in said.err
+    assert "None of" not in said.err
 
 
 def test_failures_beyond_twenty_are_counted(cli: Cli, tmp_path: Path) -> None:
@@ -282,7 +314,8 @@ def test_what_crashed_the_seed_is_scored_alone_and_beside_others(
         jsonl(tmp_path / f"{number}.jsonl", rows)
         metric = f"grounding:correctness={kind}"
         said = cli("score", f"{number}.jsonl", *LEXICAL, "--metric", metric, "--json")
-        assert said.status == 0, said.err
+        all_blank = not any(row["output"] for row in rows)
+        assert said.status == all_blank, said.err
         found = json.loads(said.out, parse_constant=pytest.fail)
         assert found["metrics"]["grounding"]["failed"] == 0
 
@@ -299,7 +332,7 @@ def test_json_is_one_object_on_standard_output(cli: Cli, tmp_path: Path) -> None
 def test_json_comes_with_failures_too(cli: Cli, tmp_path: Path) -> None:
     entailers(tmp_path)
     said = cli("score", SOUND, "--entailer", "python:mine:fails", "--json")
-    assert said.status == 1
+    assert said.status == 0
     assert json.loads(said.out)["metrics"]["grounding"]["failed"] == 1
 
 
@@ -320,7 +353,7 @@ def test_control_characters_never_reach_the_terminal(cli: Cli, tmp_path: Path) -
     rows = [record(1, id=HOSTILE, response=f"Number 1 is {HOSTILE} [1]."), record(2)]
     jsonl(tmp_path / "hostile.jsonl", rows)
     said = cli("score", "hostile.jsonl", "--entailer", "python:mine:fails")
-    assert said.status == 1
+    assert said.status == 0
     assert "<U+001B>[31m" in said.err
     jsonl(tmp_path / "twice.jsonl", [rows[0], rows[0], {HOSTILE: 1, "question": HOSTILE}])
     twice = cli("score", "twice.jsonl", *LEXICAL)
@@ -478,7 +511,9 @@ def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None
     said = run_command(
         *("score", "in.jsonl", "--metric", "factcheck", "--entailer", "lexical"), cwd=tmp_path
     )
-    assert said.returncode == 0
+    assert said.returncode == 1
+    assert "  not answered: no passages (1)\n" in said.stderr
+    assert "0 of 1 answer could be judged: no passages (1)" in said.stderr
     assert "no sample has a score of factcheck; the first: not assessable: " in said.stderr
 
 

@@ -83,7 +83,9 @@ def test_the_worst_come_first_and_failures_last() -> None:
     assert (worst.verdict, worst.reason, worst.badness) == ("bad", "is 0.1", 0.9)
     assert (worst.question, worst.response) == ("3?", "bad 0.1")
     assert failed.verdict == "failed" and "nothing to read" in failed.reason
-    assert run.looks(0).sentence() == "6 of 8 answers need a look; 1 of these could not be scored"
+    assert run.looks(0).sentence() == (
+        "6 of 8 answers need a look, 1 because it could not be scored"
+    )
 
 
 def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
@@ -111,9 +113,10 @@ def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
     [
         (["good 1", "good 1"], "None of the 2 answers needs a look"),
         (["bad 0", "good 1"], "1 of 2 answers needs a look"),
-        (["fail", "good 1"], "1 of 2 answers needs a look; 1 of these could not be scored"),
-        (["fail"], "1 of 1 answer needs a look; 1 of these could not be scored"),
-        (["refused"], "No answer needs a look; 1 answer has no score: 1 refused"),
+        (["fail", "good 1"], "1 of 2 answers needs a look, 1 because it could not be scored"),
+        (["fail"], "0 of 1 answer could be judged: error (1)"),
+        (["refused"], "0 of 1 answer could be judged: refused (1)"),
+        (["good 1", "refused"], "None of the 1 judged answers needs a look; 1 was not judged"),
     ],
 )
 def test_the_sentence(responses: list[str], words: str) -> None:

@@ -23,9 +23,10 @@ METRICS = ["grounding"]
 def test_the_summary_has_the_shape_of_the_contract(tmp_path: Path) -> None:
     score(records(3), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
     content = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert set(content) == {"metrics", "calls", "skipped", "looked", "questions", "seconds"}
+    expected = {"metrics", "calls", "skipped", "looked", "outcomes", "questions", "seconds"}
+    assert set(content) == expected
     assert content["seconds"] > 0
-    assert content["looked"] == {"answers": 3, "flagged": 0, "failed": 0}
+    assert content["looked"] == {"answers": 3, "flagged": 0, "failed": 0, "judged": 3}
     grounding = content["metrics"]["grounding"]
     assert (grounding["n"], grounding["failed"]) == (3, 0)
     for key, value in grounding["values"].items():
@@ -57,6 +58,42 @@ def test_the_table_holds_what_the_lines_hold(tmp_path: Path) -> None:
     assert [json.loads(e) for e in columns["evidence"]] == [row["evidence"] for row in rows]
     for name in {name for row in rows for name in row["parts"]}:
         assert columns[f"parts.{name}"] == [row["parts"].get(name) for row in rows]
+
+
+def test_the_table_and_the_frame_name_the_outcome_of_each_answer(tmp_path: Path) -> None:
+    refusal = "I am sorry, but I cannot find that in the documents."
+    rows = [record(0), record(1, response=refusal), record(2, response=" ")]
+    metrics = ["faithfulness", "reference:parts=em"]
+    rows = [{**row, "answers": ["x"]} for row in rows]
+    run = score(rows, metrics=metrics, entailer=Recorder(), out=tmp_path / "run")
+    frame = run.to_pandas().set_index(["id", "metric"]).sort_index()
+    kinds = frame["outcome"].unstack().to_dict("list")
+    assert kinds == {
+        "faithfulness": ["passed", "not_answered", "not_answered"],
+        "reference": ["scored", "scored", "scored"],
+    }
+    reasons = frame["outcome_reason"].unstack()["faithfulness"]
+    assert reasons.isna().tolist() == [True, False, False]
+    assert reasons.tolist()[1:] == ["refused", "blank"]
+    table = arro3.io.read_parquet(str(tmp_path / "run" / "assessments.parquet")).read_all()
+    assert table.column_names[:4] == ["id", "metric", "outcome", "outcome_reason"]
+    outcomes = run.outcomes["faithfulness"]
+    assert (outcomes.passed.answers, outcomes.not_answered.answers) == (1, 2)  # type: ignore[union-attr]
+
+
+def test_a_run_of_an_earlier_version_has_its_outcomes_counted(tmp_path: Path) -> None:
+    run = score(records(3), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
+    expected, frame = run.outcomes, run.to_pandas()
+    path = tmp_path / "run" / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["outcomes"], summary["looked"]["judged"]
+    path.write_text(json.dumps(summary))
+    table = arro3.io.read_parquet(str(tmp_path / "run" / "assessments.parquet")).read_all()
+    older = table.select([name for name in table.column_names if not name.startswith("outcome")])
+    arro3.io.write_parquet(older, str(tmp_path / "run" / "assessments.parquet"))
+    again = score(records(3), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
+    assert again.outcomes == expected
+    assert again.to_pandas()[list(frame)].equals(frame)
 
 
 def test_a_table_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,9 @@ def test_all_models_and_domains_are_shown_with_their_margins(
 ) -> None:
     """A run without a model counts under the name of its folder."""
     more = [run_of(tmp_path / f"m{n}", seed=n, model=None) for n in range(3, 10)]
-    said = write_pooled([*paths, *more], tmp_path / "page.html")
+    *first_lines, said = write_pooled([*paths, *more], tmp_path / "page.html")
+    assert len(first_lines) == 10
+    assert re.match(r"m0: harmonicity: 100 % scored \(95 % interval \d+ to 100\)", first_lines[0])
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     found = re.match(r"(\d+) of 240 answers need a look\. 10 models in 3 domains; ", said)
     assert found, said
@@ -65,13 +67,23 @@ def test_a_model_is_the_best_only_if_a_test_tells_it_from_all_others(tmp_path: P
         return tmp_path / name
 
     first, second, third = made("a", 0.5), made("b", 0.5), made("c", 0.0)
-    said = write_pooled([first, second], tmp_path / "page.html")
+    *_, said = write_pooled([first, second], tmp_path / "page.html")
     assert "the best" not in said.replace("none is the best", "")
     assert re.search(
         r"[ab] does not differ significantly from 1 other model, so none is the best", said
     )
-    said = write_pooled([first, second, third], tmp_path / "page.html")
+    *_, said = write_pooled([first, second, third], tmp_path / "page.html")
     assert "3 models; the best is c with 0.000(0), the last " in said
+
+
+def test_the_outcomes_of_each_run_come_first(paths: list[Path], tmp_path: Path) -> None:
+    lines = write_pooled(paths, tmp_path / "page.html")
+    assert [line.partition(" scored")[0] for line in lines[:3]] == [
+        f"m{n}: harmonicity: 100 %" for n in range(3)
+    ]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    first, last = (page.index(f"<bdi>m{n}</bdi>: <bdi>harmonicity: 100\u00a0%") for n in (0, 2))
+    assert first < last < page.index('<p class="headline')
 
 
 def test_answers_to_one_question_stand_side_by_side(paths: list[Path], tmp_path: Path) -> None:

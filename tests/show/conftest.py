@@ -231,7 +231,9 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
     looked = Looked()
     for report in found:
         flags = [problem_of(metric, one) is not None for one in report.assessments]
-        looked.add(report.assessments, flags)
+        outcomes = [metric.outcome(one) for one in report.assessments]
+        failed = any(one.error is not None for one in report.assessments)
+        looked.add(flags, outcomes, failed=failed)
     fields: dict[str, Any] = {
         "title": "Elephants, a made-up run",
         "facts": {"input": "elephants.jsonl", "entailer": "embedded", "made": "2025-11-21"},

@@ -404,8 +404,8 @@ def test_filters(opened: Opened) -> None:
 def test_the_page_opens_with_the_worst_answers_and_their_bad_sentences(opened: Opened) -> None:
     for width in (1280, 420):
         page = opened(width=width)
-        sentence = page.locator(".opening .sentence")
-        assert "of 32 answers need a look." in sentence.inner_text()
+        sentence = page.locator(".opening .look")
+        assert " of 32 answers need a look" in sentence.inner_text()
         first = page.locator(".worst > li").first
         assert first.bounding_box()["y"] < 700  # type: ignore[index]  # on the first screen
         assert page.locator("#figures > summary").is_visible()
@@ -435,7 +435,7 @@ def test_the_bad_sentence_is_marked_in_the_response(
 def test_the_filter_leaves_exactly_what_needs_a_look(opened: Opened) -> None:
     page = opened()
     page.locator("#problems").check()
-    said = page.locator(".opening .sentence").inner_text()
+    said = page.locator(".opening .look").inner_text()
     assert said.startswith(f"{len(shown(page))} of 32 answers")
 
 

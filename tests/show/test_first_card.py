@@ -43,11 +43,14 @@ def assessed(score: float | None, error: str | None = None, verdict: str | None 
 
 # The sentence
 
+GOOD_ONES = [(assessed(0.9), False)] * 6
+
 
 def looked(*found: tuple[Assessment, bool], lines: bool = True) -> Looked:
     counted = Looked(lines)
     for assessment, flagged in found:
-        counted.add([assessment], [flagged])
+        outcome = Flagging().outcome(assessment)
+        counted.add([flagged], [outcome], failed=assessment.error is not None)
     return counted
 
 
@@ -58,21 +61,38 @@ def test_the_sentence_counts_what_needs_a_look_and_what_failed() -> None:
         (assessed(None, "no reply"), False),
         (assessed(None, verdict="refused"), False),
     )
-    assert found.sentence == "2 of 4 answers need a look"
-    assert found.remarks == [
-        "1 of these could not be scored",
-        "1 answer has no score: 1 refused",
-    ]
+    assert found.sentence == (
+        "2 of 4 answers need a look, 1 because it could not be scored; 1 other was not judged"
+    )
+    assert found.to_dict() == {"answers": 4, "flagged": 2, "failed": 1, "judged": 2}
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (looked(), "There are no answers."),
+        (looked(), "There are no answers"),
         (looked((assessed(0.9), False)), "No answer needs a look"),
         (looked(*[(assessed(0.9), False)] * 3), "None of the 3 answers needs a look"),
         (looked((assessed(0.1), True)), "1 of 1 answer needs a look"),
         (looked((assessed(0.9), False), lines=False), "1 answer, the worst scores first"),
+        (
+            looked(*GOOD_ONES, *[(assessed(None, verdict="refused"), False)] * 4),
+            "None of the 6 judged answers needs a look; 4 were not judged",
+        ),
+        (
+            looked(*GOOD_ONES, (assessed(None, verdict="refused"), False), lines=False),
+            "7 answers, the worst scores first; 1 was not judged",
+        ),
+        (
+            looked((assessed(0.1), True), *[(assessed(None, verdict="refused"), False)] * 3),
+            "1 of 4 answers needs a look; 3 others were not judged",
+        ),
+        (
+            looked(
+                *[(assessed(None, verdict="refused"), False)] * 9, (assessed(None, "no"), False)
+            ),
+            "0 of 10 answers could be judged: refused (9), error (1)",
+        ),
     ],
 )
 def test_the_sentence_of_few(found: Looked, words: str) -> None:
@@ -242,7 +262,10 @@ def test_a_chatbots_log_opens_with_what_no_passage_says(tmp_path: Path) -> None:
     page = (run.path / "report.html").read_text(encoding="utf-8")
     flagged = page.count(" data-problem>")
     assert 10 <= flagged <= 25  # sixteen rows say what their passages do not
-    assert f">{flagged} of 40 answers need a look.<" in page
+    first_lines = re.findall(r'<p class="(outcomes|look)">(?:<bdi>)?(.*?)(?:</bdi>)?\.?</p>', page)
+    sentence = run.outcomes["faithfulness"].sentence.replace(" %", "\u00a0%")
+    assert first_lines == [("outcomes", sentence), ("look", run.looks(0).sentence())]
+    assert run.looks(0).sentence().startswith(f"{flagged} of 40 answers need a look")
     opening = page.split('class="opening"')[1].split("</section>")[0]
     assert opening.count("<mark ") >= opening.count('<li class="bad">') == 5
-    assert "1 refused" in opening  # another answer denies a topic, which is judged
+    assert "not answered: refused (1)" in opening  # another answer denies a topic, which is judged

@@ -29,6 +29,21 @@ def test_every_text_is_escaped_and_the_tags_are_balanced(run: Run) -> None:
     assert {"table", "svg", "ol"} <= {element.tag for element in tree.iter()}
 
 
+def test_the_outcomes_come_first_with_why_answers_were_not_judged(run: Run) -> None:
+    rows = [*records(2), {**records(1)[0], "id": "blank", "response": " "}]
+    with_blank = score(rows, metrics="faithfulness", entailer=Recorder())
+    outcomes = with_blank.outcomes["faithfulness"]
+    assert repr(with_blank).splitlines()[:3] == [
+        outcomes.sentence,
+        "not answered: blank (1)",
+        f"{with_blank.looks(0).sentence()}.",
+    ]
+    html = with_blank._repr_html_()
+    assert outcomes.sentence in html and "not answered: blank (1)" in html
+    assert html.index(outcomes.sentence) < html.index("a look") < html.index("<svg")
+    assert run.outcomes["grounding"].sentence in run._repr_html_()
+
+
 def test_the_picture_has_the_notebooks_own_colour_of_text(run: Run) -> None:
     svg = run._repr_html_().split("<svg", 1)[1].split("</svg>")[0]
     assert 'fill="currentColor"' in svg
@@ -60,7 +75,9 @@ def test_the_picture_of_a_metric_without_verdicts_is_one_of_scores() -> None:
 
 def test_the_text_at_a_prompt(run: Run) -> None:
     text = repr(run)
-    assert text.splitlines()[0] == f"Run in {run.path}"
+    outcomes = run.outcomes["grounding"]
+    assert text.splitlines()[0] == outcomes.sentence
+    assert text.splitlines()[-1] == f"Run in {run.path}"
     assert "need a look" in text or "needs a look" in text
     assert "trust_score" in text
     assert "\x1b" not in text

@@ -109,6 +109,18 @@ def test_a_threshold_is_kept_on_the_side_that_is_good() -> None:
         assert harmonicity.evaluate("When?", "In 1911.").passing is expected
 
 
+def test_passing_is_the_outcome_that_a_run_counts() -> None:
+    """An answer that grounding calls `answered` passes only if its passages support it."""
+    evaluator = GroundingEvaluator("correctness=em", entailer="lexical")
+    refusal = "I apologize, but I couldn't find an answer to your question in the search results."
+    answers = ["The stone bridge has seven arches [1].", "It has nine red towers [1].", refusal]
+    results = [
+        evaluator.evaluate("How many arches?", text, BRIDGE, reference="seven") for text in answers
+    ]
+    assert [one.passing for one in results] == [True, False, None]
+    assert results[2].score == 0
+
+
 def test_the_gold_answer_is_the_reference() -> None:
     grounding = GroundingEvaluator("correctness=em")
     right, wrong = (

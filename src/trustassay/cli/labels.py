@@ -237,6 +237,8 @@ def label(  # noqa: PLR0913 - one argument an option
 def _show_labelling(
     found: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]
 ) -> None:
+    for outcome_line in found.outcome_lines:
+        say(one_line(outcome_line))
     say(
         f"{amount(found.answers, 'answer')}, {amount(found.units, found.unit)} to draw from; plan "
         f"{found.plan}: {found.drawn:,} drawn, {found.rated:,} of them rated"

@@ -255,8 +255,8 @@ def options(
         typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Exit status: 0 all scored; 1 finished, but some samples failed, or stopped by a full disk;
-    2 bad input or arguments, nothing was started; 3 an alarm of monitor; 4 gate:
+    """Exit status: 0 finished, also if samples failed; 1 nothing could be judged, or stopped by a
+    full disk; 2 bad input or arguments, nothing was started; 3 an alarm of monitor; 4 gate:
     undecided or untestable (its 1: failed); 70 internal error; 130 interrupted, run the same
     command again to continue."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from trustassay.metric import Figure, Summary
     from trustassay.options import BackendChoices
     from trustassay.runs.estimates import Plan, Planned
+    from trustassay.runs.finished import Looks
 
 
 METRIC = "fewl:form=agreement"
@@ -51,7 +52,7 @@ def scored_run(
     out: Path | None,
     seed: int,
 ) -> tuple[Path, str | None, int]:
-    """Return a run's folder, the metric that is meant, and the number of samples that failed.
+    """Return a run's folder, the metric that is meant, and the exit status of the run.
 
     A source that is a run is taken as it is; anything else is scored into ``out``, or into a folder
     that the same command finds again. Raises as :func:`trustassay.score`.
@@ -75,22 +76,28 @@ def scored_run(
 
 
 def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
-    """Print a finished run and exit with status 1 if samples failed."""
+    """Print a finished run and exit with status 1 if nothing in it could be judged."""
     if open_report:
         typer.launch(str(run.path / "report.html"))
-    if tell(run, as_json=as_json):
-        raise typer.Exit(1)
+    if status := tell(run, as_json=as_json):
+        raise typer.Exit(status)
 
 
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
-    """Print a finished run, its worst answers first, and return how many samples failed, or could
-    not be read by the second reader."""
+    """Print a finished run, its outcomes first, and return its exit status.
+
+    The status is 0 even if samples failed, so that a script goes on to what decides about the run;
+    it is 1 only if no metric could judge any answer. Without ``worst`` the worst answers are not
+    listed.
+    """
     from trustassay.runs.counts import GROWN, UNIT, notes, remarks
     from trustassay.runs.folder import RunFolder
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
+    show_outcomes(run)
+    looks = run.looks(WORST_SHOWN)
     if worst:
-        show_worst(run)
+        show_worst(looks)
     failed = sum(summary.failed for summary in run.summaries.values())
     grown = content.get(GROWN, {}).get("metrics", {})
     for metric in run.metrics:
@@ -116,15 +123,23 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     say(f"run:    {run.path}")
     if as_json:
         print_json(content)
-    return failed + sum(int(told["failed"]) for told in content.get("second", {}).values())
+    return 0 if looks.looked.judged else 1
 
 
-def show_worst(run: Run) -> None:
+def show_outcomes(run: Run) -> None:
+    """Print the first lines about a run: for each metric what became of all questions."""
+    for outcomes in run.outcomes.values():
+        say(one_line(f"{outcomes.sentence}."))
+        if outcomes.reasons:
+            say(one_line(f"  {outcomes.reasons_in_words}"))
+
+
+def show_worst(looks: Looks) -> None:
     """Say in one sentence how many answers need a look; list the worst, each with its reason."""
     from trustassay.runs.finished import short
 
-    looks = run.looks(WORST_SHOWN)
-    say(f"{looks.sentence()}{':' if looks.worst else '.'}")
+    lists_answers = looks.worst and looks.looked.judged
+    say(f"{looks.sentence()}{':' if lists_answers else '.'}")
     for answer in looks.worst:
         say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
         reason = short(answer.reason, LONGEST)
@@ -364,7 +379,8 @@ def report(  # noqa: PLR0913 - one argument an option
         from trustassay.runs.report import write_pooled
 
         page = out or runs[0].parent / "pooled.html"
-        say(one_line(write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True))))
+        for line in write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True)):
+            say(one_line(line))
     elif out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
     else:

@@ -83,7 +83,7 @@ class Following:
         if result.scoreless:
             say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
-        if result.failed:
+        if result.failed and not result.scored:
             raise typer.Exit(1)
 
 
@@ -284,4 +284,5 @@ def generate(  # noqa: PLR0913 - one argument an option
         if not done.written:
             complain(f"no question was answered; {out} was not written")
         complain(f"failed: {len(done.failed):,}; run the same command again to retry only these")
-        raise typer.Exit(1)
+        if not done.written:
+            raise typer.Exit(1)

@@ -32,7 +32,7 @@ WITHOUT_LINE: Sequence[OutcomeKind] = (SCORED, NOT_SCORED)
 
 # Why a question is not answered. A metric may give others, as its own verdicts.
 BLANK = "blank"
-ERROR = "failed"
+ERROR = "error"
 LANGUAGE_NOT_READ = "language not read"
 TOO_LONG = "too long"
 REFUSED = "refused"
@@ -52,6 +52,13 @@ class Outcome(NamedTuple):
 
     kind: OutcomeKind
     reason: str = ""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the metric judged what the answer says, or whether its refusal was right."""
+        if self.kind in (NOT_ANSWERED, NOT_SCORED):
+            return self.reason in (REFUSED_RIGHTLY, REFUSED_WRONGLY)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +154,16 @@ class Outcomes:
 
     @property
     def reasons_in_words(self) -> str:
-        """Why answers were not judged: ``not answered: 5 refused, 2 blank``; "" if all were."""
+        """Why answers were not judged: ``not answered: refused (5), blank (2)``; "" if all were."""
         if not self.reasons:
             return ""
         word = self.words[NOT_ANSWERED if NOT_ANSWERED in self.shares else NOT_SCORED]
-        counts = (f"{count:,} {reason}" for reason, count in self.reasons.items())
-        return f"{word}: {', '.join(counts)}"
+        return f"{word}: {counts_in_words(self.reasons)}"
+
+    @property
+    def lines(self) -> list[str]:
+        """What a run opens with: :attr:`sentence` and, if there are any, the reasons."""
+        return [self.sentence, self.reasons_in_words] if self.reasons else [self.sentence]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, that of ``summary.json``."""
@@ -170,6 +181,11 @@ class Outcomes:
         return cls(metric, *counts, shares, raw["words"], raw["reasons"], raw["repeated"])
 
 
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Return names with their counts: ``refused (5), blank (2)``."""
+    return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
+
+
 def _ends_in_words(interval: Interval | None, *, first: bool) -> str:
     if interval is None:
         return ""
@@ -181,12 +197,14 @@ def _ends_in_words(interval: Interval | None, *, first: bool) -> str:
 def whole_percents(percents: Sequence[float]) -> list[int]:
     """Round percentages to whole numbers that add up to 100, as the exact ones do.
 
-    The largest remainders are rounded up (Hamilton's method); all 0 stay so.
+    The largest remainders are rounded up (Hamilton's method), of equal ones that of the first
+    percentage last: it is what passed, and rounding should flatter no run. All 0 stay so.
     """
     floors = [math.floor(percent + 1e-9) for percent in percents]
     left = round(sum(percents)) - sum(floors)
-    by_remainder = sorted(range(len(percents)), key=lambda at: floors[at] - percents[at])
-    for at in by_remainder[:left]:
+    lacking = [round(floor - exact, 9) for floor, exact in zip(floors, percents, strict=True)]
+    largest_remainder_first = sorted(range(len(percents)), key=lambda at: (lacking[at], at == 0))
+    for at in largest_remainder_first[:left]:
         floors[at] += 1
     return floors
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.core.outcome import Outcomes
+from trustassay.core.outcome import Outcome, Outcomes
 from trustassay.entailer_quality import BETTER
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
@@ -21,7 +21,7 @@ from trustassay.progress import Steps
 from trustassay.runs.fill import CUT
 from trustassay.runs.folder import RunFolder, metric_infos
 from trustassay.runs.lines import decoded, file_lines, hash64, located_lines
-from trustassay.runs.outcomes import RunOutcomes
+from trustassay.runs.outcomes import RunOutcomes, outcome_of
 from trustassay.sample import is_blank, question_key
 from trustassay.show.choice import Choice, Finding, finding_of
 from trustassay.show.distributions import Groups, Histogram
@@ -115,18 +115,17 @@ def count(
     asked, installed = run["backends"].get("model"), list(here)
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
-        for place, sample, assessments, findings in judged(
-            folder, metrics, installed, result.looked
-        ):
-            run_outcomes.add(sample, assessments)
+        for row in judged(folder, metrics, installed, result.looked):
+            sample = row.sample
+            run_outcomes.add(sample, row.outcomes)
             domain = domain_of(sample, domain_field)
-            for assessment in assessments:
+            for assessment in row.assessments:
                 result.add(assessment)
                 if assessment.score is not None:
                     result.groups[assessment.metric].add(
                         sample.get("model") or asked, domain, assessment.score, rating_of(sample)
                     )
-            result.choice.add(findings, place)
+            result.choice.add(row.findings, row.place)
             step()
     result.outcomes = run_outcomes.by_metric()
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
@@ -157,33 +156,46 @@ def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Out
     run, summary = folder.read_finished()
     if stored := summary.get(OUTCOMES):
         return {name: Outcomes.from_dict(name, one) for name, one in stored.items()}
-    infos = list(metric_infos(folder, run).values())
-    run_outcomes = start_outcomes(folder, run, infos, metrics)
-    for _, sample, assessments in rows(folder, infos):
-        run_outcomes.add(sample, assessments)
+    infos, installed = list(metric_infos(folder, run).values()), list(metrics)
+    run_outcomes = start_outcomes(folder, run, infos, installed)
+    for row in judged(folder, infos, installed, Looked()):
+        run_outcomes.add(row.sample, row.outcomes)
     return run_outcomes.by_metric()
+
+
+class JudgedRow(NamedTuple):
+    """A stored sample with what each metric said of it, in the order of the metrics."""
+
+    place: Place
+    sample: dict[str, Any]
+    assessments: list[Assessment]
+    findings: list[Finding]
+    outcomes: list[Outcome]
 
 
 def judged(
     folder: RunFolder, metrics: Sequence[MetricInfo], drawing: Iterable[Metric], looked: Looked
-) -> Iterator[tuple[Place, dict[str, Any], list[Assessment], list[Finding]]]:
+) -> Iterator[JudgedRow]:
     """Yield :func:`rows` with what each metric found, and count in ``looked`` who needs a look.
 
     ``drawing`` are the metrics that are installed; those of them that draw a line say who does.
     """
-    lines = {metric.name: metric for metric in drawing if metric.line}
+    installed = {metric.name: metric for metric in drawing}
+    lines = {name: metric for name, metric in installed.items() if metric.line}
     looked.lines = bool(lines)
     for place, sample, assessments in rows(folder, metrics):
         flags = [
             problem_of(lines[one.metric], one) is not None if one.metric in lines else None
             for one in assessments
         ]
-        looked.add(assessments, [bool(flag) for flag in flags])
+        outcomes = [outcome_of(installed.get(one.metric), one) for one in assessments]
+        failed = any(one.error is not None for one in assessments)
+        looked.add([bool(flag) for flag in flags], outcomes, failed=failed)
         findings = [
             finding_of(metric, one, flagged=flag)
             for metric, one, flag in zip(metrics, assessments, flags, strict=True)
         ]
-        yield place, sample, assessments, findings
+        yield JudgedRow(place, sample, assessments, findings, outcomes)
 
 
 def groups_of(metric: MetricInfo, domain_field: str) -> Groups:

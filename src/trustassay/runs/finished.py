@@ -25,6 +25,7 @@ from trustassay.runs.fill import Outcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import StoredAssessments
+from trustassay.runs.outcomes import outcome_columns
 from trustassay.sample import Sample
 from trustassay.show.choice import NO_SCORE, Level, need_of, worst_of
 from trustassay.show.first_card import Looked
@@ -92,8 +93,8 @@ class Looks(NamedTuple):
     scores: Mapping[str, Sequence[int]]
 
     def sentence(self) -> str:
-        """Return what there is to say in one plain sentence."""
-        return "; ".join([self.looked.sentence.removesuffix("."), *self.looked.remarks])
+        """Return what there is to say in one plain sentence, without its full stop."""
+        return self.looked.sentence
 
 
 def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
@@ -104,21 +105,22 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
     """A heap: what needs a look least is the smallest."""
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
-    for place, _, assessments, result in judged(folder, infos, metrics, looked):
-        for info, one in zip(infos, assessments, strict=True):
+    for row in judged(folder, infos, metrics, looked):
+        for info, one in zip(infos, row.assessments, strict=True):
             only_score = one.error is None and one.verdict is None and one.score is not None
             verdicts[info.name]["scored" if only_score else verdict_of(one)] += 1
             if one.score is not None:
                 low, high = info.score_range
                 part = int(BINS * (one.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
-        telling = [one for one in result if one.kind.level != Level.REST]
+        telling = [one for one in row.findings if one.kind.level != Level.REST]
         chosen = worst_of(telling)
         if chosen is None:
             continue
         ranking += 1
         need = tuple(-number for number in need_of(telling))
-        entry = need, -looked.answers, chosen.badness, result.index(chosen), place
+        number = row.findings.index(chosen)
+        entry = need, -looked.answers, chosen.badness, number, row.place
         (heapq.heappush if len(worst) < most else heapq.heappushpop)(worst, entry)
     listed = []
     for _, _, badness, number, place in sorted(worst, reverse=True):
@@ -254,7 +256,7 @@ class Run:
         return list(self.looks(n).worst)
 
     def __repr__(self) -> str:
-        """The sentence on the answers that need a look, the headline figures, and the folder."""
+        """The outcomes, how many answers need a look, the headline figures, and the folder."""
         return as_text(self._shown(0))
 
     def _repr_html_(self) -> str:
@@ -272,6 +274,7 @@ class Run:
         judge = judge_of(settings, self.summary_file) if settings else None
         return RunShown(
             str(self.path),
+            [outcomes.lines for outcomes in self.outcomes.values()],
             result.sentence(),
             [
                 MetricShown(
@@ -289,6 +292,8 @@ class Run:
     def to_pandas(self) -> "pandas.DataFrame":
         """Return the assessments as a table: ``id``, ``question``, ``response``, what was found.
 
+        ``outcome`` is ``passed``, ``failed`` or ``not_answered``, of a metric without a line
+        ``scored`` or ``not_scored``; ``outcome_reason`` says why an answer was not judged.
         That of a pandas frame has the frame's index, unless more than 1,000 rows were skipped.
 
         Raises:
@@ -303,6 +308,9 @@ class Run:
 
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        if "outcome" not in columns:  # the table of a run of an earlier version
+            metrics = {metric.name: metric for metric in self.metrics}
+            columns |= outcome_columns(metrics, self.assessments)
         places: dict[str, int] = {}
         texts: dict[str, list[Any]] = {"question": [], "response": []}
         for place, record in enumerate(self._folder.sample_records()):

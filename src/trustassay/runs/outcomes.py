@@ -30,11 +30,26 @@ def outcome_of(metric: Metric | None, assessment: Assessment) -> Outcome:
     return Outcome(outcomes.NOT_SCORED, reason or outcomes.NOT_ASSESSABLE)
 
 
+def outcome_columns(
+    metrics: Mapping[str, Metric], assessments: Iterable[Assessment]
+) -> dict[str, list[str | None]]:
+    """Return the columns ``outcome`` and ``outcome_reason`` of a table of assessments.
+
+    ``metrics`` are those that are installed, by name. A reason is ``None`` where there is none.
+    """
+    columns: dict[str, list[str | None]] = {"outcome": [], "outcome_reason": []}
+    for assessment in assessments:
+        outcome = outcome_of(metrics.get(assessment.metric), assessment)
+        columns["outcome"].append(outcome.kind)
+        columns["outcome_reason"].append(outcome.reason or None)
+    return columns
+
+
 class RunOutcomes:
     """Counts the outcomes of a run, and answers that are copies, sample by sample in input order.
 
     Args:
-        infos: the metrics of the run. metrics: those that are installed, by name.
+        infos: the metrics of the run, in their order. metrics: those that are installed, by name.
         questions, units: as for :meth:`trustassay.core.outcome.OutcomeCounter.outcomes`.
     """
 
@@ -54,11 +69,10 @@ class RunOutcomes:
         self.copied = 0
         """Answers that are a passage, word for word."""
 
-    def add(self, sample: Mapping[str, Any], assessments: Iterable[Assessment]) -> None:
-        """Count a sample as it is stored, with what each metric said of it."""
-        for assessment in assessments:
-            outcome = outcome_of(self._metrics.get(assessment.metric), assessment)
-            self._counters[assessment.metric].add(outcome)
+    def add(self, sample: Mapping[str, Any], sample_outcomes: Iterable[Outcome]) -> None:
+        """Count a sample as it is stored, with its outcome by each metric, in their order."""
+        for counter, outcome in zip(self._counters.values(), sample_outcomes, strict=True):
+            counter.add(outcome)
         response = " ".join(str(sample.get("response") or "").split())
         if response:
             self._count_repeated(sample, response)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.core.outcome import Outcomes
 from trustassay.data.places import name_of
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.data.records import InputError
@@ -17,6 +18,7 @@ from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import Step, hash64
+from trustassay.runs.outcomes import outcome_of
 from trustassay.show.answers import AnswerRatings, Column, RaterSaid, RatingsTold, answer_of
 from trustassay.show.distributions import LONGEST_NAME
 from trustassay.show.first_card import Looked, lines_of, problem_of
@@ -118,6 +120,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
             selection=counted.choice.selection() if total > counts.SHOWN else None,
             remarks=counts.remarks(summary, total),
             notes=[*notes, *counts.notes(summary)],
+            outcomes=list(counted.outcomes.values()),
             looked=counted.looked,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=judge_of(run, summary),
@@ -255,8 +258,8 @@ class _Answered(NamedTuple):
 
 def write_pooled(
     paths: Sequence[Path], out: Path, *, domain_field: str = counts.DOMAIN, steps: Steps = SILENT
-) -> str:
-    """Write the page of several finished runs to ``out`` and return its headline.
+) -> list[str]:
+    """Write the page of several finished runs to ``out`` and return its first lines.
 
     The answers of a run that names no model count under the name of its folder.
 
@@ -289,11 +292,18 @@ def write_pooled(
         ],
         judge=judges[0] if len({one.name if one else None for one in judges}) == 1 else None,
         questions=pool.asked(),
+        outcomes=pool.outcomes(),
         apart=pool.apart(),
     )
     # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
     write_template("pooled.html.jinja", out, page=page, run={"ratings": None})
-    return f"{page.headline} {page.models}".strip()
+    first_lines = [
+        f"{run}: {line}"
+        for run, of_run in page.outcomes.items()
+        for outcomes in of_run
+        for line in outcomes.lines
+    ]
+    return [*first_lines, f"{page.headline} {page.models}".strip()]
 
 
 def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
@@ -340,7 +350,9 @@ class _Pool:
             model = str(sample.get("model") or unnamed)
             domain = counts.domain_of(sample, self._domain_field)
             flags = [problem_of(self.here.get(one.metric), one) is not None for one in assessments]
-            self.looked.add(assessments, flags)
+            outcomes = [outcome_of(self.here.get(one.metric), one) for one in assessments]
+            failed = any(one.error is not None for one in assessments)
+            self.looked.add(flags, outcomes, failed=failed)
             for one in assessments:
                 if one.score is not None:
                     self.groups[one.metric].add(model, domain, one.score, counts.own_label(sample))
@@ -365,6 +377,17 @@ class _Pool:
         if self.repeated:
             are = "answer is" if self.repeated == 1 else "answers are"
             yield f"{self.repeated:,} {are} counted twice: same id, model and text"
+
+    def outcomes(self) -> dict[str, list[Outcomes]]:
+        """Return the outcomes by the name of the run, one for each of the metrics."""
+        result: dict[str, list[Outcomes]] = {}
+        for run in self.runs:
+            by_metric = counts.read_outcomes(run.folder, metrics_of(run.settings).values())
+            # Folders of one name in different places are told apart by their whole path.
+            name = run.folder.path.name
+            name = str(run.folder.path) if name in result else name
+            result[name] = [by_metric[metric] for metric in self.infos]
+        return result
 
     def apart(self) -> dict[tuple[str | None, str | None], bool]:
         """Return whether a test tells the model with the best mean from each other one.

@@ -17,13 +17,14 @@ from trustassay.calls.store import CallStore, Usage
 from trustassay.entailer_quality import BETTER, entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.files import whole
-from trustassay.metric import Metric, MetricInfo, Summary
+from trustassay.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.progress import SILENT, Steps, StoppedError
 from trustassay.runs import counts
 from trustassay.runs.calibrator import Calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
+from trustassay.runs.outcomes import outcome_columns
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
 from trustassay.runs.questions import QUESTIONS, sketch_questions
 from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
@@ -97,7 +98,7 @@ def write_outputs(
         content["groups"] = told
     folder.write_json("summary", content)
     with steps.begin("writing the table", len(metrics) * samples) as step:
-        write_parquet(folder, list(counted.parts), step)
+        write_parquet(folder, metrics, list(counted.parts), step)
     if options.report:
         write_report(folder, metrics, counted=counted, steps=steps)
 
@@ -193,19 +194,20 @@ def apply_calibrator(
     with steps.begin("applying the calibrator", total) as step:
         result = calibrated_run(folder, calibrator, step)
     infos = list(metric_infos(folder, run).values())
+    installed = list(metrics_here or metrics_of(run).values())
     counted = counts.count(
         folder,
         run,
         infos,
         domain_field=domain_field,
-        here=metrics_here or metrics_of(run).values(),
+        here=installed,
         rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
     write_calibrator(calibrator, folder.path / CALIBRATOR)
     folder.write_json("summary", {**summary, CALIBRATED: result.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:
-        write_parquet(folder, list(counted.parts), step, result)
+        write_parquet(folder, installed, list(counted.parts), step, result)
     if report:
         write_report(
             folder,
@@ -223,28 +225,33 @@ ROWS = 4096
 BATCH_BYTES = 1 << 22
 """About how much evidence is held at once while the table is written."""
 
-_NAMES = ("id", "metric", "score", "verdict", "reason", "error", "evidence")
+_OUTCOME_NAMES = ("outcome", "outcome_reason")
+_NAMES = ("id", "metric", *_OUTCOME_NAMES, "score", "verdict", "reason", "error", "evidence")
 _COLUMNS: dict[str, Any] = {name: DataType.string() for name in _NAMES}
 _COLUMNS["score"] = DataType.float64()
 
 
 def write_parquet(
     folder: RunFolder,
+    metrics: Sequence[Metric],
     parts: Sequence[str],
     step: Step = nothing,
     calibrated: Calibrated | None = None,
 ) -> None:
     """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
 
-    ``parts`` names all of them. With ``calibrated`` each line has the answer's ``probability`` of
-    being right, and whether it is ``accepted``.
+    ``metrics`` are those of the run that are installed; ``parts`` names all parts. With
+    ``calibrated`` each line has the answer's ``probability`` of being right, and whether it is
+    ``accepted``.
     """
     types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
     if calibrated:
         types |= {"probability": DataType.float64(), "accepted": DataType.bool()}
     schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
+    by_name = {metric.name: metric for metric in metrics}
     batches = (
-        _batch(lines, types, schema) for lines in _batches(_chances(folder, calibrated), step)
+        _batch(lines, by_name, types, schema)
+        for lines in _batches(_chances(folder, calibrated), step)
     )
     with whole(folder.parquet_path) as file:
         target = _Target(file)
@@ -309,13 +316,17 @@ def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Lin
         yield batch
 
 
-def _batch(lines: Sequence[Line], types: Mapping[str, Any], schema: Any) -> RecordBatch:
+def _batch(
+    lines: Sequence[Line], metrics: Mapping[str, Metric], types: Mapping[str, Any], schema: Any
+) -> RecordBatch:
     rows = [line.fields for line in lines]
+    outcomes = outcome_columns(metrics, (Assessment.from_dict(row) for row in rows))
     columns: dict[str, list[Any]] = {
         name: [clean(row[name]) if isinstance(row[name], str) else row[name] for row in rows]
         for name in _COLUMNS
-        if name != "evidence"
+        if name != "evidence" and name not in _OUTCOME_NAMES
     }
+    columns |= outcomes
     columns["evidence"] = [line.evidence_text() for line in lines]
     for name in types.keys() & {"probability", "accepted"}:
         columns[name] = [row[name] for row in rows]

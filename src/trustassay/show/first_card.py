@@ -1,11 +1,18 @@
 """The first card: which answers of a run need a look, why, and what is bad in them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from trustassay.core.outcome import (
+    MAX_REASONS,
+    NOT_ASSESSABLE,
+    OTHER_REASONS,
+    Outcome,
+    counts_in_words,
+)
 from trustassay.metric import Assessment, Metric
-from trustassay.show.text import cut
 from trustassay.text.words import amount
 from trustassay.views import Judged
 
@@ -25,67 +32,72 @@ def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
         return f"{assessment.metric} cannot say what is wrong: {type(error).__name__}: {error}"
 
 
-LONGEST_WHY = 40
-MOST_WHYS = 5
-OTHER_WHYS = "for other reasons"
-
-
 @dataclass
 class Looked:
-    """How many answers of a run need a look, and how many have no score of any metric, and why.
+    """How many answers of a run need a look, and how many no metric judged, and why.
 
-    An answer of which a metric failed needs a look; ``failed`` counts these among ``flagged``.
-    ``lines`` tells whether any metric draws a line.
+    An answer for which a metric failed needs a look; ``failed`` counts these among ``flagged``.
+    ``lines`` tells whether any metric draws a line. ``judged`` counts the answers that at least one
+    metric judged; ``not_judged`` those that none judged, and that are not ``flagged`` either.
     """
 
     lines: bool = True
     answers: int = 0
     flagged: int = 0
     failed: int = 0
-    unscored: dict[str, int] = field(default_factory=dict)
+    judged: int = 0
+    not_judged: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Answers that no metric judged by the first metric's reason, failed ones included."""
 
-    def add(self, assessments: Sequence[Assessment], flagged: Sequence[bool]) -> None:
-        """Count one answer by what each metric says of it."""
+    def add(self, flagged: Sequence[bool], outcomes: Sequence[Outcome], *, failed: bool) -> None:
+        """Count one answer, by what each metric says of it; ``failed``: whether one has failed."""
         self.answers += 1
-        failed = any(one.error is not None for one in assessments)
         self.failed += failed
         self.flagged += failed or any(flagged)
-        if not failed and assessments and all(one.score is None for one in assessments):
-            first = assessments[0]
-            why = cut(first.verdict or first.reason.partition(":")[0], LONGEST_WHY) or "no reason"
-            name = why if len(self.unscored) < MOST_WHYS or why in self.unscored else OTHER_WHYS
-            self.unscored[name] = self.unscored.get(name, 0) + 1
+        if any(outcome.is_judged for outcome in outcomes):
+            self.judged += 1
+            return
+        self.not_judged += not (failed or any(flagged))
+        reason = outcomes[0].reason if outcomes else NOT_ASSESSABLE
+        if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
+            reason = OTHER_REASONS
+        self.reasons[reason] += 1
 
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts; none is flagged where no metric draws a line."""
-        return {"answers": self.answers, "flagged": self.flagged, "failed": self.failed}
+        names = ("answers", "flagged", "failed", "judged")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def sentence(self) -> str:
-        """The sentence with which a report opens."""
-        n, flagged = self.answers, self.flagged
+        """What stands below the outcomes: how many answers need a look, and how many were not
+        judged, so that nobody takes silence on them for a good sign.
+        """
+        n = self.answers
         if not n:
-            return "There are no answers."
-        if not self.lines and not flagged:
-            return f"{amount(n, 'answer')}, the worst scores first"
-        verb = "needs" if flagged == 1 else "need"
-        if not flagged:
-            return "No answer needs a look" if n == 1 else f"None of the {n:,} answers needs a look"
-        return f"{flagged:,} of {amount(n, 'answer')} {verb} a look"
-
-    @property
-    def remarks(self) -> list[str]:
-        """What the sentence does not say: failures, and answers without a score."""
-        result = []
-        if self.failed:
-            result.append(f"{self.failed:,} of these could not be scored")
-        if self.unscored:
-            count = sum(self.unscored.values())
-            whys = ", ".join(f"{n:,} {why}" for why, n in self.unscored.items())
-            result.append(
-                f"{amount(count, 'answer')} {'has' if count == 1 else 'have'} no score: {whys}"
-            )
-        return result
+            return "There are no answers"
+        if not self.judged:
+            reasons = counts_in_words(dict(self.reasons.most_common()))
+            return f"0 of {amount(n, 'answer')} could be judged: {reasons}"
+        if self.flagged:
+            verb = "needs" if self.flagged == 1 else "need"
+            sentence = f"{self.flagged:,} of {amount(n, 'answer')} {verb} a look"
+            if self.failed:
+                pronoun = "it" if self.failed == 1 else "they"
+                sentence += f", {self.failed:,} because {pronoun} could not be scored"
+        elif not self.lines:
+            sentence = f"{amount(n, 'answer')}, the worst scores first"
+        elif n == 1:
+            sentence = "No answer needs a look"
+        else:
+            judged = "judged " if self.not_judged else ""
+            sentence = f"None of the {n - self.not_judged:,} {judged}answers needs a look"
+        if self.not_judged:
+            one = self.not_judged == 1
+            others = (" other" if one else " others") if self.flagged else ""
+            sentence += f"; {self.not_judged:,}{others} {'was' if one else 'were'} not judged"
+        return sentence
 
 
 @dataclass(frozen=True)

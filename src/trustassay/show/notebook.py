@@ -35,11 +35,13 @@ class MetricShown:
 class RunShown:
     """What is shown of a run.
 
-    worst: id, question, verdict and reason of answers that need a look. judge: how sure its judge
-    is.
+    outcomes: for each metric the line with its outcomes, and the one with the reasons if there is
+    one. sentence: how many answers need a look. worst: id, question, verdict and reason of answers
+    that do. judge: how sure its judge is.
     """
 
     path: str
+    outcomes: Sequence[Sequence[str]]
     sentence: str
     metrics: Sequence[MetricShown]
     worst: Sequence[tuple[str, str, str, str]]
@@ -48,7 +50,8 @@ class RunShown:
 
 def as_text(run: RunShown) -> str:
     """Return a run in a few lines of text, without characters that a terminal obeys."""
-    lines = [f"Run in {run.path}", f"{run.sentence}."]
+    lines = [line for outcome_lines in run.outcomes for line in outcome_lines]
+    lines.append(f"{run.sentence}.")
     for shown in run.metrics:
         lines.append(f"{shown.metric.title} ({shown.metric.name})")
         rows = headline_rows(shown.summary, shown.metric.figures)
@@ -59,11 +62,12 @@ def as_text(run: RunShown) -> str:
             lines.append(f"  {shown.summary.error}")
     if run.judge:
         lines.append(f"How sure is this judge? {run.judge}")
+    lines.append(f"Run in {run.path}")
     return "\n".join("".join(c if c.isprintable() else " " for c in line) for line in lines)
 
 
 def as_html(run: RunShown) -> str:
-    """Return a run as HTML: the sentence, a picture and a table for each metric, the worst."""
+    """Return a run as HTML: its outcomes, a picture and a table for each metric, the worst."""
     from trustassay.show.page import rendered
 
     metrics = [

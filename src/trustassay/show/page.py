@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from trustassay.core.outcome import Outcomes
 from trustassay.entailer_quality import EntailerQuality
 from trustassay.files import whole
 from trustassay.metric import Assessment, Figure, Metric, Summary
@@ -74,7 +75,8 @@ class ReportRun:
     ``facts`` say what run it was, ``remarks`` what should not pass unseen, ``notes`` what else;
     ``total`` counts the samples of the run. Where ``shown`` does not hold all of them,
     ``selection`` says which it holds. ``ratings`` says what was joined to the answers, where
-    something was. ``looked`` counts those that need a look, by the ``lines`` of the metrics;
+    something was. ``outcomes``, one for each metric, are the first lines. ``looked`` counts the
+    answers that need a look, by the ``lines`` of the metrics;
     ``judge`` says how sure the entailer is, ``chances`` what a calibrator found. The samples come
     in the order of need.
     """
@@ -88,6 +90,7 @@ class ReportRun:
     remarks: Sequence[str] = ()
     notes: Sequence[str] = ()
     ratings: answers.RatingsTold | None = None
+    outcomes: Sequence[Outcomes] = ()
     looked: Looked = field(default_factory=lambda: Looked(lines=False))
     lines: Sequence[Line] = ()
     judge: EntailerQuality | None = None
@@ -274,6 +277,8 @@ class PooledPage:
     warnings: Sequence[str]
     metrics: Sequence[PooledMetric]
     questions: Sequence[AskedQuestion]
+    outcomes: Mapping[str, Sequence[Outcomes]] = field(default_factory=dict)
+    """By the name of the run, one for each metric that all runs have."""
     judge: EntailerQuality | None = None
     apart: Mapping[tuple[str | None, str | None], bool] = field(default_factory=dict)
     """Whether a test tells two models apart by the first metric, the better one first."""
@@ -281,8 +286,7 @@ class PooledPage:
     @property
     def headline(self) -> str:
         """How many answers need a look."""
-        sentence = self.looked.sentence
-        return sentence if sentence.endswith(".") else f"{sentence}."
+        return f"{self.looked.sentence}."
 
     @property
     def models(self) -> str:

@@ -185,8 +185,9 @@ def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...])
     values = run.summary["faithfulness"]
     assert (values["mean"], values["supported"], values["no_passages"]) == (1, 100, 12)
     assert run.looks(0).sentence() == (
-        "None of the 24 answers needs a look; 12 answers have no score: 12 without passages"
+        "None of the 12 judged answers needs a look; 12 were not judged"
     )
+    assert run.outcomes["faithfulness"].reasons == {"no passages": 12}
     (remark,) = remarks(run.summary_file, 24)
     assert remark.startswith("faithfulness: 12 of 24 answers have no passages")
     assert not remarks(run.summary_file, 240)

@@ -78,6 +78,30 @@ def test_the_list_of_runs_shows_what_each_found(visit: Visit, root: Path) -> Non
     assert "1 run" in visit(root).page(metric="faithfulness")
 
 
+def test_the_outcomes_come_first_in_the_list_on_a_run_and_before_rating(
+    visit: Visit, root: Path
+) -> None:
+    visited = visit(root)
+    line = r"faithfulness: \d+.% supported.* of 19 questions"
+    assert re.search(line, visited.page())
+    page = visited.page("run", run="one")
+    first, look = re.search(line, page), re.search(r"\d+ of 19 answers needs? a look", page)
+    assert first and look and first.start() < look.start()
+    rate = visited.page("next", run="one")
+    assert re.search(line, rate.split('<section id="promise"')[0])
+
+
+def test_nothing_judged_is_no_all_clear_on_the_page_of_a_run(visit: Visit, root: Path) -> None:
+    refusal = "I am sorry, but I cannot find that in the documents."
+    rows = [
+        {"question": f"{n}?", "response": refusal, "documents": ["It rains."]} for n in range(4)
+    ]
+    score(rows, metrics="faithfulness", entailer="lexical", out=root / "two", report=False)
+    page = visit(root).page("run", run="two")
+    assert "0 of 4 answers could be judged: refused (4)." in page
+    assert "need a look." not in page
+
+
 def test_two_thousand_runs_are_on_pages(visit: Visit, root: Path) -> None:
     for number in range(120):
         (root / f"n{number:03}").mkdir()
@@ -97,9 +121,9 @@ def test_answers_stand_as_in_the_report(root: Path) -> None:
     metrics = [listing.infos["faithfulness"]]
     looked = Looked()
     told = list(judged(folder, metrics, list(listing.here.values()), looked))
-    expected = sorted(range(len(told)), key=lambda place: (need_of(told[place][3]), place))
+    expected = sorted(range(len(told)), key=lambda place: (need_of(told[place].findings), place))
     assert listing.places(Asked()).tolist() == expected
-    assert listing.flagged == looked.flagged > 0
+    assert listing.looked == looked and looked.flagged > 0
     assert listing.read == listing.total == len(listing) == 19
 
 
@@ -191,7 +215,7 @@ def test_a_run_that_grows_is_read_on(visit: Visit, root: Path) -> None:
     visited = visit(root)
     page = visited.page("run", run="one")
     assert "5 of 19 judgements are there so far" in page
-    assert re.search(r"\d of 5 answers judged so far needs? a look", page)
+    assert re.search(r"\d of 5 answers needs? a look.* so far\.", page)
     before = visited.page("state", run="one")
     path.open("a").write(told[5][20:] + "".join(told[6:9]))
     visited.index.refresh()

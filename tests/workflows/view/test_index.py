@@ -35,6 +35,8 @@ def test_a_run_has_its_figures_with_intervals_and_who_needs_a_look(
     assert run is not None
     assert (run.state, run.samples, run.metrics) == ("finished", 19, "faithfulness")
     assert run.flagged == summary["looked"]["flagged"] > 0
+    assert run.outcome_lines[0][0].startswith("faithfulness: ")
+    assert run.outcome_lines[0][0].endswith(" not answered of 19 questions")
     assert run.judge.startswith("lexical")
     assert "ant" in run.model and "bee" in run.model
     told = summary["metrics"]["faithfulness"]
@@ -70,6 +72,17 @@ def test_a_run_is_of_the_time_that_it_says_and_never_of_a_file(index: Index, roo
     times = dict(index.ask("SELECT key, made FROM runs"))
     assert times.pop("one") == times.pop("copy") == start
     assert set(times.values()) == {None} and len(times) == 4
+
+
+def test_a_run_of_an_earlier_version_is_shown_without_outcomes(root: Path, tmp_path: Path) -> None:
+    path = root / "one" / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["outcomes"]
+    path.write_text(json.dumps(summary))
+    index = Index(root, tmp_path / "index.sqlite")
+    index.refresh()
+    run = index.run("one")
+    assert run is not None and run.state == "finished" and run.outcome_lines == []
 
 
 def test_what_is_new_changed_or_gone_is_found(index: Index, root: Path) -> None:

@@ -10,7 +10,7 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.options import Flag, Records, Spending
 from trustassay.show.terminal import say
-from trustassay_papers.cli.ending import end_if_failed, end_if_stopped
+from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
 
 @with_options
@@ -72,4 +72,4 @@ def cite(  # noqa: PLR0913 - one argument an option
     say(f"{done.written:,} answers in {out}, {done.counts['citations']:,} citations added")
     if unsupported := done.counts["unsupported"]:
         say(f"{unsupported:,} sentences have no support and get no citation")
-    end_if_failed(done.failed)
+    show_failed(done.failed, done.written)

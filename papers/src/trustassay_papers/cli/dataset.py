@@ -15,7 +15,7 @@ from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
 from trustassay.options import AnswerOptions, Argument, Fields, Flag, Limit, Seed, SkipBad, Spending
 from trustassay.show.terminal import one_line, say, show_table
-from trustassay_papers.cli.ending import end_if_failed, end_if_stopped
+from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
 if TYPE_CHECKING:
     from trustassay_papers.mixedqa import Mixed
@@ -272,7 +272,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
         f"from {documents} documents"
     )
-    end_if_failed(built.failed)
+    show_failed(built.failed, built.written)
 
 
 app.command("mixedqa")(mixedqa)

@@ -11,7 +11,7 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.options import Flag, Records, Seed, Spending
 from trustassay.show.terminal import one_line, output_failed, say, visible
-from trustassay_papers.cli.ending import end_if_failed, end_if_stopped
+from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
 SHOWN = 8
 """Distractors of an answer that are printed for people."""
@@ -103,7 +103,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         say(one_line(f"by source: {', '.join(by)}"))
     if few := done.written - done.counts["assessable"]:
         say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
-    end_if_failed(done.failed)
+    show_failed(done.failed, done.written)
 
 
 def _print(path: Path, *, as_json: bool) -> None:

@@ -17,10 +17,11 @@ def end_if_stopped(stopped: str | None) -> None:
         raise typer.Exit(1)
 
 
-def end_if_failed(failed: Mapping[str, str]) -> None:
-    """End with status 1 where samples have no record, and show the first of them."""
+def show_failed(failed: Mapping[str, str], written: int) -> None:
+    """Show the first samples that have no record; end with status 1 if no record was written."""
     for sample_id, error in list(failed.items())[:FAILURES_SHOWN]:
         complain(one_line(f"  {sample_id}: {error}"))
     if failed:
         complain(f"failed: {len(failed):,}")
-        raise typer.Exit(1)
+        if not written:
+            raise typer.Exit(1)

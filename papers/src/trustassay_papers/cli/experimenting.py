@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 if TYPE_CHECKING:
     from trustassay.runs.intake import RunOptions
     from trustassay_papers.experiments.measuring import Setup
@@ -180,7 +178,7 @@ class Running:
         return found.with_name(f"{name}-{found.name}")
 
     def show(self, result: Result, read: ReadRecords, folder: Path) -> None:
-        """Print a result, write it into its folder; exit with status 1 if samples are left out."""
+        """Print a result and write it into its folder."""
         result = result.with_skipped(len(read.skipped))
         result.write(folder)
         headings, rows = result.texts()
@@ -193,5 +191,3 @@ class Running:
             say(f"page:   {folder / 'experiment.html'}")
         if self.as_json:
             print_json(result.to_dict())
-        if result.left_out:
-            raise typer.Exit(1)

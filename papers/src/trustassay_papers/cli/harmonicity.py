@@ -143,7 +143,6 @@ def attack(  # noqa: PLR0913 - one argument an option
         print_json(found.to_dict())
     if failed := sum(point.error is not None for point in found.points):
         complain(f"failed: {failed} of {len(found.points)} prompts, see the trace")
-        raise typer.Exit(1)
 
 
 def line(prompt: str, point: Point) -> str:

@@ -108,7 +108,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     from trustassay_papers import select as selecting
 
     named = _for_scoring(source, metric, backends, records, run)
-    folder, name, failed = scored_run(str(source), metric, named, records, out=run, seed=seed)
+    folder, name, status = scored_run(str(source), metric, named, records, out=run, seed=seed)
     options = selecting.IclOptions(
         by,
         None if keep_all else baseline,
@@ -135,8 +135,8 @@ def icl(  # noqa: PLR0913 - one argument an option
     if as_json:
         counts = ("prompts", "examples", "ties", "short", "repeated")
         print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
-    if failed:
-        raise typer.Exit(1)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command("sft")
@@ -171,7 +171,7 @@ def sft(  # noqa: PLR0913
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: is a file; expected a folder to write into")
     named = _for_scoring(source, metric, backends, records, run)
-    folder, name, failed = scored_run(str(source), metric, named, records, out=run, seed=seed)
+    folder, name, status = scored_run(str(source), metric, named, records, out=run, seed=seed)
     found = selecting.select_sft(folder, out, by=by, metric=name, test_share=test_share, seed=seed)
     _show(found.answers)
     if found.ties:
@@ -181,8 +181,8 @@ def sft(  # noqa: PLR0913
     if as_json:
         counts = ("train", "test", "ties")
         print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
-    if failed:
-        raise typer.Exit(1)
+    if status:
+        raise typer.Exit(status)
 
 
 def _for_scoring(

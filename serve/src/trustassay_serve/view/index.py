@@ -6,6 +6,7 @@ When a run was is what its ``run.json`` says, never the time of a file, which co
 """
 
 import hashlib
+import json
 import math
 import os
 import sqlite3
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.compare.run_scores import better_of
+from trustassay.core.outcome import Outcomes
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
-from trustassay.runs.counts import LOOKED
+from trustassay.runs.counts import LOOKED, OUTCOMES
 from trustassay.runs.folder import RunFolder, metric_infos, metrics_of, start_of
 from trustassay.runs.questions import QUESTIONS
 from trustassay.statistics.intervals import UnitMean, bounded_interval
@@ -30,8 +32,8 @@ TABLES = """
 CREATE TABLE runs (
     key TEXT PRIMARY KEY, stamp TEXT NOT NULL, title TEXT NOT NULL, made REAL,
     model TEXT NOT NULL, judge TEXT NOT NULL, metrics TEXT NOT NULL, samples INTEGER NOT NULL,
-    scored INTEGER NOT NULL, flagged INTEGER, state TEXT NOT NULL, fault TEXT NOT NULL,
-    questions TEXT NOT NULL
+    scored INTEGER NOT NULL, flagged INTEGER, outcomes TEXT NOT NULL, state TEXT NOT NULL,
+    fault TEXT NOT NULL, questions TEXT NOT NULL
 ) STRICT;
 CREATE INDEX runs_made ON runs (made DESC, key);
 CREATE TABLE figures (
@@ -58,8 +60,8 @@ class RunRow(NamedTuple):
     key: its path below the folder that is served, ``.`` for that folder. made: when the run began,
     in seconds since 1970; ``None`` for runs of earlier versions, which do not say it. model: the
     answers' models. judge: what gave verdicts. scored: assessments so far. flagged: answers that
-    need a look; ``None`` if not known. fault: why it is damaged. questions: the sketch of what was
-    asked, empty where it is not known.
+    need a look; ``None`` if not known. outcomes: JSON, see :attr:`outcome_lines`. fault: why it is
+    damaged. questions: the sketch of what was asked, empty where it is not known.
     """
 
     key: str
@@ -72,6 +74,7 @@ class RunRow(NamedTuple):
     samples: int
     scored: int
     flagged: int | None
+    outcomes: str
     state: str
     fault: str
     questions: str = ""
@@ -80,6 +83,14 @@ class RunRow(NamedTuple):
     def metric_names(self) -> list[str]:
         """The names of its metrics."""
         return self.metrics.split()
+
+    @property
+    def outcome_lines(self) -> list[list[str]]:
+        """The first lines about the run, for each metric; empty before it is finished, and of a run
+        of an earlier version.
+        """
+        lines: list[list[str]] = json.loads(self.outcomes)
+        return lines
 
 
 class FigureRow(NamedTuple):
@@ -272,7 +283,7 @@ def stamp(path: Path) -> str:
 def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
     folder = RunFolder(root / key)
     title = folder.path.resolve().name if key == "." else key
-    row = RunRow(key, stamp, title, None, "", "", "", 0, 0, None, OPEN, "")
+    row = RunRow(key, stamp, title, None, "", "", "", 0, 0, None, "[]", OPEN, "")
     try:
         run, summary = folder.read_run(), folder.read_summary()
         if run is None:
@@ -291,10 +302,12 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         infos |= {name: MetricInfo.of(metric) for name, metric in metrics_of(run).items()}
         figures = [one for info in infos.values() for one in _figures(key, info, summary)]
         looked = summary.get(LOOKED) or {}
-        flagged = looked.get("flagged")
+        stored = summary.get(OUTCOMES) or {}
+        outcome_lines = [Outcomes.from_dict(name, one).lines for name, one in stored.items()]
         row = row._replace(
             scored=row.samples * len(infos),
-            flagged=flagged,
+            flagged=looked.get("flagged"),
+            outcomes=json.dumps(outcome_lines),
             state=FINISHED,
             questions=str(summary.get(QUESTIONS) or ""),
         )

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,14 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.outcome import Outcome
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.runs.folder import SAMPLES_REPAIR, RunFolder, metric_infos, metrics_of
 from trustassay.runs.lines import damaged_at, decoded, hash64, read_line, sample_id
+from trustassay.runs.outcomes import outcome_of
 from trustassay.sample import Sample
 from trustassay.show.answers import Column
 from trustassay.show.choice import FAILED, NO_VERDICT, Level, finding_of
-from trustassay.show.first_card import problem_of
+from trustassay.show.first_card import Looked, problem_of
 
 Places = NDArray[np.int64]
 PATIENCE_S = 0.25
@@ -87,6 +89,8 @@ class _Found:
     badness: array[float] = field(default_factory=lambda: array("d"))
     scores: array[float] = field(default_factory=lambda: array("d"))
     verdicts: array[int] = field(default_factory=lambda: array("h"))
+    outcomes: array[int] = field(default_factory=lambda: array("h"))
+    """The number of each answer's outcome; -1 where nothing is known yet."""
     names: dict[str, int] = field(default_factory=dict)
     """The numbers of the verdicts that occur."""
 
@@ -96,6 +100,7 @@ class _Found:
         self.badness.append(0.0)
         self.scores.append(np.nan)
         self.verdicts.append(-1)
+        self.outcomes.append(-1)
 
 
 class Listing:
@@ -130,6 +135,8 @@ class Listing:
         self._thread: threading.Thread | None = None
         self._fault: Exception | None = None
         self._ordered: tuple[int, Asked, Places] | None = None
+        self._outcomes: dict[Outcome, int] = {}
+        """The numbers of the outcomes that occur."""
 
     # reading
 
@@ -230,6 +237,7 @@ class Listing:
         told = finding_of(self.infos[one.metric], one, flagged=flagged)
         word = FAILED if one.error is not None else one.verdict or NO_VERDICT
         failure = told.kind.level == Level.FAILURE
+        outcome = outcome_of(metric, one)
         with self._lock:
             self.read += found.states[place] == UNKNOWN
             found.offsets[place] = at
@@ -237,6 +245,7 @@ class Listing:
             found.badness[place] = told.badness + TIE * told.place
             found.scores[place] = np.nan if one.score is None else one.score
             found.verdicts[place] = found.names.setdefault(word, len(found.names))
+            found.outcomes[place] = self._outcomes.setdefault(outcome, len(self._outcomes))
         return True
 
     # what a page asks
@@ -253,16 +262,30 @@ class Listing:
             )
 
     @property
-    def flagged(self) -> int:
-        """How many answers need a look, of those that were read: flagged or failed by a metric."""
+    def looked(self) -> Looked:
+        """How many of the answers that were read need a look, counted as in the report."""
+        lines = any(metric.line for metric in self.here.values())
         with self._lock:
-            return int((self._states().max(axis=0) >= FAILURE).sum())
-
-    @property
-    def judged(self) -> int:
-        """How many answers a metric said something of, so far."""
-        with self._lock:
-            return int((self._states().max(axis=0) != UNKNOWN).sum())
+            states = self._states()
+            outcomes = list(self._outcomes)
+            numbers = np.array([one.outcomes for one in self._found.values()], dtype=np.int64)
+        known = states.max(axis=0) != UNKNOWN
+        flagged = states.max(axis=0) >= FAILURE
+        # The last value is for the number -1, an answer of which nothing is known yet.
+        is_judged = np.array([*(outcome.is_judged for outcome in outcomes), False])
+        judged = is_judged[numbers].any(axis=0)
+        reasons: Counter[str] = Counter()
+        if not judged.any():  # the sentence gives reasons only then
+            reasons.update(outcomes[number].reason for number in numbers[0] if number >= 0)
+        return Looked(
+            lines,
+            answers=int(known.sum()),
+            flagged=int(flagged.sum()),
+            failed=int((states == FAILURE).any(axis=0).sum()),
+            judged=int(judged.sum()),
+            not_judged=int((known & ~judged & ~flagged).sum()),
+            reasons=reasons,
+        )
 
     def _states(self) -> NDArray[np.int8]:
         return np.array([one.states for one in self._found.values()], dtype=np.int8)

@@ -12,7 +12,7 @@ from trustassay_serve.view.pages import Site, page_of, when
 A_PAGE = 50
 """Runs on a page."""
 HEADLINES = 3
-"""Figures of a run that the list shows: the first of each metric."""
+"""Metrics of a run of which the list shows the outcomes and the first figure."""
 ORDERS = {
     "newest": "made DESC, key",
     # runs without a date come last in each order
@@ -48,6 +48,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     return site.html(
         "runs.html.jinja",
         listed=listed,
+        headlines=HEADLINES,
         count=count,
         page=page,
         pages=-(-count // A_PAGE),

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from trustassay.capabilities import Entailment
 from trustassay.core.outcome import (
+    BLANK,
     NO_CLAIM,
     NOT_ANSWERED,
     REFUSED,
@@ -512,9 +513,10 @@ class Grounding(GroundingOptions):
 
     def outcome(self, assessment: Assessment) -> Outcome:
         """Return what became of a question; of a refusal also whether it was right, if known."""
-        if assessment.error is None and assessment.parts.get("blank"):
-            return Outcome(NOT_ANSWERED, NO_CLAIM)
         if assessment.verdict != "refused" or assessment.parts.get("false_denials"):
+            # A refusal may have the part too: what it says is no claim.
+            if assessment.error is None and assessment.parts.get("blank"):
+                return Outcome(NOT_ANSWERED, NO_CLAIM if assessment.parts.get("words") else BLANK)
             return super().outcome(assessment)
         if assessment.score is None:
             return Outcome(NOT_ANSWERED, REFUSED)

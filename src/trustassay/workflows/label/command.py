@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trustassay.core.outcome import Outcomes
 from trustassay.data.journal import UNEQUAL
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError, did_you_mean, door
+from trustassay.runs.counts import read_outcomes
+from trustassay.runs.folder import RunFolder, metrics_of
 from trustassay.statistics import Floats
 from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
 from trustassay.statistics.resampling import generator
@@ -53,7 +56,8 @@ class Labelling:
 
     plan: its file. answers, units: of which the figures are. drawn: answers of the plan; rated: of
     them; used: labels that count in the figures. proposed: the answers that this call added, as
-    (id, model). figures: the wanted one first. needs: labels more until a goal.
+    (id, model). figures: the wanted one first. needs: labels more until a goal. outcomes: what the
+    metrics say of all questions, by the path of the run and by metric.
     """
 
     plan: Path
@@ -69,6 +73,17 @@ class Labelling:
     notes: Sequence[str] = ()
     scores: Sequence[str] = ()
     equal: bool = False
+    outcomes: Mapping[str, Mapping[str, Outcomes]] = field(default_factory=dict)
+
+    @property
+    def outcome_lines(self) -> list[str]:
+        """The first lines about the runs; several runs are named in them."""
+        return [
+            f"{run}: {line}" if len(self.outcomes) > 1 else line
+            for run, by_metric in self.outcomes.items()
+            for outcomes in by_metric.values()
+            for line in outcomes.lines
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -77,6 +92,10 @@ class Labelling:
             **fields_as_json(self, *names),
             "proposed": [{"id": one, "model": model} for one, model in self.proposed],
             **fields_as_json(self, "figures", "needs", "notes"),
+            "outcomes": {
+                run: {metric: outcomes.to_dict() for metric, outcomes in by_metric.items()}
+                for run, by_metric in self.outcomes.items()
+            },
         }
 
 
@@ -161,7 +180,17 @@ def label(  # noqa: PLR0913 - one argument an option
     added: Sequence[AnswerKey] = ()
     if propose is not None or work.plan is None:
         added = work.propose(propose or PROPOSED)
-    return work.told(added, width, beyond)
+    return replace(work.told(added, width, beyond), outcomes=_read_outcomes(paths))
+
+
+def _read_outcomes(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
+    """Return the outcomes of finished runs, by their paths."""
+    result: dict[str, Mapping[str, Outcomes]] = {}
+    for path in paths:
+        folder = RunFolder(path)
+        run, _ = folder.read_finished()
+        result[str(path)] = read_outcomes(folder, metrics_of(run).values())
+    return result
 
 
 def open_work(

@@ -29,6 +29,7 @@ from llama_index.evaluation.trust_eval.nodes import (
 
 import trustassay
 from trustassay import Assay, Assessment
+from trustassay.core.outcome import NOT_ANSWERED, PASSED
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
 from trustassay.workflows.scorer import ThreadScorer
@@ -205,15 +206,23 @@ class TrustMetricEvaluator(BaseEvaluator):
             response=response,
             contexts=texts,
             score=found.score,
-            passing=self._passes(found.score, found.verdict),
+            passing=self._passes(found.score, found),
             feedback="; ".join(dict.fromkeys(word for word in words if word)) or found.verdict,
         )
 
-    def _passes(self, score: float, verdict: str | None) -> bool | None:
+    def _passes(self, score: float, assessment: Assessment) -> bool | None:
+        """Return whether an answer passed; ``None`` where it answers nothing, or no line is known.
+
+        It is the outcome that a run counts, unless the user draws the line by a threshold.
+        """
         if self._threshold is not None:
             lower = self.metric.lower_is_better
             return score <= self._threshold if lower else score >= self._threshold
+        if self.metric.counts_outcomes:
+            kind = self.metric.outcome(assessment).kind
+            return None if kind == NOT_ANSWERED else kind == PASSED
         best = next(iter(self.metric.verdicts), None)
+        verdict = assessment.verdict
         return None if verdict is None or best is None else verdict == best
 
     def _scorer(self) -> ThreadScorer:
