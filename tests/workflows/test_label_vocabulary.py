@@ -12,7 +12,7 @@ import pytest
 
 from trustassay import calibrate, score, study
 from trustassay.data.records import InputError
-from trustassay.workflows.corrected import LabelFiles
+from trustassay.compare.corrected import LabelFiles
 from trustassay.workflows.label.command import PlanOptions, open_work
 from trustassay.workflows.label.population import LabelSource, read_labels, read_population
 
