@@ -17,6 +17,7 @@ from trustassay.compare.figure_changes import FigureChange
 from trustassay.compare.outcome_changes import ONE_SIDED, OutcomeChange
 from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
+from trustassay.show.text import p_text
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.resampling import holm
 from trustassay.workflows.json_form import as_json, fields_as_json
@@ -259,4 +260,5 @@ def decided(checks: Sequence[Check]) -> list[Check]:
 
 def _p_in_words(p: float, rules: int) -> str:
     corrected = f", corrected for {rules} rules" if rules > 1 else ""
-    return f"p = {p:.2g}{corrected}"
+    text = p_text(p)
+    return f"p {text}{corrected}" if text.startswith("<") else f"p = {text}{corrected}"
