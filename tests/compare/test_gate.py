@@ -1,32 +1,34 @@
-"""The gate, through its Python function: by bounds, and against an earlier run."""
+"""The gate, through its Python function: by bounds, and against earlier runs."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.compare.made_runs import made_run, rows, shuffled
+from tests.many import HashedWords, many
 from tests.workflows.towns import JUNK, town_run, towns
 from trustassay import score
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import (
     Allowance,
     Bound,
+    Check,
     Earlier,
     Gate,
-    decide,
+    decided,
+    is_right_side,
+    p_of_side,
     parse_allowance,
     parse_bound,
 )
-from trustassay.compare.two_runs import compare
 from trustassay.errors import RunFolderError
 
-Row = dict[str, Any]
 CITED = "grounding.answered_citation_f1"
 
 
@@ -40,65 +42,131 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def against(runs: Path, name: str, **options: object) -> Gate:
-    return gate(runs / name, earlier=Earlier(runs / "base", **options))  # type: ignore[arg-type]
+def against(runs: Path, name: str, **options: Any) -> Gate:
+    return gate(runs / name, earlier=Earlier(runs / "base", **options))
+
+
+def by_name(result: Gate) -> dict[str, Check]:
+    return {check.name: check for check in result.checks}
+
+
+# Against an earlier run --------------------------------------------------------------------------
 
 
 def test_junk_in_every_third_answer_fails_and_is_listed(runs: Path) -> None:
-    found = against(runs, "junk")
-    assert found.result == "fail"
-    assert [(one.name, one.result) for one in found.checks] == [
-        (CITED, "fail"),
-        ("faithfulness.mean", "fail"),
+    result = against(runs, "junk")
+    assert result.result == "fail"
+    assert [(one.name, one.result) for one in result.checks] == [
+        ("grounding.failed", "fail"),
+        ("grounding.not_answered", "pass"),
+        ("faithfulness.failed", "fail"),
+        ("faithfulness.not_answered", "pass"),
         ("missing", "pass"),
     ]
-    assert found.checks[0].value == pytest.approx(-100 / 3)
-    for answers in found.answers.values():
+    failed = by_name(result)["faithfulness.failed"]
+    assert failed.value == pytest.approx(100 / 3)
+    assert failed.before_after == pytest.approx((0, 100 / 3))
+    for answers in result.against[0].answers.values():
         assert answers.counts["worse"] == 15
         questions = {one.question for one in answers.worse}
         assert questions == {f"Where is town {i}?" for i in range(0, 45, 3)}
         assert {one.responses[1] for one in answers.worse} == {JUNK}
         assert {one.scores for one in answers.worse} == {(1.0, 0.0)}
-    assert found.notes[0].endswith("45 pairs of answers (45 by question)")
+    assert result.notes[0].endswith("45 pairs of answers (45 by question)")
+
+
+def test_refusals_that_became_inventions_fail(tmp_path: Path) -> None:
+    """Row 1: the mean over scored answers is as before."""
+    letters = "n" * 30 + "p" * 57 + "f" * 3
+    before = made_run(tmp_path / "before", rows(letters))
+    after = made_run(tmp_path / "after", rows("f" * 30 + letters[30:]))
+    result = gate(after, earlier=Earlier(before))
+    assert result.result == "fail"
+    assert by_name(result)["faithfulness.failed"].before_after == pytest.approx((10 / 3, 110 / 3))
+    figure = result.against[0].figures["faithfulness"]["mean"]
+    assert figure.difference.value == 0
+
+
+def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -> None:
+    """It refuses all that it had wrong, and more: the mean of what is left is perfect."""
+    before = made_run(tmp_path / "old", rows("f" * 20 + "p" * 100))
+    after = made_run(tmp_path / "new", rows("n" * 100 + "p" * 20))
+    result = gate(after, earlier=Earlier(before))
+    assert result.result == "fail"
+    check = by_name(result)["faithfulness.not_answered"]
+    assert check.result == "fail"
+    assert check.before_after == pytest.approx((0, 500 / 6))
+    assert check.why.startswith("more in 100 of 120 questions, fewer in 0, p = ")
+
+
+def test_refusals_that_come_and_go_are_no_rise(tmp_path: Path) -> None:
+    before = made_run(tmp_path / "old", rows("n" * 10 + "p" * 50))
+    after = made_run(tmp_path / "new", rows("p" * 5 + "n" * 11 + "p" * 44))
+    check = by_name(gate(after, earlier=Earlier(before)))["faithfulness.not_answered"]
+    assert (check.result, check.why) == ("undecided", "more in 6 of 60 questions, fewer in 5")
 
 
 def test_an_unchanged_run_passes(runs: Path) -> None:
-    found = against(runs, "base")
-    assert found.result == "pass"
-    assert {one.interval for one in found.checks[:-1]} == {(0.0, 0.0)}
-    assert all(one.counts["worse"] == 0 for one in found.answers.values())
+    result = against(runs, "base")
+    assert result.result == "pass"
+    assert {one.value for one in result.checks} == {0}
+    assert all(one.counts["worse"] == 0 for one in result.against[0].answers.values())
 
 
 def test_a_run_of_one_sample_is_untestable(runs: Path) -> None:
-    found = against(runs, "one", missing=Allowance(100, percent=True))
-    assert found.result == "untestable"
-    assert found.checks[0].why == (
-        "it has no interval (too few questions: 1; at least 20 are needed), and 1 question cannot "
-        "show a change"
-    )
-    bounded = gate(runs / "one", [Bound(CITED, 60, at_least=True)])
+    result = against(runs, "one", missing=Allowance(100, percent=True))
+    assert result.result == "untestable"
+    assert result.checks[0].why == "1 question cannot show a change"
+    bounded = gate(runs / "one", [Bound("failed", 60, at_least=False)])
     assert bounded.result == "untestable"
     assert "too few" in bounded.checks[0].why
 
 
-def test_a_margin_moves_the_line(runs: Path) -> None:
-    name = "faithfulness.mean"
-    lines = {
-        margin: against(runs, "junk", figures=[name], margin=margin).checks[0]
-        for margin in (0.0, 5.0, 35.0, 60.0)
+def test_five_questions_cannot_show_a_change_and_seven_can(tmp_path: Path) -> None:
+    results = []
+    for n in (5, 7):
+        before = made_run(tmp_path / f"old{n}", rows("p" * n))
+        after = made_run(tmp_path / f"new{n}", rows("f" * n))
+        results.append(gate(after, earlier=Earlier(before)).result)
+    assert results == ["untestable", "fail"]
+
+
+def test_a_margin_moves_the_line(tmp_path: Path) -> None:
+    before = made_run(tmp_path / "old", rows("p" * 100))
+    after = made_run(tmp_path / "new", rows("n" * 12 + "p" * 88))
+    name = "faithfulness.not_answered"
+    checks = {
+        margin: by_name(gate(after, earlier=Earlier(before, margin=margin)))[name]
+        for margin in (0.0, 4.0, 10.0, 25.0)
     }
-    assert [one.line for one in lines.values()] == pytest.approx([0, -0.05, -0.35, -0.6])
-    assert [one.result for one in lines.values()] == ["fail", "fail", "undecided", "pass"]
+    assert [one.line for one in checks.values()] == [0, 4, 10, 25]
+    assert [one.result for one in checks.values()] == ["fail", "fail", "undecided", "pass"]
 
 
-def test_a_figure_of_which_less_is_better(runs: Path) -> None:
-    found = against(runs, "junk", figures=["faithfulness.not_found"], margin=10).checks[0]
-    assert (found.result, found.line) == ("fail", 10.0)
-    assert found.value == pytest.approx(100 / 3)
+@pytest.mark.parametrize("margin", [-1, 100, 250])
+def test_a_margin_that_lets_all_pass_is_refused(runs: Path, margin: float) -> None:
+    with pytest.raises(ValueError, match="--margin: expected 0 to below 100"):
+        against(runs, "junk", margin=margin)
+
+
+def test_a_figure_that_is_named_is_tested_too(runs: Path) -> None:
+    result = by_name(against(runs, "junk", figures=["faithfulness.not_found"], margin=10))
+    check = result["faithfulness.not_found"]
+    assert (check.result, check.line) == ("fail", 10.0)
+    assert check.value == pytest.approx(100 / 3)
+
+
+def test_a_metric_without_a_line_is_tested_by_its_first_figure(tmp_path: Path) -> None:
+    for name, shift in (("before", 1.0), ("after", 1.5)):
+        samples = list(many(each=10, shift=shift))
+        score(samples, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name)
+    checks = by_name(gate(tmp_path / "after", earlier=Earlier(tmp_path / "before")))
+    assert list(checks) == ["harmonicity.not_scored", "harmonicity.mean", "missing"]
+    assert checks["harmonicity.mean"].result == "fail"
 
 
 def test_the_same_seed_gives_the_same_interval(runs: Path) -> None:
-    earlier = Earlier(runs / "base")
+    earlier = Earlier(runs / "base", figures=["grounding.answered_citation_f1"])
     first, again, other = (
         gate(runs / "junk", earlier=earlier, seed=seed).to_dict() for seed in (0, 0, 1)
     )
@@ -107,9 +175,112 @@ def test_the_same_seed_gives_the_same_interval(runs: Path) -> None:
     json.dumps(first, allow_nan=False)
 
 
+def test_two_earlier_runs_are_checked_in_one_call(tmp_path: Path) -> None:
+    """Each step is small; since the pinned run they add up."""
+    anchor = made_run(tmp_path / "anchor", rows("p" * 120))
+    last = made_run(tmp_path / "last", rows("f" * 10 + "p" * 110))
+    new = made_run(tmp_path / "new", rows("f" * 13 + "p" * 107))
+    assert gate(new, earlier=Earlier(last)).result == "undecided"
+    result = gate(new, earlier=[Earlier(last), Earlier(anchor)])
+    assert result.result == "fail"
+    failing = [one for one in result.checks if one.result == "fail"]
+    assert [one.rule for one in failing] == [f"no more than in {anchor}"]
+    assert "corrected for" in failing[0].why
+    names = [one.name for one in result.checks if one.name.startswith("missing")]
+    assert names == [f"missing since {last}", f"missing since {anchor}"]
+
+
+def test_more_rules_need_more_evidence(tmp_path: Path) -> None:
+    """One rise with p = .016 fails alone, and may be chance among several rules."""
+    before = made_run(tmp_path / "old", rows("p" * 60 + "n" * 20))
+    after = made_run(tmp_path / "new", rows("f" * 6 + "p" * 54 + "n" * 20))
+    alone = by_name(gate(after, earlier=Earlier(before)))["faithfulness.failed"]
+    assert alone.result == "fail"
+    assert alone.corrected_p == pytest.approx(2**-6)
+    bounds = [Bound("not_answered", 26, at_least=False), Bound("failed", 9, at_least=False)]
+    among = gate(after, bounds, Earlier(before))
+    (check,) = (
+        one
+        for one in among.checks
+        if "no more than in" in one.rule and one.fail_p and one.fail_p < 0.1
+    )
+    assert check.result == "undecided"
+    assert check.why == "it may be chance, p = 0.047, corrected for 3 rules"
+
+
+def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:
+    samples = rows("p" * 60)
+    before = made_run(tmp_path / "old", samples)
+    after = made_run(tmp_path / "new", samples[:57])
+    check = gate(after, earlier=Earlier(before)).checks[-1]
+    assert (check.name, check.result, check.value) == ("missing", "fail", 3)
+    for allowed, result in (("3", "pass"), ("5%", "pass"), ("2", "fail"), ("4%", "fail")):
+        earlier = Earlier(before, missing=parse_allowance(allowed))
+        assert gate(after, earlier=earlier).checks[-1].result == result
+    more = gate(before, earlier=Earlier(after))  # questions that were added are no finding
+    assert more.checks[-1].result == "pass"
+    assert "3 of the second" in more.notes[0]
+
+
+def test_undecided_says_how_many_questions_would_decide_it_and_no_margin(tmp_path: Path) -> None:
+    before = made_run(tmp_path / "old", rows("f" * 8 + "p" * 52))
+    after = made_run(tmp_path / "new", rows("p" * 4 + "f" * 10 + "p" * 46))
+    check = by_name(gate(after, earlier=Earlier(before)))["faithfulness.failed"]
+    assert check.result == "undecided"
+    assert check.before_after == pytest.approx((800 / 60, 1000 / 60))
+    words = re.search(r"about ([\d,]+) more questions decide it \(fail", check.advice)
+    assert words
+    assert 500 < int(words[1].replace(",", "")) < 5_000
+    assert "margin" not in check.advice
+
+
+def test_another_judge_is_refused(runs: Path, tmp_path: Path) -> None:
+    after = town_run(tmp_path / "new", towns(45), "faithfulness:threshold=0.4")
+    with pytest.raises(ValueError, match="judged in different ways: faithfulness: threshold was"):
+        gate(after, earlier=Earlier(runs / "base"))
+    result = gate(after, earlier=Earlier(runs / "base", other_judge=True))
+    assert result.result == "pass"
+    assert "faithfulness: threshold was 0.5, then 0.4" in result.notes
+    path = after / "run.json"
+    path.write_text(path.read_text().replace('"lexical"', '"other"').replace("0.4", "0.5"))
+    with pytest.raises(ValueError, match="the entailer was lexical, then other"):
+        gate(after, earlier=Earlier(runs / "base"))
+
+
+def test_runs_of_other_questions_are_refused(runs: Path, tmp_path: Path) -> None:
+    samples = (row | {"question": f"Else: {row['question']}"} for row in towns(3))
+    town_run(tmp_path / "run", samples)
+    with pytest.raises(RunFolderError, match="have no question in common"):
+        gate(tmp_path / "run", earlier=Earlier(runs / "base"))
+
+
+def test_pasted_passages_and_one_word_answers_are_reported(tmp_path: Path) -> None:
+    """Row 8: none of it changes the result by itself."""
+    samples = [
+        row | {"response": f"{row['response']} The hill is steep."} for row in rows("p" * 30)
+    ]
+    before = made_run(tmp_path / "before", samples)
+    pasted = [row | {"documents": [row["response"]]} for row in samples]
+    notes = gate(made_run(tmp_path / "pasted", pasted), earlier=Earlier(before)).notes
+    assert any("the passages differ in 30 of 30 questions" in note for note in notes)
+    assert any("30 answers are a copy of a passage" in note for note in notes)
+    short = [row | {"response": "Yes."} for row in samples]
+    notes = gate(made_run(tmp_path / "short", short), earlier=Earlier(before)).notes
+    assert any("the median length of an answer went 13 → 1 words" in note for note in notes)
+
+
+# Bounds ------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("bound", "result"),
     [
+        (Bound("failed", 50, at_least=False), "pass"),
+        (Bound("failed", 30, at_least=False), "undecided"),
+        (Bound("failed", 15, at_least=False), "fail"),
+        (Bound("faithfulness.failed", 15, at_least=False, percent=True), "fail"),
+        (Bound("not_answered", 10, at_least=False), "pass"),
+        (Bound("faithfulness.passed", 50, at_least=True), "pass"),
         (Bound(CITED, 40, at_least=True), "pass"),
         (Bound(CITED, 60, at_least=True), "undecided"),
         (Bound(CITED, 90, at_least=True), "fail"),
@@ -117,10 +288,10 @@ def test_the_same_seed_gives_the_same_interval(runs: Path) -> None:
         (Bound(CITED, 40, at_least=False), "fail"),
         (Bound("grounding.num_samples", 45, at_least=True), "pass"),
         (Bound("grounding.num_samples", 46, at_least=True), "fail"),
-        (Bound("grounding.failed", 0, at_least=False), "pass"),
+        (Bound("grounding.errors", 0, at_least=False), "pass"),
         (Bound("calls.entailment.stored", 0, at_least=False), "pass"),
         (Bound("grounding.trust_score", 1, at_least=True, percent=True), "fail"),
-        (Bound("grounding.failed", 2, at_least=False, percent=True), "pass"),
+        (Bound("grounding.errors", 2, at_least=False, percent=True), "pass"),
         (Bound("faithfulness.mean", 0.4, at_least=True), "pass"),
         (Bound("faithfulness.mean", 40, at_least=True, percent=True), "pass"),
         (Bound("faithfulness.mean", 90, at_least=True, percent=True), "fail"),
@@ -131,8 +302,38 @@ def test_bounds(runs: Path, bound: Bound, result: str) -> None:
     if bound.name.startswith("calls"):
         (kind,) = summary["calls"]
         bound = Bound(f"calls.{kind}.stored", bound.value, at_least=False)
-    (check,) = gate(runs / "junk", [bound]).checks
-    assert check.result == result, check.why
+    checks = gate(runs / "junk", [bound]).checks
+    assert {check.result for check in checks} == {result}, checks
+    assert len(checks) == (1 if "." in bound.name else 2)  # an outcome alone is of each metric
+
+
+def test_a_mean_over_few_answers_passes_no_bound(tmp_path: Path) -> None:
+    """Row 4: refusing what would be wrong makes the mean of the rest perfect."""
+    run = made_run(tmp_path / "run", rows("n" * 40 + "p" * 60))
+    bound = Bound("faithfulness.mean", 0.9, at_least=True)
+    (check,) = gate(run, [bound]).checks
+    assert (check.result, check.value) == ("fail", 1.0)
+    assert check.why.startswith("40.0 % of the questions have no score and are not in it")
+    allowed = gate(run, [bound, Bound("not_answered", 60, at_least=False)])
+    assert allowed.result == "pass"
+    assert gate(run, [bound, Bound("not_answered", 20, at_least=False)]).result == "fail"
+
+
+def test_copies_of_right_answers_raise_no_figure(tmp_path: Path) -> None:
+    """Row 5: six copies of each right answer, under new ids, would make .60 into .91."""
+    samples = rows("p" * 60 + "f" * 40)
+    copies = [row | {"id": f"{row['id']}-{n}"} for row in samples[:60] for n in range(6)]
+    plain, padded = (
+        made_run(tmp_path / name, more)
+        for name, more in (("plain", samples), ("padded", samples + copies))
+    )
+    bounds = [Bound("faithfulness.mean", 0.8, at_least=True), Bound("passed", 80, at_least=True)]
+    for run in (plain, padded):
+        result = gate(run, bounds)
+        assert [check.value for check in result.checks] == pytest.approx([0.6, 60])
+        assert [check.result for check in result.checks] == ["fail", "fail"]
+    assert any("360 answers are the same as another answer" in note for note in result.notes)
+    assert "faithfulness: 460 answers to 100 questions; each question counts once" in result.notes
 
 
 def test_one_failure_outweighs_what_is_undecided(runs: Path) -> None:
@@ -142,32 +343,43 @@ def test_one_failure_outweighs_what_is_undecided(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("interval", "at_least", "result"),
+    ("interval", "at_least", "is_right", "is_wrong"),
     [
-        ((1.0, 2.0), True, "pass"),
-        ((0.9, 2.0), True, "undecided"),
-        ((0.5, 0.9), True, "fail"),
-        ((0.5, 1.0), True, "undecided"),
-        ((0.5, 1.0), False, "pass"),
-        ((1.1, 2.0), False, "fail"),
+        ((1.0, 2.0), True, True, False),
+        ((0.9, 2.0), True, False, False),
+        ((0.5, 0.9), True, False, True),
+        ((0.5, 1.0), True, False, False),
+        ((0.5, 1.0), False, True, False),
+        ((1.1, 2.0), False, False, True),
     ],
 )
 def test_the_line_itself_is_on_the_right_side(
-    interval: tuple[float, float], at_least: bool, result: str
+    interval: tuple[float, float], at_least: bool, is_right: bool, is_wrong: bool
 ) -> None:
-    assert decide(interval, 1.0, at_least=at_least) == result
+    assert is_right_side(interval, 1.0, at_least=at_least) == is_right
+    middle = sum(interval) / 2
+    p = p_of_side(middle, interval, 1.0, at_least=at_least)
+    assert (p < 0.025) == is_wrong
 
 
-def test_other_settings_and_failures_are_said(runs: Path, tmp_path: Path) -> None:
-    town_run(tmp_path / "run", towns(45), "grounding:threshold=0.4")
-    summary = tmp_path / "run" / "summary.json"
-    content = json.loads(summary.read_bytes())
-    content["metrics"]["grounding"]["failed"] = 2
-    summary.write_text(json.dumps(content))
-    earlier = Earlier(runs / "base", other_judge=True)
-    found = gate(tmp_path / "run", earlier=earlier)
-    assert "grounding: threshold was 0.5, then 0.4" in found.notes
-    assert "grounding: 2 of 45 samples failed; they count in no other figure" in found.notes
+def test_the_p_value_of_a_side_by_hand() -> None:
+    """At the end of a 95 % interval it is .025; at the value .5; a value without scatter 0 or 1."""
+    assert p_of_side(0.5, (0.4, 0.6), 0.6, at_least=True) == pytest.approx(0.025)
+    assert p_of_side(0.5, (0.4, 0.6), 0.4, at_least=False) == pytest.approx(0.025)
+    assert p_of_side(0.5, (0.4, 0.6), 0.5, at_least=True) == pytest.approx(0.5)
+    assert p_of_side(0.5, (0.5, 0.5), 0.6, at_least=True) == 0
+    assert p_of_side(0.5, (0.5, 0.5), 0.4, at_least=True) == 1
+
+
+def test_rules_are_corrected_together_by_hand() -> None:
+    """Of p-values .01, .02, .5 the corrected ones are .03, .04, .5 (Holm 1979)."""
+    checks = [
+        Check(f"c{p}", "rule", 0.0, None, 0.0, "undecided", "", fail_p=p) for p in (0.5, 0.01, 0.02)
+    ]
+    results = decided(checks)
+    assert [one.corrected_p for one in results] == pytest.approx([0.5, 0.03, 0.04])
+    assert [one.result for one in results] == ["undecided", "undecided", "undecided"]
+    assert [one.result for one in decided(checks[:2])] == ["undecided", "fail"]
 
 
 @pytest.mark.parametrize("text", ["grounding.trust_score", "=60", "a=sixty", "a=nan", "a=inf"])
@@ -176,31 +388,27 @@ def test_bounds_that_cannot_be_read(text: str) -> None:
         parse_bound(text, at_least=True)
 
 
-def test_runs_of_other_questions_are_refused(runs: Path, tmp_path: Path) -> None:
-    rows = (row | {"question": f"Else: {row['question']}"} for row in towns(3))
-    town_run(tmp_path / "run", rows)
-    with pytest.raises(RunFolderError, match="have no question in common"):
-        gate(tmp_path / "run", earlier=Earlier(runs / "base"))
+@pytest.mark.parametrize("text", ["-1", "many", "101%", "", "nan"])
+def test_allowances_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(ValueError, match="--allow-missing: expected a number of answers"):
+        parse_allowance(text)
 
 
 def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
-    """Else a run in which everything failed would pass with ``--undecided pass``."""
+    """Else a run in which nothing was answered would pass with ``--undecided pass``."""
     blank = (row | {"response": " "} for row in towns(30))
     town_run(tmp_path / "run", blank, "faithfulness")
-    found = gate(
-        tmp_path / "run",
-        [Bound("faithfulness.mean", 0.1, at_least=True)],
-        Earlier(runs / "base"),
-    )
-    assert [(one.name, one.result) for one in found.checks] == [
+    bound = Bound("faithfulness.mean", 0.1, at_least=True)
+    result = gate(tmp_path / "run", [bound], Earlier(runs / "base"))
+    assert [(one.name, one.result) for one in result.checks] == [
         ("faithfulness.mean", "fail"),
-        ("faithfulness.figures", "fail"),
-        ("faithfulness: failed", "fail"),
+        ("faithfulness.failed", "pass"),
+        ("faithfulness.not_answered", "fail"),
         ("missing", "fail"),
     ]
-    assert "it has no value" in found.checks[0].why
-    assert found.answers["faithfulness"].counts["failed_now"] == 30
-    assert "faithfulness: 30 of 30 samples failed; they count in no other figure" in found.notes
+    assert "it has no value" in result.checks[0].why
+    assert result.against[0].answers["faithfulness"].counts["errors_now"] == 30
+    assert "faithfulness: not answered: 30 blank" in result.notes
 
 
 def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
@@ -209,6 +417,8 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
         gate(base)
     with pytest.raises(ValueError, match=r"--max: unknown figure 'grounding.trust_scor'; did you"):
         gate(base, [Bound("grounding.trust_scor", 1, at_least=False)])
+    with pytest.raises(ValueError, match=r"unknown figure 'fialed'; did you mean failed"):
+        gate(base, [Bound("fialed", 1, at_least=False)])
     with pytest.raises(ValueError, match=r"did you mean faithfulness\.mean"):
         against(runs, "junk", figures=["faithfulness.man"])
     with pytest.raises(ValueError, match="unknown metric of both runs 'faithfullness'; did you"):
@@ -228,136 +438,10 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
         gate(base, earlier=Earlier(other))
 
 
-# What is left out may not look like progress
-
-
-REFUSAL = "I do not know."
-
-
-def answered(n: int, *, wrong: Collection[int] = (), refused: Collection[int] = ()) -> list[Row]:
-    """Return answers about n towns, some of them wrong, some refused."""
-    rows = list(towns(n))
-    for place in wrong:
-        rows[place]["response"] = JUNK
-    for place in refused:
-        rows[place]["response"] = REFUSAL
-    return rows
-
-
-def faithful(path: Path, rows: Sequence[Row], metric: str = "faithfulness", **options: Any) -> Path:
-    score(rows, metrics=metric, entailer="lexical", out=path, report=False, **options)
-    return path
-
-
-def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -> None:
-    """It refuses all that it had wrong, and more: the mean of what is left is perfect."""
-    before = faithful(tmp_path / "old", answered(120, wrong=range(20)))
-    after = faithful(tmp_path / "new", answered(120, refused=range(100)))
-    found = gate(after, [Bound("faithfulness.failed", 0, at_least=False)], Earlier(before))
-    results = {one.name: one for one in found.checks}
-    assert results["faithfulness.mean"].value == 0  # of the answers that both runs gave
-    assert results["faithfulness: refused"].result == "fail"
-    assert "0 of 120 answers, then 100 of 120" in results["faithfulness: refused"].why
-    assert found.result == "fail"
-    counts = {one.name: (one.first, one.second) for one in found.outcomes["faithfulness"]}
-    assert counts == {"scored": (120, 20), "refused": (0, 100), "failed": (0, 0), "missing": (0, 0)}
-    compared = compare(before, after)
-    assert compared.paired is not None
-    assert compared.paired.value == compared.figures["mean"].difference.value == 0
-    assert compared.figures["mean"].verdict == "unknown"  # of 20 answers
-    assert [one.name for one in compared.outcomes] == list(counts)
-
-
-def test_refusals_that_come_and_go_are_no_rise(tmp_path: Path) -> None:
-    before = faithful(tmp_path / "old", answered(60, refused=range(0, 10)))
-    after = faithful(tmp_path / "new", answered(60, refused=range(5, 16)))
-    found = gate(after, earlier=Earlier(before))
-    assert "faithfulness: refused" not in {one.name for one in found.checks}
-    (refused,) = (one for one in found.outcomes["faithfulness"] if one.name == "refused")
-    assert (refused.risen, refused.fallen, refused.questions) == (6, 5, 60)
-
-
-def test_a_margin_lets_a_share_rise_as_much(tmp_path: Path) -> None:
-    before = faithful(tmp_path / "old", answered(100))
-    after = faithful(tmp_path / "new", answered(100, refused=range(12)))
-    names = [
-        {one.name for one in gate(after, earlier=Earlier(before, margin=margin)).checks}
-        for margin in (0, 4, 10)
-    ]
-    assert ["faithfulness: refused" in found for found in names] == [True, True, False]
-
-
-def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:
-    before = faithful(tmp_path / "old", answered(60))
-    after = faithful(tmp_path / "new", answered(60)[:57])
-    found = gate(after, earlier=Earlier(before)).checks[-1]
-    assert (found.name, found.result, found.value) == ("missing", "fail", 3)
-    for allowed, result in (("3", "pass"), ("5%", "pass"), ("2", "fail"), ("4%", "fail")):
-        earlier = Earlier(before, missing=parse_allowance(allowed))
-        assert gate(after, earlier=earlier).checks[-1].result == result
-    more = gate(before, earlier=Earlier(after))  # questions that were added are no finding
-    assert more.checks[-1].result == "pass"
-    assert "3 of the second" in more.notes[0]
-
-
-@pytest.mark.parametrize("text", ["-1", "many", "101%", "", "nan"])
-def test_allowances_that_cannot_be_read(text: str) -> None:
-    with pytest.raises(ValueError, match="--allow-missing: expected a number of answers"):
-        parse_allowance(text)
-
-
-def test_a_fall_of_35_questions_is_never_undecided(tmp_path: Path) -> None:
-    """A mean of fewer than 40 has no interval; the verdicts still say it."""
-    before = faithful(tmp_path / "old", answered(35))
-    after = faithful(tmp_path / "new", answered(35, wrong=range(35)))
-    check = gate(after, earlier=Earlier(before)).checks[0]
-    assert (check.name, check.result, check.value) == ("faithfulness.mean", "fail", -1)
-    assert "35 of 35 questions got worse and 0 better" in check.why
-    assert gate(after, earlier=Earlier(before, margin=50)).checks[0].result == "fail"
-    back = gate(before, earlier=Earlier(after)).checks[0]
-    assert back.result == "pass"
-
-
-def test_five_questions_cannot_show_a_change_and_six_can(tmp_path: Path) -> None:
-    results = []
-    for n in (5, 6):
-        before = faithful(tmp_path / f"old{n}", answered(n))
-        after = faithful(tmp_path / f"new{n}", answered(n, wrong=range(n)))
-        results.append(gate(after, earlier=Earlier(before)).checks[0].result)
-    assert results == ["untestable", "fail"]
-
-
-def test_undecided_says_what_would_decide_it(tmp_path: Path) -> None:
-    before = faithful(tmp_path / "old", answered(60, wrong=range(8)))
-    after = faithful(tmp_path / "new", answered(60, wrong=range(4, 14)))
-    check = gate(after, earlier=Earlier(before)).checks[0]
-    assert check.result == "undecided"
-    assert check.change is not None
-    assert (check.change.first, check.change.second) == pytest.approx((52 / 60, 50 / 60))
-    words = re.search(r"about ([\d,]+) more questions would make it fail", check.advice)
-    assert words
-    assert 500 < int(words[1].replace(",", "")) < 5_000
-    margin = re.search(r"--margin ([\d.]+)", check.advice)
-    assert margin
-    assert gate(after, earlier=Earlier(before, margin=float(margin[1]))).result == "pass"
-    less = Earlier(before, margin=float(margin[1]) - 0.2)
-    assert gate(after, earlier=less).result == "undecided"
-
-
-def test_another_judge_is_refused(runs: Path, tmp_path: Path) -> None:
-    after = faithful(tmp_path / "new", list(towns(45)), "faithfulness:threshold=0.4")
-    with pytest.raises(ValueError, match="judged in different ways: faithfulness: threshold was"):
-        gate(after, earlier=Earlier(runs / "base"))
-    assert gate(after, earlier=Earlier(runs / "base", other_judge=True)).result == "pass"
-    path = after / "run.json"
-    path.write_text(path.read_text().replace('"lexical"', '"other"').replace("0.4", "0.5"))
-    with pytest.raises(ValueError, match="the entailer was lexical, then other"):
-        gate(after, earlier=Earlier(runs / "base"))
-
-
 @pytest.mark.parametrize(
     ("bound", "words"),
     [
+        ("failed=0.1", "this is 0.1 % and not 10 %"),
         ("faithfulness.supported=0.8", "this is 0.8 % and not 80 %; write .*=0.8% or .*=80%"),
         ("faithfulness.supported=1", "this is 1 % and not 100 %"),
         ("faithfulness.mean=90", "lies between 0 and 1, .* or faithfulness.mean=90%"),
@@ -374,3 +458,23 @@ def test_a_bound_in_another_unit_is_refused(runs: Path, bound: str, words: str) 
 def test_a_per_cent_sign_is_read_in_both_units() -> None:
     assert parse_bound("a.b=80%", at_least=True) == Bound("a.b", 80, at_least=True, percent=True)
     assert parse_bound("a.b= 0.8 % ", at_least=False).percent
+
+
+# Growing runs ------------------------------------------------------------------------------------
+
+
+def test_sequential_refuses_an_order_that_it_did_not_draw(tmp_path: Path) -> None:
+    letters = shuffled(3, p=55, f=5)
+    bound = Bound("failed", 30, at_least=False)
+    plain = made_run(tmp_path / "plain", rows(letters))
+    with pytest.raises(ValueError, match="was not drawn at random"):
+        gate(plain, [bound], sequential=True)
+    with pytest.raises(ValueError, match="without labels or another run"):
+        gate(plain, [bound], Earlier(plain), sequential=True)
+    drawn = tmp_path / "drawn"
+    score(rows(letters), metrics="faithfulness", entailer="lexical", out=drawn, sample=50)
+    (check,) = gate(drawn, [bound], sequential=True).checks
+    (usual,) = gate(drawn, [bound]).checks
+    assert check.interval
+    assert usual.interval
+    assert check.interval[0] < usual.interval[0] < usual.interval[1] < check.interval[1]

@@ -1,4 +1,4 @@
-"""Two runs compared: through the Python function, against scipy and by hand."""
+"""Two runs compared, by hand and through the Python function."""
 
 from __future__ import annotations
 
@@ -6,98 +6,107 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.lazily import needed
+from tests.compare.made_runs import made_run, rows, shuffled
 from tests.many import HashedWords, many
 from tests.support import Probe, record
 from trustassay import Sample, score
 from trustassay.capabilities import Models
+from trustassay.compare.run_scores import changed_settings
 from trustassay.compare.two_runs import compare
+from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, PASSED, SCORED
 from trustassay.errors import RunFolderError
-
-stats = needed("scipy.stats")
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the home of ``before`` and ``after``, of the same samples, and of ``others``."""
+    """Return the home of runs of a metric without a line: ``before``, ``after`` and ``others``."""
     home = tmp_path_factory.mktemp("runs")
     for name, shift, seed in (("before", 1.0, 0), ("after", 1.5, 0), ("others", 1.0, 9)):
-        rows: list[dict[str, Any]] = list(many(each=10, shift=shift, seed=seed))
+        samples: list[dict[str, Any]] = list(many(each=10, shift=shift, seed=seed))
         if name == "others":
-            rows = [row | {"id": "o" + row["id"]} for row in rows]
-        score(rows, metrics="harmonicity", embedder=HashedWords(), out=home / name, report=False)
+            samples = [row | {"id": "o" + row["id"]} for row in samples]
+        score(samples, metrics="harmonicity", embedder=HashedWords(), out=home / name, report=False)
     score([record(1)], metrics="grounding", entailer="lexical", out=home / "grounding")
     return home
 
 
-def test_runs_of_the_same_samples(runs: Path) -> None:
-    found = compare(runs / "before", runs / "after")
-    a, b = found.first.scores, found.second.scores
-    assert found.metric.name == "harmonicity"
-    assert found.mean.value == pytest.approx(b.mean() - a.mean())
-    assert found.median.value == pytest.approx(np.median(b) - np.median(a))
-    assert found.stable
-    assert found.stable.value == pytest.approx(100 * ((b < 0.05).mean() - (a < 0.05).mean()))
-    assert found.distribution.statistic == pytest.approx(stats.ks_2samp(a, b).statistic)
-    assert found.pairs == 120
-    assert found.paired
-    assert found.paired.value == pytest.approx(found.mean.value)
-    assert found.paired.interval
-    assert found.mean.interval
-    assert found.paired.interval[1] - found.paired.interval[0] < (
-        found.mean.interval[1] - found.mean.interval[0]
+def test_refusals_that_became_inventions_are_worse(tmp_path: Path) -> None:
+    """Row 1 of the false figures: all means over scored answers stay as they were."""
+    letters = "n" * 30 + "p" * 57 + "f" * 3
+    before = made_run(tmp_path / "before", rows(letters))
+    after = made_run(tmp_path / "after", rows("f" * 30 + letters[30:]))
+    comparison = compare(before, after)
+    assert comparison.headline.startswith(
+        "Worse: not supported went from 3.3 to 36.7 % of all questions, +33.3 points"
     )
-    assert found.paired_p is not None
-    assert found.paired_p < 0.01
-    assert found.warnings == []
-    assert found.groups.whole.n == 240
+    changes = {one.kind: one for one in comparison.outcomes}
+    assert (changes[FAILED].risen, changes[FAILED].fallen, changes[FAILED].units) == (30, 0, 90)
+    assert changes[FAILED].verdict == "worse"
+    assert changes[NOT_ANSWERED].verdict == "better"
+    assert changes[PASSED].verdict == "no clear change"
+    assert comparison.figures["mean"].difference.value == 0
+    assert comparison.answers.counts["worse"] == 30
+
+
+def test_what_was_asked_in_one_run_alone_changes_no_share_of_the_pairs(tmp_path: Path) -> None:
+    letters = shuffled(1, p=40, f=20)
+    before = made_run(tmp_path / "before", rows(letters))
+    after = made_run(tmp_path / "after", rows(letters + "f" * 20))
+    comparison = compare(before, after)
+    (failed,) = (one for one in comparison.outcomes if one.kind == FAILED)
+    assert (round(failed.first, 1), failed.second) == (33.3, 50.0)
+    assert failed.change.value == 0
+    assert comparison.headline.startswith("No clear change")
+
+
+def test_a_metric_without_a_line_has_scored_and_not_scored(runs: Path) -> None:
+    comparison = compare(runs / "before", runs / "after")
+    assert [one.kind for one in comparison.outcomes] == [SCORED, NOT_SCORED]
+    assert comparison.pairing.question_count == 120
+    assert comparison.figures["mean"].verdict == "worse"
+    assert comparison.notes == []
 
 
 def test_a_run_beside_itself(runs: Path) -> None:
-    found = compare(runs / "before", runs / "before")
-    assert found.mean.value == found.median.value == found.distribution.statistic == 0.0
-    assert (found.distribution.p, found.paired_p) == (1.0, 1.0)
-    assert len(found.groups.cells) == 2
+    comparison = compare(runs / "before", runs / "before")
+    assert {one.difference.value for one in comparison.figures.values()} == {0.0}
+    assert comparison.answers.counts["same"] == 120
+    assert comparison.headline.startswith("No clear change of any outcome, over 120 questions")
 
 
 def test_runs_of_different_ids_are_paired_by_question(runs: Path) -> None:
-    found = compare(runs / "before", runs / "others")
-    assert (found.pairing.by_id, found.pairing.by_question, found.pairs) == (0, 120, 120)
-    assert found.distribution.p is not None
-    assert found.distribution.p > 0.01
-    assert found.warnings == []
+    pairing = compare(runs / "before", runs / "others").pairing
+    assert (pairing.by_id, pairing.by_question, pairing.question_count) == (0, 120, 120)
 
 
-def test_runs_of_different_questions_are_compared_as_independent(
-    runs: Path, tmp_path: Path
-) -> None:
-    rows: list[dict[str, Any]] = [
+def test_runs_of_different_questions_are_not_tested(runs: Path, tmp_path: Path) -> None:
+    samples: list[dict[str, Any]] = [
         row | {"question": f"Another: {row['question']}"} for row in many(each=10)
     ]
-    score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / "run", report=False)
-    found = compare(runs / "before", tmp_path / "run")
-    assert (found.pairs, found.paired, found.paired_p) == (0, None, None)
-    assert found.pairing.other_question == 120
-    assert found.figures == {}
-    assert set(found.not_compared.values()) == {"the runs have no question in common"}
-    assert found.mean.value == 0.0
+    folder = tmp_path / "run"
+    score(samples, metrics="harmonicity", embedder=HashedWords(), out=folder, report=False)
+    comparison = compare(runs / "before", folder)
+    assert comparison.pairing.other_question == 120
+    assert comparison.figures == {}
+    assert set(comparison.not_compared.values()) == {"the runs have no question in common"}
+    assert comparison.headline.startswith("The runs have no question in common")
+    assert {one.rise_p for one in comparison.outcomes} == {None}
 
 
 def test_headline_figures_have_intervals_of_the_paired_difference(runs: Path) -> None:
-    found = compare(runs / "before", runs / "after").figures
-    assert list(found) == ["mean", "median", "stable_share", "angle_degrees"]
-    assert found["mean"].verdict == found["angle_degrees"].verdict == "worse"
-    assert "better" not in {one.verdict for one in found.values()}
-    assert {key: one.better for key, one in found.items()} == {
+    figures = compare(runs / "before", runs / "after").figures
+    assert list(figures) == ["mean", "median", "stable_share", "angle_degrees"]
+    assert figures["mean"].verdict == figures["angle_degrees"].verdict == "worse"
+    assert "better" not in {one.verdict for one in figures.values()}
+    assert {key: one.better for key, one in figures.items()} == {
         "mean": "lower",
         "median": "lower",
         "stable_share": "higher",
         "angle_degrees": "lower",
     }
-    for key, one in found.items():
+    for key, one in figures.items():
         summary = json.loads((runs / "after" / "summary.json").read_bytes())
         assert one.second == pytest.approx(summary["metrics"]["harmonicity"]["values"][key])
         assert one.difference.interval
@@ -110,11 +119,21 @@ def test_answers_that_got_worse_come_first(runs: Path) -> None:
     assert len(falls) == answers.counts["worse"] > 20
     assert falls == sorted(falls, reverse=True)
     assert min(falls) > 0
-    kinds = ("worse", "better", "other", "failed", "same")
+    kinds = ("worse", "better", "other", "errors", "same")
     assert sum(answers.counts[kind] for kind in kinds) == 120
     first = answers.worse[0]
     assert first.question.startswith("What is told of place")
     assert first.reasons[1]
+
+
+def test_each_change_of_an_answer_has_its_kind(tmp_path: Path) -> None:
+    before = made_run(tmp_path / "before", rows("ppnnffp"))
+    after = made_run(tmp_path / "after", rows("fnpfpnp"))
+    answers = compare(before, after).answers
+    assert sorted(one.ids[1] for one in answers.worse) == ["q0", "q1", "q3"]
+    assert sorted(one.ids[1] for one in answers.better) == ["q2", "q4"]
+    assert [one.ids[1] for one in answers.other] == ["q5"]  # wrong, then refused
+    assert answers.counts["same"] == 1
 
 
 def test_the_same_seed_gives_the_same_numbers(runs: Path) -> None:
@@ -124,37 +143,33 @@ def test_the_same_seed_gives_the_same_numbers(runs: Path) -> None:
     json.dumps(first, allow_nan=False)
 
 
-def test_other_settings_are_said(runs: Path, tmp_path: Path) -> None:
+def test_other_settings_are_noted(runs: Path, tmp_path: Path) -> None:
     class Other(HashedWords):
         name = "other-words"
 
-    rows = list(many(each=10))
     metric = "harmonicity:stable_below=0.1,seed=5"
-    score(rows, metrics=metric, embedder=Other(), out=tmp_path / "run")
-    found = compare(runs / "before", tmp_path / "run")
-    assert found.warnings == [
+    score(list(many(each=10)), metrics=metric, embedder=Other(), out=tmp_path / "run")
+    assert compare(runs / "before", tmp_path / "run").notes == [
         "harmonicity: stable_below was None, then 0.1",
         "the embedder was hashed-words, then other-words",
     ]
-    assert found.stable is None
 
 
-def test_samples_without_a_score_are_left_out_of_the_pairs(tmp_path: Path) -> None:
+def test_answers_that_could_not_be_scored_are_not_scored(tmp_path: Path) -> None:
     async def by_number(sample: Sample, models: Models) -> float:
         if sample.id == failing:
             raise RuntimeError("no")
         return int(sample.id[1:]) / 100
 
     for failing in ("q3", "q5"):
-        rows = [record(i) for i in range(20)]
-        score(rows, metrics=[Probe(by_number)], entailer="lexical", out=tmp_path / failing)
-    found = compare(tmp_path / "q3", tmp_path / "q5")
-    assert found.pairs == 18
-    assert found.paired == (0.0, None, "too few pairs: 18; at least 40 are needed")
-    told = found.to_dict()["paired"]
-    assert told["interval"] is None
-    assert told["without_interval"] == "too few pairs: 18; at least 40 are needed"
-    assert any("q3: 1 sample without a score" in warning for warning in found.warnings)
+        samples = [record(i) for i in range(20)]
+        score(samples, metrics=[Probe(by_number)], entailer="lexical", out=tmp_path / failing)
+    comparison = compare(tmp_path / "q3", tmp_path / "q5")
+    shares = {one.kind: (one.first, one.second) for one in comparison.outcomes}
+    assert shares == {SCORED: (95.0, 95.0), NOT_SCORED: (5.0, 5.0)}
+    assert comparison.figures["mean"].questions == 18
+    counts = comparison.answers.counts
+    assert (counts["errors"], counts["errors_now"]) == (2, 1)
 
 
 def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
@@ -164,10 +179,6 @@ def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
         compare(runs / "before", runs / "grounding")
     with pytest.raises(RunFolderError, match="did you mean harmonicity"):
         compare(runs / "before", runs / "after", metric="harmonicty")
-    single = next(many(each=1))
-    score([single], metrics="harmonicity", embedder=HashedWords(), out=tmp_path / "one")
-    with pytest.raises(RunFolderError, match="only one sample has a score"):
-        compare(runs / "before", tmp_path / "one")
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     (unfinished / "run.json").write_bytes((runs / "before" / "run.json").read_bytes())
@@ -175,7 +186,7 @@ def test_what_cannot_be_compared(runs: Path, tmp_path: Path) -> None:
         compare(runs / "before", unfinished)
 
 
-def test_of_several_metrics_one_is_named(runs: Path, tmp_path: Path) -> None:
+def test_of_several_metrics_one_is_named(tmp_path: Path) -> None:
     for name in ("a", "b"):
         score(
             list(many(each=1)),
@@ -186,23 +197,37 @@ def test_of_several_metrics_one_is_named(runs: Path, tmp_path: Path) -> None:
         )
     with pytest.raises(ValueError, match="name one with --metric"):
         compare(tmp_path / "a", tmp_path / "b")
-    found = compare(tmp_path / "a", tmp_path / "b", metric="semantic_harmonicity")
-    assert found.stable_below == 0.5
+    comparison = compare(tmp_path / "a", tmp_path / "b", metric="semantic_harmonicity")
+    assert comparison.metric.name == "semantic_harmonicity"
 
 
-def test_a_metric_that_is_not_installed(runs: Path, tmp_path: Path) -> None:
+def test_a_metric_that_is_not_installed_counts_scored_answers(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        score(
-            list(many(each=1)), metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name
-        )
-        for file in ("run.json", "assessments.jsonl"):
+        made_run(tmp_path / name, rows("ppff"))
+        for file in ("run.json", "assessments.jsonl", "summary.json"):
             path = tmp_path / name / file
-            path.write_text(path.read_text().replace('"harmonicity"', '"gone"'))
-    found = compare(tmp_path / "a", tmp_path / "b")
-    assert (found.metric.name, found.pairs) == ("gone", len(list(many(each=1))))
+            path.write_text(path.read_text().replace('"faithfulness"', '"gone"'))
+        summary = tmp_path / name / "summary.json"
+        content = json.loads(summary.read_bytes())
+        del content["outcomes"]  # as of a version that counted none
+        summary.write_text(json.dumps(content))
+    comparison = compare(tmp_path / "a", tmp_path / "b")
+    assert (comparison.metric.name, comparison.pairing.question_count) == ("gone", 4)
+    assert {one.kind: one.second for one in comparison.outcomes} == {SCORED: 100, NOT_SCORED: 0}
 
 
-def test_the_words_of_the_command_are_no_setting() -> None:
+def test_a_run_of_a_version_that_counted_no_outcomes_is_counted_now(tmp_path: Path) -> None:
+    before = made_run(tmp_path / "before", rows("pppnf"))
+    summary = before / "summary.json"
+    content = json.loads(summary.read_bytes())
+    del content["outcomes"]
+    summary.write_text(json.dumps(content))
+    after = made_run(tmp_path / "after", rows("pppnf"))
+    shares = {one.kind: (one.first, one.second) for one in compare(before, after).outcomes}
+    assert shares == {PASSED: (60, 60), FAILED: (20, 20), NOT_ANSWERED: (20, 20)}
+
+
+def test_the_words_of_the_command_and_the_times_are_no_setting() -> None:
     shared = {"metrics": {}, "backends": {}, "seed": 0}
-    first, second = shared | {"command": "trustassay score a"}, shared | {"seed": 1}
-    assert changed_settings(first, second, ()) == ["seed was 0, then 1"]
+    first = shared | {"command": "trustassay score a", "started": "2026-01-01T00:00:00Z"}
+    assert changed_settings(first, shared | {"seed": 1}, ()) == ["seed was 0, then 1"]

@@ -129,7 +129,7 @@ def _show_comparison(comparison: "Comparison") -> None:
     say(comparison.pairing.in_words())
     if comparison.figures:
         table = pages.figures_table(comparison)
-        show_rows("over answers scored in both", table.columns, table.rows, wide=True)
+        show_rows("figures of the pairs", table.columns, table.rows, wide=True)
     for key, why in comparison.not_compared.items():
         say(one_line(f"{key} is not compared: {why}"))
     if len(comparison.pairing.first):
@@ -310,11 +310,12 @@ def _show_gate(result: "Gate") -> None:
         for name, changes in earlier.outcomes.items():
             say(one_line(f"{name} since {earlier.path}: {outcomes_in_words(changes)}"))
         for name, figures in earlier.figures.items():
-            for change in figures.values():
+            # The first is the mean; as it leaves answers out, it stands below the shares.
+            for change in list(figures.values())[:1]:
                 values = f"{change.first:.4g} → {change.second:.4g}"
                 say(
-                    f"  {name}.{change.key} over {change.questions:,} questions scored in both: "
-                    f"{values} ({change.verdict})"
+                    f"  {name}.{change.key} over the {change.questions:,} questions that it counts "
+                    f"in both: {values} ({change.verdict})"
                 )
         for name, answers in earlier.answers.items():
             show_worse(name, answers)

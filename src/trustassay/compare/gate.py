@@ -5,7 +5,7 @@
 3. All rules together: corrected for their number (:func:`~trustassay.compare.gate_rules.decided`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ from trustassay.compare.run_scores import (
 from trustassay.core.outcome import NOT_ANSWERED, NOT_SCORED, PASSED, Outcomes, question_weights
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import Mean, MetricInfo, Quantile, Share
-from trustassay.runs.counts import ANSWER, DRAWN, GROWN, UNIT, read_outcomes
+from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
 from trustassay.runs.folder import ABOUT, RunFolder, metric_infos, metrics_of
 from trustassay.statistics.comparison import share_rise_p
 from trustassay.statistics.intervals import FEWEST, Interval, too_few
@@ -90,7 +90,8 @@ def gate(
     outcomes = read_outcomes(folder, metrics_of(run).values())
     if sequential:
         _check_sequential(path, run, bool(earlier_runs or labels))
-    figures = _Figures(path, run, summary, outcomes, seed)
+    figures = _Figures(path, run, summary, outcomes)
+    figures.weigh_by_question({bound.name for bound in bounds}, seed)
     if sequential:
         figures.hold_at_any_size()
     # A file of labels for each run is given in this order: this run first.
@@ -122,7 +123,7 @@ def _check_sequential(path: Path, run: Mapping[str, Any], others: bool) -> None:
         )
     if "strata" in run.get(DRAWN, {}):
         raise UsageError("--sequential: the questions were drawn by strata; draw them without --by")
-    if DRAWN not in run and GROWN not in run:
+    if DRAWN not in run:
         raise UsageError(
             f"--sequential: the order of the questions of {path} was not drawn at random, so a "
             "stop at a good moment would be no accident; score with --sample N, and go on with "
@@ -162,7 +163,6 @@ class _Figures:
         run: Mapping[str, Any],
         summary: Mapping[str, Any],
         outcomes: Mapping[str, Outcomes],
-        seed: int,
     ) -> None:
         self.path, self.run, self.outcomes = path, run, outcomes
         self.notes: list[str] = []
@@ -178,7 +178,6 @@ class _Figures:
         for name, value in numbers:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self.known.setdefault(name, KnownFigure(value))
-        self._weigh_by_question(seed)
 
     def _add_metric(
         self, metric: str, summary: Mapping[str, Any], about: Mapping[str, Mapping[str, Any]]
@@ -210,12 +209,19 @@ class _Figures:
                 (0.0, 100.0),
             )
 
-    def _weigh_by_question(self, seed: int) -> None:
-        """Let each question count once in the figures of metrics, where some have several answers.
+    def weigh_by_question(self, wanted: Container[str], seed: int) -> None:
+        """Let each question count once in these figures, where some have several answers.
 
         Else copies of good answers under new ids would raise a mean.
         """
         if self.run.get(UNIT) == ANSWER:
+            keys = read_keys(RunFolder(self.path), {})
+            asked = len(np.unique(keys.question_units))
+            if asked < len(keys.ids):
+                self.notes.append(
+                    f"{len(keys.ids):,} answers to {asked:,} questions; each answer counts by "
+                    "itself (--unit answer)"
+                )
             return
         several = [name for name, one in self.outcomes.items() if one.questions < one.answers]
         if not several:
@@ -228,6 +234,15 @@ class _Figures:
         for name in several:
             info = metric_infos(folder, self.run)[name]
             scores = read_scores(self.path, self.run, info, keys)
+            outcomes = self.outcomes[name]
+            self.notes.append(
+                f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
+                "question counts once"
+            )
+            resampled = sorted(scores.weighted.keys())
+            bounded = [key for key in resampled if f"{name}.{key}" in wanted]
+            if not bounded:
+                continue
             whole = scores.weighted.figures(weights[None])
             rng = generator(seed, "gate", name, "questions")
             count = int(units.max()) + 1
@@ -235,7 +250,7 @@ class _Figures:
                 scores.weighted.figures(times[:, units] * weights)
                 for times in drawn_counts(count, rng)
             ]
-            for key in sorted(scores.weighted.keys()):
+            for key in bounded:
                 figure, statistic = f"{name}.{key}", scores.figures[key].statistic
                 known = self.known.get(figure)
                 # A quantile of answers with unequal weights is not defined here.
@@ -255,11 +270,6 @@ class _Figures:
                     known.range,
                     unscored=known.unscored,
                 )
-            outcomes = self.outcomes[name]
-            self.notes.append(
-                f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
-                "question counts once"
-            )
 
     def hold_at_any_size(self) -> None:
         """Take intervals that hold at all sizes of a growing run together."""

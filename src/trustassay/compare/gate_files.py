@@ -20,18 +20,25 @@ _NOT_XML = re.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]
 """Characters that XML 1.0 does not allow (section 2.2)."""
 
 
-def _value(value: float | None, unit: str, *, signed: bool = False) -> str:
-    """Write a figure or a change of one: percentages with one decimal, plain numbers with three."""
+def _value(value: float | None, unit: str) -> str:
+    """Write a figure: percentages with one decimal, plain numbers with three."""
     if value is None:
         return "none"
-    return rounded(value, unit, "+" if signed else "") + (f" {unit}" if unit else "")
+    return rounded(value, unit) + (f" {unit}" if unit else "")
+
+
+def _change(value: float | None, unit: str) -> str:
+    """Write a change of a figure: of percentages in points."""
+    if value is None:
+        return "none"
+    return rounded(value, unit, "+") + {"": "", "%": " points"}.get(unit, f" {unit}")
 
 
 def value_of(check: Check) -> str:
     """Write the figure of a check, and its change where an earlier run is compared with."""
     if check.before_after is None:
         return _value(check.value, check.unit)
-    change = _value(check.value, check.unit, signed=True)
+    change = _change(check.value, check.unit)
     both = (_value(one, check.unit) for one in check.before_after)
     return f"{' → '.join(both)} ({change})"
 
@@ -45,8 +52,8 @@ def interval_in_words(check: Check) -> str:
     """Write the interval of a check, "" where it has none."""
     if check.interval is None:
         return ""
-    signed = check.before_after is not None
-    return " to ".join(_value(one, check.unit, signed=signed) for one in check.interval)
+    write = _value if check.before_after is None else _change
+    return " to ".join(write(one, check.unit) for one in check.interval)
 
 
 def markdown(gate: Gate) -> str:

@@ -39,7 +39,7 @@ def figures_table(comparison: Comparison) -> document.Table:
         change = _change_cells(one.difference, 1 if unit in ("%", "°") else 3)
         cells = [*sides, *change, f"{one.questions:,}", one.verdict]
         rows.append(document.Row(key, cells, one.figure.explanation))
-    return document.Table("Over answers scored in both runs", FIGURE_COLUMNS, rows)
+    return document.Table("Figures of the pairs", FIGURE_COLUMNS, rows)
 
 
 def document_of(comparison: Comparison) -> document.Document:

@@ -163,7 +163,8 @@ def rank(
         [answers.models[place] for place in result.order],
         result,
         words[PASSED] if with_line else "mean score",
-        [answers.shares(place, with_line=with_line) for place in result.order],
+        # Of a metric with a line of the questions that are compared, so that the columns agree.
+        [answers.shares(place, shared if with_line else None) for place in result.order],
         [answers.reasons[place] for place in result.order],
         words,
         alike,
@@ -199,7 +200,7 @@ class _AnswersByModel:
         passed, values, labels = Values(), Values(), Values()
         kinds: dict[Place, list[OutcomeKind]] = {}
         reasons: list[Counter[str]] = []
-        keys = read_keys(folder, {}).question_units.tolist()
+        keys = read_keys(folder, {}).questions.tolist()
         for at, sample in enumerate(folder.samples()):
             if sample.model is None:
                 continue
@@ -230,13 +231,21 @@ class _AnswersByModel:
         means = [sum(values[place]) / len(values[place]) for place in wanted]
         return np.array(means).reshape(len(self.models), len(questions))
 
-    def shares(self, model: int, *, with_line: bool) -> dict[OutcomeKind, float]:
-        """Return the share of each outcome among all questions of a model, in per cent."""
-        of_questions = [kinds for (one, _), kinds in self.kinds.items() if one == model]
+    def shares(self, model: int, among: Sequence[int] | None) -> dict[OutcomeKind, float]:
+        """Return the share of each outcome among questions of a model, in per cent.
+
+        among: these questions, of a metric with a line; ``None``: all, of one without.
+        """
+        questions = self.questions_of(model) if among is None else among
+        by_question = [self.kinds[model, question] for question in questions]
         return {
-            kind: 100 * float(np.mean([kinds.count(kind) / len(kinds) for kinds in of_questions]))
-            for kind in (WITH_LINE if with_line else WITHOUT_LINE)
+            kind: 100 * float(np.mean([kinds.count(kind) / len(kinds) for kinds in by_question]))
+            for kind in (WITHOUT_LINE if among is None else WITH_LINE)
         }
+
+    def questions_of(self, model: int) -> list[int]:
+        """Return the questions that a model was asked."""
+        return [question for one, question in self.kinds if one == model]
 
 
 def statements(ranking_of_models: Ranking) -> list[str]:

@@ -1,0 +1,131 @@
+"""What a bad model, a broken log or a hurried person could do to look good, and what the gate says.
+
+The first ten are the rows of the issue's table, tested beside what they are about (test_gate.py,
+test_two_runs.py, test_corrected.py); these were found by reading the finished code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.compare.made_runs import made_run, rows
+from tests.support import run_command
+from trustassay import score
+from trustassay.compare.gate import gate
+from trustassay.compare.gate_rules import Bound, Check, Earlier, Gate
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made_run(tmp_path_factory.mktemp("runs") / "before", rows("p" * 40 + "f" * 20))
+
+
+def check_of(result: Gate, name: str) -> Check:
+    (check,) = (one for one in result.checks if one.name == name)
+    return check
+
+
+def test_easy_questions_that_are_added_hide_no_loss(before: Path, tmp_path: Path) -> None:
+    easy = [
+        row | {"id": f"e{i}", "question": f"Easy {i}?"} for i, row in enumerate(rows("p" * 200))
+    ]
+    after = made_run(tmp_path / "after", rows("p" * 30 + "f" * 30) + easy)
+    result = gate(after, earlier=Earlier(before))
+    check = check_of(result, "faithfulness.failed")
+    assert check.before_after
+    assert check.before_after[1] < check.before_after[0]  # of all questions it looks better
+    assert check.result == "fail"
+    assert any("200 of the second" in note for note in result.notes)
+
+
+def test_hard_questions_that_are_dropped_are_missing(before: Path, tmp_path: Path) -> None:
+    after = made_run(tmp_path / "after", rows("p" * 40))
+    assert check_of(gate(after, earlier=Earlier(before)), "missing").result == "fail"
+
+
+def test_hard_questions_in_other_words_are_missing(before: Path, tmp_path: Path) -> None:
+    samples = rows("p" * 60)
+    for row in samples[40:]:
+        row["question"] = f"Is it true that a tower stands in {row['id']}?"
+    result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
+    assert check_of(result, "missing").result == "fail"
+
+
+def test_answers_in_a_language_that_is_not_read_are_not_answered(tmp_path: Path) -> None:
+    samples = rows("p" * 30)
+    german = [
+        row | {"response": "Der Turm der Stadt wurde im Jahr 1900 aus Holz und Stein gebaut."}
+        for row in samples
+    ]
+    for name, one in (("before", samples), ("after", german)):
+        score(one, metrics="faithfulness", out=tmp_path / name, report=False)
+    result = gate(tmp_path / "after", earlier=Earlier(tmp_path / "before"))
+    assert check_of(result, "faithfulness.not_answered").result == "fail"
+    assert "faithfulness: not answered: 30 language not read" in result.notes
+
+
+def test_passages_that_are_left_out_are_no_pass(before: Path, tmp_path: Path) -> None:
+    samples = [row | {"documents": []} for row in rows("f" * 60)]
+    result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
+    assert check_of(result, "faithfulness.not_answered").result == "fail"
+    assert "faithfulness: not answered: 60 no passages" in result.notes
+
+
+@pytest.mark.parametrize("change", ["punctuation", "model"])
+def test_copies_that_differ_a_little_raise_no_share(tmp_path: Path, change: str) -> None:
+    samples = rows("p" * 30 + "f" * 30)
+    copies: Rows = []
+    for number in range(6):
+        for row in samples[:30]:
+            copy = row | {"id": f"{row['id']}-{number}"}
+            if change == "punctuation":
+                copy["response"] += " " * number + "!" * number
+            else:
+                copy["model"] = f"model {number}"
+            copies.append(copy)
+    run = made_run(tmp_path / "run", samples + copies)
+    bounds = [Bound("passed", 80, at_least=True), Bound("faithfulness.mean", 0.8, at_least=True)]
+    result = gate(run, bounds)
+    assert [round(check.value or 0, 2) for check in result.checks] == [50, 0.5]
+
+
+def test_who_counts_each_answer_by_itself_is_named(tmp_path: Path) -> None:
+    samples = rows("p" * 30 + "f" * 30)
+    copies = [row | {"id": f"{row['id']}-{n}"} for row in samples[:30] for n in range(6)]
+    folder = tmp_path / "run"
+    score(
+        samples + copies,
+        metrics="faithfulness",
+        entailer="lexical",
+        unit="answer",
+        out=folder,
+        report=False,
+    )
+    result = gate(folder, [Bound("passed", 50, at_least=True)])
+    assert any("each answer counts by itself (--unit answer)" in note for note in result.notes)
+
+
+def test_a_tiny_run_never_passes_as_undecided(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        made_run(tmp_path / name, rows("pp"))
+    done = run_command("gate", "new", "--no-worse-than", "old", "--undecided", "pass", cwd=tmp_path)
+    assert done.returncode == 4
+    assert "cannot show a change" in done.stdout
+
+
+def test_an_empty_answer_is_as_bad_as_a_refusal(before: Path, tmp_path: Path) -> None:
+    after = made_run(tmp_path / "after", rows("p" * 30 + "b" * 30))
+    result = gate(after, earlier=Earlier(before))
+    assert check_of(result, "faithfulness.not_answered").result == "fail"
+
+
+def test_answers_that_claim_nothing_are_no_pass(before: Path, tmp_path: Path) -> None:
+    samples = [row | {"response": "Here are the details you asked for."} for row in rows("p" * 60)]
+    result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
+    assert check_of(result, "faithfulness.not_answered").result == "fail"
+    assert "faithfulness: not answered: 60 no claim" in result.notes
