@@ -291,5 +291,5 @@ def _advice(check: Check, fail_p: float, level: float) -> str:
 
 def _p_in_words(p: float, rules: int) -> str:
     corrected = f", corrected for {rules} rules" if rules > 1 else ""
-    # A p-value from an interval is as exact as 1 less a number near 1.
-    return f"p = {p:.2g}{corrected}" if p > 1e-15 else f"p < 1e-15{corrected}"
+    # The p-value of an interval is 1 less a number near 1, so it may round to 0.
+    return f"p = {p:.2g}{corrected}" if p else f"p < 1e-15{corrected}"
