@@ -40,14 +40,14 @@ def runs(made: Path, tmp_path: Path) -> Path:
 def test_two_runs(cli: Cli, runs: Path) -> None:
     said = cli("compare", "before", "after", "--json", "--out", "page.html")
     assert said.status == 0
-    for words in ("paired difference", "stable share", "60 by id and question", "is worse"):
+    for words in ("Worse: mean went from", "stable_share", "60 by id and question", "not scored"):
         assert words in said.err
-    found = json.loads(said.out)
-    assert found["mean"]["change"] > 0
-    assert found["pairs"] == 60
+    content = json.loads(said.out)
+    assert content["figures"]["mean"]["change"] > 0
+    assert content["pairing"]["questions"] == 60
     page = (runs / "page.html").read_text(encoding="utf-8")
     assert "before → after" in page
-    assert "Kolmogorov-Smirnov" in page
+    assert "what became of the questions" in page
     assert "<script" not in page
 
 
@@ -57,25 +57,25 @@ def test_of_few_samples_no_change_is_claimed(cli: Cli, runs: Path) -> None:
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=runs / name)
     said = cli("compare", "few", "worse", "--out", "page.html")
     assert said.status == 0
-    assert "is unknown (too few pairs: 19; at least 40 are needed)" in said.err
-    assert said.err.count("too few") == 9  # four figures of pairs, four of runs, the sentence
+    assert "is unknown (too few pairs: 19; at least 40 are needed)" in said.out
+    assert said.out.count("too few") == 7  # four figures, two outcomes, the sentence
     assert "too few" in (runs / "page.html").read_text(encoding="utf-8")
 
 
 def test_the_way_back_is_better(cli: Cli, runs: Path) -> None:
-    assert "is better" in cli("compare", "after", "before").err
-    assert "no clear change" in cli("compare", "after", "after").err
+    assert cli("compare", "after", "before").out.startswith("Better: mean went from")
+    assert cli("compare", "after", "after").out.startswith("No clear change: mean went from")
 
 
 def test_what_belongs_together_is_not_broken(
     cli: Cli, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    said = cli("compare", runs / "before", runs / "after", "--out", "change.html").err
-    assert "\npaired difference\n" in said
+    said = cli("compare", runs / "before", runs / "after", "--out", "change.html").out
+    assert "\nnot scored " in said
     assert "…" not in said
     page = (tmp_path / "change.html").read_text(encoding="utf-8")
-    assert re.search(r"\(95\xa0% interval .*\(p\xa0=\xa0[0-9.]+\)", page)
+    assert "(95\xa0% interval of the change" in page
 
 
 def test_errors_are_for_people(cli: Cli, runs: Path) -> None:

@@ -66,6 +66,8 @@ def test_a_metric_without_a_line_has_scored_and_not_scored(runs: Path) -> None:
     assert [one.kind for one in comparison.outcomes] == [SCORED, NOT_SCORED]
     assert comparison.pairing.question_count == 120
     assert comparison.figures["mean"].verdict == "worse"
+    assert comparison.headline.startswith("Worse: mean went from 0.")
+    assert "over 120 questions scored in both runs" in comparison.headline
     assert comparison.notes == []
 
 
@@ -73,7 +75,7 @@ def test_a_run_beside_itself(runs: Path) -> None:
     comparison = compare(runs / "before", runs / "before")
     assert {one.difference.value for one in comparison.figures.values()} == {0.0}
     assert comparison.answers.counts["same"] == 120
-    assert comparison.headline.startswith("No clear change of any outcome, over 120 questions")
+    assert comparison.headline.startswith("No clear change: mean went from 0.")
 
 
 def test_runs_of_different_ids_are_paired_by_question(runs: Path) -> None:

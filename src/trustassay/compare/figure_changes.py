@@ -15,6 +15,7 @@ from trustassay.compare.outcome_changes import SAME
 from trustassay.compare.pairing import Pairing
 from trustassay.compare.run_scores import RunScores, better_of
 from trustassay.metric import Figure, Mean, Share
+from trustassay.show.text import ends_text, rounded
 from trustassay.statistics import Floats, comparison
 from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
 from trustassay.statistics.resampling import drawn_counts, generator
@@ -48,6 +49,19 @@ class FigureChange:
         if not self.better:
             return "changed"
         return "better" if (low > 0) == (self.better == "higher") else "worse"
+
+    def in_words(self) -> str:
+        """Return a sentence on what changed."""
+        unit = self.figure.unit
+        first, second = (rounded(value, unit) for value in (self.first, self.second))
+        of = f"over {self.questions:,} questions scored in both runs"
+        change = f"{self.key} went from {first} to {second} {unit}".rstrip()
+        if self.difference.interval is None:
+            reason = self.difference.without
+            return f"{change}, {of}; whether that is a real change is unknown ({reason})."
+        ends = ends_text(self.difference.interval, "+")
+        verdict = self.verdict.capitalize()
+        return f"{verdict}: {change} (95 % interval of the change {ends}), {of}.".replace("-", "−")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""

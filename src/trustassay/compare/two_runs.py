@@ -19,6 +19,7 @@ from trustassay.compare.run_scores import (
     read_finished_run,
     read_pairs,
 )
+from trustassay.core.outcome import PASSED
 from trustassay.metric import MetricInfo
 from trustassay.workflows.json_form import as_json, fields_as_json
 
@@ -47,8 +48,14 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """A sentence on what changed, of all questions."""
-        return headline(self.outcomes, self.pairing.question_count)
+        """A sentence on what changed: of all questions, or of the first figure where the metric
+        draws no line and no more questions than before lack a score."""
+        questions = self.pairing.question_count
+        has_line = PASSED in self.scores[1].outcomes.shares
+        scores_lost = any(one.is_unwanted and one.verdict == "worse" for one in self.outcomes)
+        if has_line or scores_lost or not self.figures:
+            return headline(self.outcomes, questions)
+        return next(iter(self.figures.values())).in_words()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
