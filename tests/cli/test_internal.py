@@ -62,7 +62,7 @@ def test_a_fault_of_the_program_is_not_the_users(
 def test_without_a_run_the_users_folder_of_states_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trustassay.workflows.gate.gate", broken)
+    monkeypatch.setattr("trustassay.compare.gate.gate", broken)
     result = CliRunner().invoke(app, ["gate", str(tmp_path), "--min", "reference.mean=1"])
     assert result.exit_code == 70
     checked(tmp_path / "state" / "trustassay" / "internal-error.txt", tmp_path)
@@ -82,7 +82,7 @@ def test_an_error_in_a_compiled_library_is_placed_where_it_was_called(
     def draw(*_: Any, **__: Any) -> None:
         np.random.default_rng(0).integers(10**30)
 
-    monkeypatch.setattr("trustassay.workflows.gate.gate", draw)
+    monkeypatch.setattr("trustassay.compare.gate.gate", draw)
     result = CliRunner().invoke(app, ["gate", str(tmp_path), "--min", "reference.mean=1"])
     assert result.exit_code == 70
     assert f"tests/cli/test_internal.py:{draw.__code__.co_firstlineno + 1};" in result.output

@@ -104,7 +104,7 @@ def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
     page = run.report().read_text()
     assert re.findall(r'<details class="answer" id="a(\d)"', page) == ["3", "4", "1", "6", "5", "2"]
     earlier = Earlier(tmp_path / "before", ["parted.mean"])
-    changes = gate(tmp_path / "after", [], earlier).answers["parted"]
+    changes = gate(tmp_path / "after", [], earlier).against[0].answers["parted"]
     assert [change.ids[1] for change in changes.worse] == worst
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trustassay.workflows.corrected import LabelFiles
 
 from trustassay import calibrate, score, study
+from trustassay.compare.corrected import LabelFiles
 from trustassay.data.records import InputError
 from trustassay.workflows.label.command import PlanOptions, open_work
 from trustassay.workflows.label.population import LabelSource, read_labels, read_population

@@ -44,8 +44,8 @@ def compare(  # noqa: PLR0913 - one argument an option
     spending: Spending,
     dry_run: bool,
 ) -> None:
-    """Compare two runs: figures, single answers, and the distribution of scores; or answers by a
-    judge."""
+    """Compare two runs: what became of all questions, figures, and single answers; or answers by
+    a judge."""
     if judge is not None:
         if metric is not None or labels:
             flag = "--labels" if labels else "--metric"
@@ -176,7 +176,7 @@ def _show_ranking(result: "Ranking") -> None:
     say(
         one_line(
             f"{result.metric.title}: {result.questions:,} questions that all models {asked}, "
-            f"ranked by {result.by}"
+            f"ranked by {'the share ' if result.by_share else ''}{result.by}"
         )
     )
     if result.left_out:
@@ -274,18 +274,18 @@ def gate(  # noqa: PLR0913 - one argument an option
     ]
     label_files = LabelFiles.given(**labels)
     result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
+    strict = result.result == "untestable" and undecided == "fail"
+    counted = undecided if result.result == "undecided" or strict else result.result
     with results_on_output(not as_json):
         _show_gate(result)
+        if counted != result.result:
+            say(f"{result.result} counts as {counted} (--undecided)")
     if markdown:
         _write(markdown, gate_files.markdown(result).encode())
     if junit:
         _write(junit, gate_files.junit(result, undecided))
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
-    strict = result.result == "untestable" and undecided == "fail"
-    counted = undecided if result.result == "undecided" or strict else result.result
-    if counted != result.result:
-        say(f"{result.result} counts as {counted} (--undecided)")
     raise typer.Exit(STATUS[counted])
 
 
@@ -297,6 +297,7 @@ def _write(path: Path, content: bytes) -> None:
 def _show_gate(result: "Gate") -> None:
     from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
     from trustassay.compare.outcome_changes import outcomes_in_words
+    from trustassay.show.text import rounded
 
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))
@@ -312,7 +313,9 @@ def _show_gate(result: "Gate") -> None:
         for name, figures in earlier.figures.items():
             # The first is the mean; as it leaves answers out, it stands below the shares.
             for change in list(figures.values())[:1]:
-                values = f"{change.first:.4g} → {change.second:.4g}"
+                unit = change.figure.unit
+                sides = [rounded(one, unit) for one in (change.first, change.second)]
+                values = " → ".join(sides) + (f" {unit}" if unit else "")
                 say(
                     f"  {name}.{change.key} over the {change.questions:,} questions that it counts "
                     f"in both: {values} ({change.verdict})"

@@ -112,8 +112,9 @@ def kinds_of_changes(
     changed = wrong_to_none | (verdicts[0] != verdicts[1])
     kinds["other"] = no_error & changed & ~kinds["worse"] & ~kinds["better"]
     moved = np.abs(second.badness[pairing.second] - first.badness[pairing.first])
-    moved = np.where(same_outcome, np.nan_to_num(moved), 1.0)
-    return kinds, np.lexsort((-np.abs(np.nan_to_num(rise)), -moved))
+    # The last key decides first: another outcome is the largest change.
+    largest_first = (-np.abs(np.nan_to_num(rise)), -np.nan_to_num(moved), same_outcome)
+    return kinds, np.lexsort(largest_first)
 
 
 def answer_changes(first: RunScores, second: RunScores, pairing: Pairing) -> AnswerChanges:

@@ -133,11 +133,13 @@ class _Judged:
     of shape (n,).
 
     strata: the number of each answer's stratum, an outcome or a part of one; names: of the strata.
-    badness: NaN without a score. passed: whether it passes; ``None`` without a line.
+    badness: what lists are ordered by; loss: the score, of which less is better; both NaN without a
+    score. passed: whether it passes; ``None`` without a line.
     """
 
     strata: Places
     badness: Floats
+    loss: Floats
     passed: Bools | None
     labels: Floats
     units: Places
@@ -262,7 +264,8 @@ def _read(
     known = np.full(len(scores.scores), np.nan) if labels is None else labels
     strata, names = _strata_of(scores)
     passed = scores.has(PASSED) == 1 if scores.outcomes.passed else None
-    return _Judged(strata, scores.badness, passed, known, units, np.array(groups), names)
+    loss = scores.scores if scores.info.lower_is_better else -scores.scores
+    return _Judged(strata, scores.badness, loss, passed, known, units, np.array(groups), names)
 
 
 def _strata_of(scores: RunScores) -> tuple[Places, list[str]]:
@@ -341,23 +344,22 @@ def _chosen_by_score(judged: _Judged) -> tuple[str, str]:
     Within an outcome the labels have to be drawn at random. Where they are of its best answers, the
     estimate would be too high, so there is none; where they are of its worst, it may be too low.
     """
+    note = ""
     for place in np.unique(judged.strata).tolist():
-        here = (judged.strata == place) & ~np.isnan(judged.badness)
-        labelled = here & ~np.isnan(judged.labels)
-        others = here & np.isnan(judged.labels)
-        if not labelled.any() or not others.any():
-            continue
-        z = rank_sum_z(judged.badness[labelled], judged.badness[others])
-        if z < -UNLIKE:
-            return (
-                f"the labels of the answers that are {judged.names[place]} are of its best scores: "
-                "draw them at random (`trustassay label RUN --random`)"
-            ), ""
-        if z > UNLIKE:
-            return "", (
-                f"The labels of the answers that are {judged.names[place]} are of its worst "
-                "scores, so the share may be too low."
-            )
+        # Who chooses answers goes by the order of a list, or by the score.
+        for values in (judged.badness, judged.loss):
+            here = (judged.strata == place) & ~np.isnan(values)
+            labelled = values[here & ~np.isnan(judged.labels)]
+            others = values[here & np.isnan(judged.labels)]
+            z = rank_sum_z(labelled, others) if len(labelled) and len(others) else 0.0
+            which = f"labels of the answers that are {judged.names[place]} are of its"
+            if z < -UNLIKE:
+                advice = "draw them at random (`trustassay label RUN --random`)"
+                return f"the {which} best scores: {advice}", ""
+            if z > UNLIKE:
+                note = f"The {which} worst scores, so the share may be too low."
+    if note:
+        return "", note
     return "", "Within each outcome the labels must be of answers drawn at random."
 
 

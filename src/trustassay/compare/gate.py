@@ -24,7 +24,6 @@ from trustassay.compare.gate_rules import (
     Result,
     decided,
     is_right_side,
-    more_questions,
     p_of_side,
 )
 from trustassay.compare.outcome_changes import ONE_SIDED, OutcomeChange, outcome_changes
@@ -150,8 +149,8 @@ class KnownFigure:
     """Of a count, what 100 % of it is."""
     unscored: float = 0.0
     """Per cent of the answers that are not behind it."""
-    of: str = "questions"
-    """What more of would decide a bound."""
+    of: str = "question"
+    """What ``n`` counts."""
 
 
 class _Figures:
@@ -320,7 +319,7 @@ class _Figures:
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""
 
-        def check(result: Result, why: str, advice: str = "", p: float | None = None) -> Check:
+        def check(result: Result, why: str, p: float | None = None) -> Check:
             return Check(
                 name,
                 rule,
@@ -330,7 +329,8 @@ class _Figures:
                 result,
                 why,
                 figure.unit,
-                advice=advice,
+                n=figure.n,
+                unit_of_n=figure.of,
                 fail_p=p,
             )
 
@@ -346,13 +346,8 @@ class _Figures:
             p = p_of_side(figure.value, figure.interval, line, at_least=bound.at_least)
             if is_right_side(figure.interval, line, at_least=bound.at_least):
                 return check("pass", "the whole interval is on the right side of the line", p=p)
-            advice = ""
-            more = more_questions(figure.value, figure.interval, line, figure.n)
-            if more:
-                side = "pass" if (figure.value >= line) == bound.at_least else "fail"
-                advice = f"about {more:,} more {figure.of} decide it ({side}, at the same value)"
             why = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
-            return check("undecided", why, advice, p)
+            return check("undecided", why, p)
         if figure.without:
             return check("untestable", f"it has no interval: {figure.without}")
         is_right = figure.value >= line if bound.at_least else figure.value <= line
@@ -370,7 +365,7 @@ def _corrected_share(one: CorrectedRate) -> KnownFigure:
     ends = one.interval and (100 * one.interval[0], 100 * one.interval[1])
     value = None if one.value is None else 100 * one.value
     span = (0.0, 100.0)
-    return KnownFigure(value, "%", ends, one.without, one.labels, span, of="labels")
+    return KnownFigure(value, "%", ends, one.without, one.labels, span, of="label")
 
 
 def _line_of(bound: Bound, figure: KnownFigure) -> float:
@@ -487,7 +482,6 @@ class ComparedRuns:
         interval, p = change.change.interval, change.rise_p
         counts = f"more in {change.risen:,} of {amount(change.units, 'question')}, fewer in "
         counts += f"{change.fallen:,}"
-        advice = ""
         result: Result = "undecided"
         if not change.risen + change.fallen:
             # Nothing changed, so nothing got worse; of very few questions that says nothing.
@@ -498,12 +492,6 @@ class ComparedRuns:
                 counts = f"{amount(change.units, 'question')} cannot show a change"
         elif interval is not None and is_right_side(interval, margin, at_least=False):
             result = "pass"
-        elif interval is not None and p is not None and p >= ONE_SIDED:
-            more = more_questions(value, interval, margin, change.units)
-            if more:
-                side = "fail" if value > margin else "pass"
-                stays = f"if the difference stays {value:+.1f} points"
-                advice = f"about {more:,} more questions decide it ({side}, {stays})"
         allowed = f", by {margin:g} points at most" if margin else ""
         return Check(
             f"{name}.{change.kind}",
@@ -515,8 +503,8 @@ class ComparedRuns:
             counts,
             "%",
             (change.first, change.second),
-            advice,
-            p,
+            change.units,
+            fail_p=p,
         )
 
     def _check_figure_names(self, *, with_labels: bool) -> None:
@@ -580,20 +568,17 @@ class ComparedRuns:
         line = (-1 if higher else 1) * margin / 100 * width
         value, interval = change.difference.value, change.difference.interval
         result: Result = "untestable"
-        why, advice, p = f"it has no interval: {change.difference.without}", "", None
+        why, p = f"it has no interval: {change.difference.without}", None
         if interval is not None:
             p = p_of_side(value, interval, line, at_least=higher)
             result, why = "undecided", "" if p < ONE_SIDED else "the interval reaches both sides"
             if is_right_side(interval, line, at_least=higher):
                 result, why = "pass", "the whole interval is on the right side of the line"
-            elif more := more_questions(value, interval, line, change.questions):
-                side = "pass" if (value >= line) == higher else "fail"
-                stays = f"if the difference stays {value:+.3g}"
-                advice = f"about {more:,} more questions decide it ({side}, {stays})"
         both = change.first, change.second
         unit = change.figure.unit
         key = f"{name}.{change.key}"
-        return Check(key, self._rule, value, interval, line, result, why, unit, both, advice, p)
+        n = change.questions
+        return Check(key, self._rule, value, interval, line, result, why, unit, both, n, fail_p=p)
 
     def _no_less_right(self, name: str, corrected: Corrected) -> Check:
         """Return the check of the change of the corrected share of right answers, in points."""

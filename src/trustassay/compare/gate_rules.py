@@ -100,6 +100,10 @@ class Check:
     unit: str = ""
     before_after: tuple[float, float] | None = None
     """The figure of the earlier run and of this one, where ``value`` is their difference."""
+    n: int = 0
+    """Independent questions, or labels, behind ``value``; 0 where more would not decide it."""
+    unit_of_n: str = "question"
+    """What ``n`` counts."""
     advice: str = ""
     """What would decide a rule that is undecided."""
     fail_p: float | None = None
@@ -222,22 +226,16 @@ def p_of_side(value: float, interval: Interval, line: float, *, at_least: bool) 
     return 1 - NormalDist().cdf((line - value) / reach * z95)
 
 
-def more_questions(value: float, interval: Sequence[float], line: float, n: int) -> int | None:
-    """Return how many more questions would put the whole interval on one side of the line.
-
-    The value is taken as it is, and the interval narrows as 1 / sqrt(n). ``None`` if it takes more
-    than :data:`MOST_TIMES` as many.
-    """
-    reach = interval[1] - value if line > value else value - interval[0]
-    apart = abs(value - line)
-    if not apart or (times := (reach / apart) ** 2) > MOST_TIMES:
-        return None
-    return max(1, math.ceil(n * times) - n)
+def more_questions(times: float, n: int) -> int | None:
+    """Return how many more questions make ``times`` as many as n, at least 1; ``None`` where that
+    is more than :data:`MOST_TIMES` as many."""
+    return max(1, math.ceil(n * times) - n) if times <= MOST_TIMES else None
 
 
 def decided(checks: Sequence[Check]) -> list[Check]:
     """Return the checks with the results of those that are tested, all together (Holm 1979)."""
     tested = [check for check in checks if check.fail_p is not None]
+    ordered = sorted(check.fail_p for check in tested if check.fail_p is not None)
     corrected = iter(holm([check.fail_p for check in tested if check.fail_p is not None]))
     result = []
     for check in checks:
@@ -248,15 +246,50 @@ def decided(checks: Sequence[Check]) -> list[Check]:
         if p < ONE_SIDED:
             why = check.why or "the figure is on the wrong side of the line"
             why = f"{why}, {_p_in_words(p, len(tested))}"
-            result.append(replace(check, result="fail", advice="", why=why, corrected_p=p))
-        elif check.fail_p < ONE_SIDED:
-            why = f"it may be chance, {_p_in_words(p, len(tested))}"
-            result.append(replace(check, result="undecided", why=why, corrected_p=p))
-        else:
-            result.append(replace(check, corrected_p=p))
+            result.append(replace(check, result="fail", why=why, corrected_p=p))
+            continue
+        one = replace(check, corrected_p=p)
+        if one.result == "undecided":
+            # The level that this rule has to reach, if those with smaller p-values fail.
+            level = ONE_SIDED / (len(tested) - ordered.index(check.fail_p))
+            one = replace(one, advice=_advice(one, check.fail_p, level))
+            if check.fail_p < ONE_SIDED or _is_clear(one):
+                one = replace(one, why=f"it may be chance, {_p_in_words(p, len(tested))}")
+        result.append(one)
     return result
+
+
+def _is_clear(check: Check) -> bool:
+    """Whether the whole interval is on one side of the line."""
+    return check.interval is not None and not check.interval[0] <= check.line <= check.interval[1]
+
+
+def _advice(check: Check, fail_p: float, level: float) -> str:
+    """Return how many more questions would decide a rule, if the value stays as it is.
+
+    On the wrong side z, which grows as sqrt(n), has to reach the level that is corrected for all
+    rules. On the right side the interval, which narrows as 1 / sqrt(n), has to reach the line.
+    """
+    if check.value is None or check.interval is None or not check.n:
+        return ""
+    if fail_p < 0.5:
+        z = NormalDist().inv_cdf
+        side, times = "fail", (z(1 - level) / z(1 - fail_p)) ** 2
+    else:
+        apart = abs(check.value - check.line)
+        end = check.interval[1] if check.line > check.value else check.interval[0]
+        side, times = "pass", ((end - check.value) / apart) ** 2 if apart else math.inf
+    more = more_questions(times, check.n)
+    if more is None:
+        return ""
+    number = f"about {more:,} more {check.unit_of_n}{'s decide' if more > 1 else ' decides'} it"
+    if check.before_after is None:
+        return f"{number} ({side}, at the same value)"
+    change = f"{check.value:+.1f} points" if check.unit == "%" else f"{check.value:+.3g}"
+    return f"{number} ({side}, if the difference stays {change})"
 
 
 def _p_in_words(p: float, rules: int) -> str:
     corrected = f", corrected for {rules} rules" if rules > 1 else ""
-    return f"p = {p:.2g}{corrected}"
+    # The p-value of an interval is 1 less a number near 1, so it may round to 0.
+    return f"p = {p:.2g}{corrected}" if p else f"p < 1e-15{corrected}"

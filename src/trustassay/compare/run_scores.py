@@ -283,14 +283,14 @@ def _in_words(value: Any) -> str:
 
 def copies_in_words(paths: Sequence[Path]) -> list[str]:
     """Say of how many answers a run counts copies: of another answer, or of a passage."""
-    words = {
+    phrases = {
         "repeated": "the same as another answer to the same question; a question counts once",
         "copied": "a copy of a passage",
     }
     result = []
     for path in paths:
         counts = (RunFolder(path).read_summary() or {}).get("answers", {})
-        for name, what in words.items():
+        for name, what in phrases.items():
             if count := counts.get(name):
                 verb = "is" if count == 1 else "are"
                 result.append(f"{path}: {amount(count, 'answer')} {verb} {what}")

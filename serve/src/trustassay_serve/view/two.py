@@ -61,7 +61,7 @@ class TwoRuns:
 
     @classmethod
     def read(cls, paths: tuple[Path, Path], asked: "Asked") -> "TwoRuns":
-        """Compare two runs; errors as of :func:`~trustassay.workflows.compare.compare`."""
+        """Compare two runs; errors as of :func:`~trustassay.compare.two_runs.compare`."""
         found = compare(*paths, metric=asked.metric or None)
         first, second = found.scores
         groups = [_groups(path) for path in paths]
@@ -128,8 +128,8 @@ def _groups(path: Path) -> list[str]:
 
 
 class Asked(NamedTuple):
-    """What an address asks for: two runs, a metric of both, how far worse is tolerated, in % of the
-    range, and whether another judge is accepted.
+    """What an address asks for: two runs, a metric of both, how far worse is tolerated, in points,
+    and whether another judge is accepted.
     """
 
     runs: tuple[RunRow, RunRow]
