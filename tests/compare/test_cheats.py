@@ -66,14 +66,14 @@ def test_answers_in_a_language_that_is_not_read_are_not_answered(tmp_path: Path)
         score(one, metrics="faithfulness", out=tmp_path / name, report=False)
     result = gate(tmp_path / "after", earlier=Earlier(tmp_path / "before"))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
-    assert "faithfulness: not answered: 30 language not read" in result.notes
+    assert "faithfulness: not answered: language not read (30)" in result.notes
 
 
 def test_passages_that_are_left_out_are_no_pass(before: Path, tmp_path: Path) -> None:
     samples = [row | {"documents": []} for row in rows("f" * 60)]
     result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
-    assert "faithfulness: not answered: 60 no passages" in result.notes
+    assert "faithfulness: not answered: no passages (60)" in result.notes
 
 
 @pytest.mark.parametrize("change", ["punctuation", "model"])
@@ -128,4 +128,4 @@ def test_answers_that_claim_nothing_are_no_pass(before: Path, tmp_path: Path) ->
     samples = [row | {"response": "Here are the details you asked for."} for row in rows("p" * 60)]
     result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
-    assert "faithfulness: not answered: 60 no claim" in result.notes
+    assert "faithfulness: not answered: no claim (60)" in result.notes

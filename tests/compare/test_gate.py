@@ -408,7 +408,7 @@ def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
     ]
     assert "it has no value" in result.checks[0].why
     assert result.against[0].answers["faithfulness"].counts["errors_now"] == 30
-    assert "faithfulness: not answered: 30 blank" in result.notes
+    assert "faithfulness: not answered: blank (30)" in result.notes
 
 
 def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
         return
     result = preferences.win_rate(*inputs, out, options)
     run = Run(RunFolder(result.path), result.outcome)
-    tell(run, as_json=False, worst=False)
+    status = tell(run, as_json=False, worst=False)
     for count, words in (
         (result.pairs.only_first, f"questions of {first} alone"),
         (result.pairs.only_second, f"questions of {second} alone"),
@@ -116,6 +116,8 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
         say(f"page: {run.report(page)}")
     if as_json:
         print_json(result.to_dict())
+    if status:
+        raise typer.Exit(status)
 
 
 def _show_comparison(comparison: "Comparison") -> None:
