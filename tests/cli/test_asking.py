@@ -243,7 +243,7 @@ def test_the_key_is_nowhere_even_if_the_server_repeats_it(tmp_path: Path) -> Non
             "score", "q.jsonl", "--model", uri(one), *LEXICAL, "--out", "good", cwd=tmp_path,
             **environment,
         )  # fmt: skip
-        assert said.returncode == 0
+        assert said.returncode == 1  # what it replies is no claim, so nothing could be judged
         assert lines(tmp_path / "good" / "samples.jsonl")[0]["response"] == "Your key is [key]."
     with LlmServer(require_key="another") as one:
         bad = run_command(

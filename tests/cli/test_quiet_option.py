@@ -57,6 +57,13 @@ def test_faults_and_failures_are_printed_all_the_same(cli: Cli, tmp_path: Path) 
     assert failed.err.splitlines()[-1] == "run:    r"
 
 
+def test_that_nothing_could_be_judged_is_printed_all_the_same(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "in.jsonl", [{**record(0), "response": "I cannot find that."}])
+    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL, "-q", "--out", "r")
+    assert said.status == 1
+    assert said.err.splitlines()[0] == "0 of 1 answer could be judged: refused (1)."
+
+
 def test_the_worst_answers_come_before_the_figures(cli: Cli, tmp_path: Path) -> None:
     jsonl(
         tmp_path / "in.jsonl",

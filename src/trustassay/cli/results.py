@@ -138,8 +138,10 @@ def show_worst(looks: Looks) -> None:
     """Say in one sentence how many answers need a look; list the worst, each with its reason."""
     from trustassay.runs.finished import short
 
-    lists_answers = looks.worst and looks.looked.judged
-    say(f"{looks.sentence()}{':' if lists_answers else '.'}")
+    if looks.looked.judged:
+        say(f"{looks.sentence()}{':' if looks.worst else '.'}")
+    else:  # a failure, which --quiet does not hide
+        complain(f"{looks.sentence()}.")
     for answer in looks.worst:
         say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
         reason = short(answer.reason, LONGEST)
