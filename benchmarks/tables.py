@@ -37,6 +37,12 @@ def _sections() -> Iterator[str]:
         ("Ray and the local engine", "scaling", _scaling),
         ("Labels that a plan saves", "labelling", _labelling),
         ("How often a gate notices", "gate", _gate),
+        ("Changes for the worse that merge one after another", "ratchet", _ratchet),
+        (
+            "Shares corrected by labels: coverage by how the labels were chosen",
+            "corrected",
+            _corrected,
+        ),
         ("Answers taken for the wrong language", "languages", _languages),
         ("Sets of answers called unstable by gamma", "stability", _stability),
         ("Errors that people marked, found by tokens", "mu-shroom", _mu_shroom),
@@ -127,18 +133,44 @@ def _labelling(figures: Mapping[str, Any]) -> Iterator[Table]:
 
 def _gate(figures: Mapping[str, Any]) -> Iterator[Table]:
     sizes = [key for key in figures["rows"][0] if key.startswith("n=")]
-    columns = ["metric", "second run", *(f"{size}: pass, undecided, fail" for size in sizes)]
+    columns = ["second run", "metrics", *(f"{size}: fail, undecided, pass" for size in sizes)]
+    rows = []
+    for one in figures["rows"]:
+        cells = [
+            ", ".join(str(one[size][result]) for result in ("fail", "undecided", "pass"))
+            for size in sizes
+        ]
+        rows.append([one["second_run"], one["metrics"], *cells])
+    yield columns, rows
+
+
+def _ratchet(figures: Mapping[str, Any]) -> Iterator[Table]:
+    columns = ["churn", "each change", "compared with", "of twelve merge", "at most three, %"]
+    columns += ["series with 0, 1, 2, ... merged"]
+    rows = []
+    for one in figures["rows"]:
+        change = f"{one['points_worse']:g} points worse" if one["points_worse"] else "as good"
+        counts = ", ".join(map(str, one["distribution"]))
+        cells = [one["mean"], one["at_most_three"], counts]
+        rows.append([one["churn"], change, one["compared_with"], *cells])
+    yield columns, rows
+
+
+def _corrected(figures: Mapping[str, Any]) -> Iterator[Table]:
+    columns = ["labels", "questions", "not answered, %", "gives a figure, %", "coverage, %"]
+    keys = ("given", "coverage")
     rows = [
         [
-            one["metric"],
-            one["second run"],
-            *(
-                ", ".join(str(one[size][end]) for end in ("pass", "undecided", "fail"))
-                for size in sizes
-            ),
+            one["choice"],
+            one["answers"],
+            round(100 * one["not_answered"]),
+            *("–" if one[key] is None else one[key] for key in keys),
         ]
-        for one in figures["rows"]
+        for one in figures["by_not_answered"]
     ]
+    yield columns, rows
+    columns = ["labels of the outcome with fewest, from", "intervals", "coverage, %"]
+    rows = [[one["labels_from"], one["intervals"], one["coverage"]] for one in figures["by_fewest"]]
     yield columns, rows
 
 

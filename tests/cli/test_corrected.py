@@ -237,7 +237,7 @@ def test_labels_of_the_best_or_worst_answers_are_noticed(
     assert best.status == 1
     assert "are of its best scores: draw them at random" in on_one_line(best.out)
     worst = cli(*given, labels(tmp_path / "worst.csv", right, by_score[:80]))
-    assert "are of its worst scores, so the share may be too low" in on_one_line(worst.out)
+    assert "are of its worst scores: draw them at random" in on_one_line(worst.out)
 
 
 def _rows_of(path: Path) -> list[str]:

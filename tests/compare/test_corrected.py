@@ -92,8 +92,8 @@ def test_a_metric_has_no_outcome_that_does_not_occur(tmp_path: Path) -> None:
     assert rate.value == pytest.approx(30 / 33)
 
 
-def test_labels_of_the_best_scores_give_no_share(tmp_path: Path) -> None:
-    """They would be too high; those of the worst scores may be too low, which is noted."""
+def test_labels_that_were_chosen_by_score_give_no_share(tmp_path: Path) -> None:
+    """It would be too high, and by those of the worst scores too low."""
     samples = rows(shuffled(5, p=200))
     for number, row in enumerate(samples):
         # The more words no passage has, the worse the answer stands.
@@ -107,10 +107,9 @@ def test_labels_of_the_best_scores_give_no_share(tmp_path: Path) -> None:
     best = rate_of(run, labelled(tmp_path, [*range(1, 200, 4), *others], range(200)))
     assert best.value is None
     assert "are of its best scores: draw them at random" in best.without
-    files = labelled(tmp_path, [*range(2, 200, 4), *others], range(200))
-    assert rate_of(run, files).value == 1
-    (note,) = correct([run], files)["faithfulness"].notes
-    assert "are of its worst scores, so the share may be too low" in note
+    worst = rate_of(run, labelled(tmp_path, [*range(2, 200, 4), *others], range(200)))
+    assert worst.value is None
+    assert "are of its worst scores: draw them at random" in worst.without
     drawn = random.Random(2).sample(range(200), 80)
     assert rate_of(run, labelled(tmp_path, drawn, range(200))).value == 1
 

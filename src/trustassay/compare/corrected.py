@@ -128,7 +128,7 @@ def _ends(interval: Interval | None, sign: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class JudgedAnswers:
     """All answers of a run: what a metric says of them, labels (NaN: none), units and groups; each
     of shape (n,).
 
@@ -146,7 +146,8 @@ class _Judged:
     groups: np.ndarray[Any, Any]
     names: Sequence[str]
 
-    def among(self, keep: Bools) -> "_Judged":
+    def among(self, keep: Bools) -> "JudgedAnswers":
+        """Return some of the answers."""
         columns = {
             name: value[keep]
             for name, value in vars(self).items()
@@ -256,7 +257,7 @@ def _labels(
 
 def _read(
     path: Path, run: Mapping[str, Any], metric: str, labels: Floats | None, by: str
-) -> _Judged:
+) -> JudgedAnswers:
     folder = RunFolder(path)
     scores = read_scores(path, run, metric_infos(folder, run)[metric], read_keys(folder, run))
     groups = [str((domain_of(one, by) if by else "") or "") for one in folder.sample_records()]
@@ -265,7 +266,10 @@ def _read(
     strata, names = _strata_of(scores)
     passed = scores.has(PASSED) == 1 if scores.outcomes.passed else None
     loss = scores.scores if scores.info.lower_is_better else -scores.scores
-    return _Judged(strata, scores.badness, loss, passed, known, units, np.array(groups), names)
+    groups_of_answers = np.array(groups)
+    return JudgedAnswers(
+        strata, scores.badness, loss, passed, known, units, groups_of_answers, names
+    )
 
 
 def _strata_of(scores: RunScores) -> tuple[Places, list[str]]:
@@ -284,19 +288,13 @@ def _strata_of(scores: RunScores) -> tuple[Places, list[str]]:
 
 
 def _rate(
-    name: str, judged: _Judged, known: _Judged | None, rng: np.random.Generator
+    name: str, judged: JudgedAnswers, known: JudgedAnswers | None, rng: np.random.Generator
 ) -> tuple[CorrectedRate, str]:
     """Return a corrected share, and what has to be true for it."""
     source = known or judged
     labelled = ~np.isnan(source.labels)
     right = source.labels[labelled] == 1
-    strata = {
-        judged.names[place]: (
-            int((judged.strata == place).sum()),
-            int((labelled & (source.strata == place)).sum()),
-        )
-        for place in np.unique(judged.strata).tolist()
-    }
+    strata = _counts_by_stratum(judged, source)
     passed = None if judged.passed is None else float(judged.passed.mean())
     result = CorrectedRate(
         name,
@@ -312,15 +310,33 @@ def _rate(
         return replace(result, without=reason), ""
     if known:
         return _by_errors(result, judged, known, rng)
-    if reason := _missing_labels(strata):
-        return replace(result, without=reason), ""
-    reason, note = _chosen_by_score(judged)
-    if reason:
-        return replace(result, without=reason), ""
+    rate, note = stratified_rate(judged, rng)
+    if rate is None:
+        return replace(result, without=note), ""
+    return replace(result, value=rate.value, interval=rate.interval, rate=rate), note
+
+
+def _counts_by_stratum(judged: JudgedAnswers, source: JudgedAnswers) -> dict[str, tuple[int, int]]:
+    """Return for each stratum how many answers there are, and how many labels in ``source``."""
+    labelled = source.strata[~np.isnan(source.labels)]
+    return {
+        judged.names[place]: (int((judged.strata == place).sum()), int((labelled == place).sum()))
+        for place in np.unique(judged.strata).tolist()
+    }
+
+
+def stratified_rate(judged: JudgedAnswers, rng: np.random.Generator) -> tuple[Rate | None, str]:
+    """Return the share of right answers by strata, and what has to be true for it; or ``None``, and
+    why there is none.
+    """
+    if reason := _missing_labels(_counts_by_stratum(judged, judged)):
+        return None, reason
+    if reason := _chosen_by_score(judged):
+        return None, reason
     # Numbers without gaps: a group of a run may lack an outcome.
     numbers = np.unique(judged.strata, return_inverse=True)[1].astype(np.int64)
     rate = prediction_powered(numbers, judged.labels, judged.units, rng)
-    return replace(result, value=rate.value, interval=rate.interval, rate=rate), note
+    return rate, "Within each outcome the labels must be of answers drawn at random."
 
 
 def _missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
@@ -338,13 +354,12 @@ def _missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
     return f"too few labels: it needs labels, drawn at random, of {' and '.join(wants)}"
 
 
-def _chosen_by_score(judged: _Judged) -> tuple[str, str]:
-    """Return why labels that were chosen by score give no share, and what to say of the others.
+def _chosen_by_score(judged: JudgedAnswers) -> str:
+    """Return why labels that were chosen by score give no share; "" where they were not.
 
-    Within an outcome the labels have to be drawn at random. Where they are of its best answers, the
-    estimate would be too high, so there is none; where they are of its worst, it may be too low.
+    Within an outcome the labels have to be drawn at random: those of its best answers make the
+    share too high, those of its worst ones too low.
     """
-    note = ""
     for place in np.unique(judged.strata).tolist():
         # Who chooses answers goes by the order of a list, or by the score.
         for values in (judged.badness, judged.loss):
@@ -352,19 +367,17 @@ def _chosen_by_score(judged: _Judged) -> tuple[str, str]:
             labelled = values[here & ~np.isnan(judged.labels)]
             others = values[here & np.isnan(judged.labels)]
             z = rank_sum_z(labelled, others) if len(labelled) and len(others) else 0.0
-            which = f"labels of the answers that are {judged.names[place]} are of its"
-            if z < -UNLIKE:
-                advice = "draw them at random (`trustassay label RUN --random`)"
-                return f"the {which} best scores: {advice}", ""
-            if z > UNLIKE:
-                note = f"The {which} worst scores, so the share may be too low."
-    if note:
-        return "", note
-    return "", "Within each outcome the labels must be of answers drawn at random."
+            if abs(z) > UNLIKE:
+                which = "best" if z < 0 else "worst"
+                return (
+                    f"the labels of the answers that are {judged.names[place]} are of its {which} "
+                    "scores: draw them at random (`trustassay label RUN --random`)"
+                )
+    return ""
 
 
 def _by_errors(
-    result: CorrectedRate, judged: _Judged, known: _Judged, rng: np.random.Generator
+    result: CorrectedRate, judged: JudgedAnswers, known: JudgedAnswers, rng: np.random.Generator
 ) -> tuple[CorrectedRate, str]:
     """Return the share by the errors that the metric makes in another labelled run."""
     if judged.passed is None or known.passed is None:
