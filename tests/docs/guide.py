@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -22,35 +21,8 @@ MEASURED: Path = SITE["MEASURED"]
 NoFigureError: type[LookupError] = SITE["NoFigureError"]
 value_of: Callable[[str, str], Any] = SITE["value_of"]
 with_figures: Callable[[str], str] = SITE["with_figures"]
-BUDGETS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "first": (1400, ("index.md", "start.md", "low-scores.md")),
-    "errands": (2400, ("errands/*.md",)),
-    "choose": (1500, ("which-metric.md",)),
-    "methods": (9600, ("methods/*.md",)),
-    "input": (1000, ("input.md",)),
-    "models": (4300, ("models/*.md",)),
-    "runs": (
-        4800,
-        ("runs.md", "view.md", "intervals.md", "monitoring.md", "privacy.md", "big-runs.md"),
-    ),
-    "live": (3550, ("live/*.md",)),
-    "people": (3150, ("people/*.md",)),
-    "data and papers": (1250, ("data.md", "papers.md")),
-    "contributing": (2050, ("../CONTRIBUTING.md", "architecture.md")),
-}
-"""The words that each group of pages may have, tables and code included; 35,000 in all."""
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-
-
-def pages_of(group: str) -> list[Path]:
-    """Return the pages of a group."""
-    return sorted({page.resolve() for place in BUDGETS[group][1] for page in DOCS.glob(place)})
-
-
-def words_of(group: str) -> int:
-    """Return the words of a group's pages, as ``wc -w`` counts them without comments."""
-    texts = (page.read_text(encoding="utf-8") for page in pages_of(group))
-    return sum(len(_COMMENT.sub("", text).split()) for text in texts)
+MAX_WORDS = 38_000
+"""The words that the guide may have, tables, code and marks of figures included."""
 
 
 if __name__ == "__main__":
