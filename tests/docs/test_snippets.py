@@ -126,7 +126,9 @@ def test_the_commands_of_a_page_run(page: Path, files: Path, tmp_path: Path) -> 
     for place, line in commands(page):
         if not any(re.search(pattern, line) for pattern in PARSED_ONLY):
             with inside(folder / place):
-                run_command(world.scripted(line))
+                # A scripted judge names no choice of two answers: nothing can be judged.
+                by_judge = line.startswith("trustassay compare") and "--judge" in line
+                run_command(world.scripted(line), allowed=(0, 1) if by_judge else (0,))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

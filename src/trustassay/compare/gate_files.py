@@ -27,11 +27,16 @@ def _value(value: float | None, unit: str) -> str:
     return rounded(value, unit) + (f" {unit}" if unit else "")
 
 
+_UNITS_OF_CHANGES = {"%": "points"}
+"""By a figure's unit the unit of its change, where that is another one."""
+
+
 def _change(value: float | None, unit: str) -> str:
-    """Write a change of a figure: of percentages in points."""
+    """Write a change of a figure."""
     if value is None:
         return "none"
-    return rounded(value, unit, "+") + {"": "", "%": " points"}.get(unit, f" {unit}")
+    number = rounded(value, unit, "+").replace("-", "−")
+    return f"{number} {_UNITS_OF_CHANGES.get(unit, unit)}".rstrip()
 
 
 def value_of(check: Check) -> str:
@@ -52,8 +57,10 @@ def interval_in_words(check: Check) -> str:
     """Write the interval of a check, "" where it has none."""
     if check.interval is None:
         return ""
-    write = _value if check.before_after is None else _change
-    return " to ".join(write(one, check.unit) for one in check.interval)
+    sign = "" if check.before_after is None else "+"
+    low, high = (rounded(end, check.unit, sign).replace("-", "−") for end in check.interval)
+    unit = _UNITS_OF_CHANGES.get(check.unit, check.unit) if sign else check.unit
+    return f"{low} to {high} {unit}".rstrip()
 
 
 def markdown(gate: Gate) -> str:
