@@ -1,5 +1,5 @@
-"""Two samples of scores compared: differences, Kolmogorov-Smirnov, permutations; and matched pairs,
-how far scores and verdicts move when one thing is changed, and nothing else."""
+"""Matched pairs compared: differences of means and shares, and sign flips; and how far scores and
+verdicts move when one thing is changed, and nothing else."""
 
 import math
 from collections.abc import Sequence
@@ -15,12 +15,8 @@ from trustassay.statistics.distributions import incomplete_beta
 from trustassay.statistics.intervals import FEWEST, Estimate, Term
 from trustassay.statistics.resampling import drawn_counts, expanded_interval, interval_of
 
-SampleUnits = tuple[Places | None, Places | None]
-
 FLIPPED_AT_ONCE = 4_000_000
 """Signs of the largest matrix that is held."""
-CELLS = 2048
-"""Places at which the permutation test of two large samples compares their distributions."""
 
 
 class Difference(NamedTuple):
@@ -31,66 +27,10 @@ class Difference(NamedTuple):
     without: str | None = None
 
 
-class KolmogorovSmirnov(NamedTuple):
-    """The largest distance of two distribution functions.
-
-    ``at`` is the value where it is reached, ``p`` that of the permutation test, ``None`` where
-    samples are not independent.
-    """
-
-    statistic: float
-    at: float
-    p: float | None
-
-
-def difference_of_means(
-    first: ArrayLike,
-    second: ArrayLike,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    units: SampleUnits = (None, None),
-    fewest: int = intervals.FEWEST_FOR_MEANS,
-) -> Difference:
-    """Return mean(second) - mean(first) of two independent samples.
-
-    Its interval is put together from those of both means (Zou and Donner 2008); of numbers that
-    are all 0 or 1 it is much like Newcombe's (1998, method 10).
-
-    Args:
-        bounds: between which all values lie. units: of the values of both samples, as for
-            :func:`~trustassay.statistics.intervals.unit_mean`. fewest: of a sample, below which
-            there is no interval.
-
-    Raises:
-        ValueError: a sample is empty.
-    """
-    samples = zip((_sample(first), _sample(second)), units, strict=True)
-    means = [intervals.unit_mean(sample, own) for sample, own in samples]
-    value = means[1].mean - means[0].mean
-    what = "samples" if units[0] is units[1] is None else "independent units (of equal size)"
-    if reason := intervals.too_few(
-        what, math.floor(min(one.units for one in means) + 1e-9), fewest
-    ):
-        return Difference(value, None, reason)
-    terms = [_term(mean, bounds, weight) for mean, weight in zip(means, (-1.0, 1.0), strict=True)]
-    return Difference(value, intervals.sum_interval(terms, np.eye(2)))
-
-
 def _term(mean: intervals.UnitMean, bounds: tuple[float, float], weight: float) -> Term:
     ends = intervals.bounded_interval(mean, bounds)
     assert ends
     return Term(mean.mean, ends, weight)
-
-
-def difference_of_shares(
-    first: ArrayLike, second: ArrayLike, units: SampleUnits = (None, None)
-) -> Difference:
-    """Return the difference of the percentages of true values of two independent samples.
-
-    Raises:
-        ValueError: a sample is empty.
-    """
-    a, b = (100.0 * _sample(one) for one in (first, second))
-    return difference_of_means(a, b, (0.0, 100.0), units, intervals.FEWEST)
 
 
 def mean_of_differences(
@@ -136,79 +76,11 @@ def mean_of_differences(
     return Difference(value, intervals.sum_interval(terms, np.clip(correlation, -1.0, 1.0)))
 
 
-def difference_of_medians(
-    first: ArrayLike, second: ArrayLike, units: SampleUnits = (None, None)
-) -> Difference:
-    """Return median(second) - median(first) of two independent samples.
-
-    Its interval is put together from those of both medians. units: as in
-    :func:`difference_of_means`.
-
-    Raises:
-        ValueError: a sample is empty.
-    """
-    a, b = _sample(first), _sample(second)
-    value = float(np.median(b) - np.median(a))
-    terms = []
-    for sample, own, weight in ((b, units[1], 1.0), (a, units[0], -1.0)):
-        interval = intervals.unit_quantile_interval(sample, own, 0.5)
-        worth = intervals.unit_mean(sample, own).units
-        what = "samples" if own is None else "independent units (of equal size)"
-        reason = intervals.too_few(what, math.floor(worth + 1e-9), intervals.FEWEST)
-        if reason or interval is None:
-            return Difference(value, None, reason or "too few independent units")
-        terms.append(Term(float(np.median(sample)), interval, weight))
-    return Difference(value, intervals.sum_interval(terms, np.eye(2)))
-
-
 def _sample(values: ArrayLike) -> Floats:
     sample = np.asarray(values, dtype=np.float64)
     if not sample.size:
         raise ValueError("expected one value or more")
     return sample
-
-
-def kolmogorov_smirnov(
-    first: ArrayLike, second: ArrayLike, rng: np.random.Generator, permutations: int = 1999
-) -> KolmogorovSmirnov:
-    """Return D = max |F1(x) - F2(x)| and the share of permutations that reach it.
-
-    p = (1 + permutations with D as large) / (1 + permutations), so never 0. Which sample a value
-    came from is drawn anew for all values at once, as numbers out of each cell of equal values;
-    of more than 2,048 different values the test, though not the statistic, takes neighbours for
-    equal, in the data and the permutations alike, and so stays exact.
-
-    Raises:
-        ValueError: a sample is empty.
-    """
-    a, b = np.sort(_sample(first)), np.sort(_sample(second))
-    values = np.unique(np.concatenate([a, b]))
-    gaps = _gaps(_counts(a, values), _counts(b, values))
-    statistic, at = float(gaps.max()), float(values[np.argmax(gaps)])
-    if len(values) > CELLS:
-        steps = np.linspace(0, len(a) + len(b) - 1, CELLS + 1)[1:].astype(np.int64)
-        values = np.unique(np.sort(np.concatenate([a, b]))[steps])
-    in_a, in_b = _counts(a, values), _counts(b, values)
-    observed = float(_gaps(in_a, in_b).max())
-    both = in_a + in_b
-    reached = 0
-    for start in range(0, permutations, 256):
-        size = min(256, permutations - start)
-        drawn = rng.multivariate_hypergeometric(both, len(a), size=size, method="marginals")
-        reached += int((_gaps(drawn, both - drawn).max(axis=1) >= observed - 1e-12).sum())
-    return KolmogorovSmirnov(statistic, at, (1 + reached) / (1 + permutations))
-
-
-def _gaps(*counts: Places) -> Floats:
-    """Return how far two distribution functions are apart at the ends of cells, from the counts of
-    both samples in the cells, shape (..., cells)."""
-    first, second = (np.cumsum(one, axis=-1) for one in counts)
-    return np.abs(first / first[..., -1:] - second / second[..., -1:])
-
-
-def _counts(ordered: Floats, values: Floats) -> Places:
-    """Return how many of a sorted sample lie in each cell that ends at one of the values."""
-    return np.diff(np.searchsorted(ordered, values, side="right"), prepend=0).astype(np.int64)
 
 
 def sign_flip_p(
