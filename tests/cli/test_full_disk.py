@@ -106,8 +106,9 @@ def test_a_run_names_what_has_no_room_and_goes_on(name: str, whole: Path, tmp_pa
     *_, what, advice = found.said
     assert what.startswith("trustassay: disk/run/")
     assert what.endswith("No space left on device")
-    small = "summary.json" if name == "assessments.parquet" else name  # both are a few KB
-    assert name in what or small in what
+    # run.json, which is written again with the end of the run, and summary.json are a few KB.
+    small = ("run.json", "summary.json") if name == "assessments.parquet" else ()
+    assert any(file in what for file in (name, *small))
     assert advice == ROOM
     assert not [file for file in found.left if ".part" in file]
     assert found.again == 0
