@@ -262,7 +262,7 @@ def test_pasted_passages_and_one_word_answers_are_reported(tmp_path: Path) -> No
     pasted = [row | {"documents": [row["response"]]} for row in samples]
     notes = gate(made_run(tmp_path / "pasted", pasted), earlier=Earlier(before)).notes
     assert any("the passages differ in 30 of 30 questions" in note for note in notes)
-    assert any("30 answers are a copy of a passage" in note for note in notes)
+    assert any("30 answers are copied word for word from a passage" in note for note in notes)
     short = [row | {"response": "Yes."} for row in samples]
     notes = gate(made_run(tmp_path / "short", short), earlier=Earlier(before)).notes
     assert any("the median length of an answer went 13 → 1 words" in note for note in notes)
@@ -477,3 +477,10 @@ def test_sequential_refuses_an_order_that_it_did_not_draw(tmp_path: Path) -> Non
     assert check.interval
     assert usual.interval
     assert check.interval[0] < usual.interval[0] < usual.interval[1] < check.interval[1]
+
+
+def test_a_share_of_nothing_cannot_be_asked_for(runs: Path) -> None:
+    with pytest.raises(ValueError, match=r"no number of questions .* --max failed=2%, or for samp"):
+        gate(runs / "base", [Bound("failed", 0, at_least=False)])
+    with pytest.raises(ValueError, match=r"as in --min passed=98%.* --max grounding.errors=0"):
+        gate(runs / "base", [Bound("passed", 100, at_least=True, percent=True)])

@@ -316,6 +316,15 @@ class _Figures:
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> Check:
         figure = self.known[name]
         line = _line_of(bound, figure)
+        metric, _, kind = name.rpartition(".")
+        is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
+        if is_share and line == (100.0 if bound.at_least else 0.0):
+            raise UsageError(
+                f"{bound.option} {bound.name}={line:g}: no number of questions shows a share of "
+                f"{line:g} %; give what is tolerated, as in {bound.option} {bound.name}="
+                f"{abs(line - 2):g}%, or for samples that could not be scored --max "
+                f"{metric}.errors=0"
+            )
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""
 

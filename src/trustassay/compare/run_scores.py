@@ -285,7 +285,7 @@ def copies_in_words(paths: Sequence[Path]) -> list[str]:
     """Say of how many answers a run counts copies: of another answer, or of a passage."""
     phrases = {
         "repeated": "the same as another answer to the same question; a question counts once",
-        "copied": "a copy of a passage",
+        "copied": "copied word for word from a passage",
     }
     result = []
     for path in paths:

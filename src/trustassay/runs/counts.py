@@ -366,7 +366,7 @@ _OF_ANSWERS = {
     "blank": "blank",
     "cut": "cut at max_tokens",
     "repeated": "the same as another answer to the same question, under another id",
-    "copied": "a copy of a passage, word for word",
+    "copied": "copied word for word from a passage",
 }
 
 
