@@ -112,7 +112,11 @@ def is_copy_of_passage(response: str, documents: Iterable[Mapping[str, Any]]) ->
     if response.count(" ") + 1 < MIN_COPIED_WORDS:
         return False
     for document in documents:
-        text = " ".join(str(document.get("text") or "").split())
+        raw = str(document.get("text") or "")
+        # Most passages are far longer than an answer; their white space need not be looked at.
+        if len(raw) > 4 * len(response):
+            continue
+        text = " ".join(raw.split())
         if response in text and 2 * len(response) >= len(text):
             return True
     return False
