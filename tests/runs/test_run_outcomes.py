@@ -26,7 +26,12 @@ PASSAGE = "The museum in Bern opened in 1902 and is closed on Mondays in winter.
 )
 def test_a_copy_is_at_least_half_of_a_passage_word_for_word(response: str, is_copy: bool) -> None:
     spaced = {"text": PASSAGE.replace(" ", "\n  ")}
-    for documents in ([{"text": PASSAGE}], [{"text": "Other."}, spaced], [{"text": None}, spaced]):
+    lists: list[list[dict[str, Any]]] = [
+        [{"text": PASSAGE}],
+        [{"text": "Other."}, spaced],
+        [{"text": None}, spaced],
+    ]
+    for documents in lists:
         assert is_copy_of_passage(response, documents) == is_copy
     assert not is_copy_of_passage(response, [{"text": PASSAGE + " More." * 60}])
 
