@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 BLANK_RESPONSE = "the response is blank"
 """The error of a sample whose response is blank."""
+BLANK_PART = "blank"
+"""The part that is 1 where a metric gives a blank answer a score."""
 REFUSED_PART = "refusal"
 """The part that is 1 where a metric gives a refusal a score although it answers nothing."""
 
@@ -218,7 +220,7 @@ class Metric(ABC):
 
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
-        if part in (OTHER_LANGUAGE, READ, REFUSED_PART):  # of every metric that asks such models
+        if part in (OTHER_LANGUAGE, READ, REFUSED_PART, BLANK_PART):  # marks of any metric
             return ""
         group = part[: part.find(":") + 1]
         return self.part_directions.get(part, self.part_directions.get(group))
@@ -399,9 +401,9 @@ class Metric(ABC):
         reason = why_not_judged(assessment)
         if not self.counts_outcomes:
             # Without a line a refusal that has a score is scored: the method says so itself.
-            if assessment.error is None and assessment.score is not None:
+            if reason is None or (reason == outcomes.REFUSED and assessment.score is not None):
                 return Outcome(outcomes.SCORED)
-            return Outcome(outcomes.NOT_SCORED, reason or outcomes.NOT_ASSESSABLE)
+            return Outcome(outcomes.NOT_SCORED, reason)
         if reason is not None:
             return Outcome(outcomes.NOT_ANSWERED, reason)
         is_bad = self.problem(assessment) is not None
@@ -509,6 +511,7 @@ def why_not_judged(assessment: Assessment) -> str | None:
 _REASONS_BY_PART = {
     OTHER_LANGUAGE: outcomes.LANGUAGE_NOT_READ,
     "no_passages": outcomes.NO_PASSAGES,
+    BLANK_PART: outcomes.BLANK,
     REFUSED_PART: outcomes.REFUSED,
 }
 """Why an assessment judges no answer, by the part that says so."""

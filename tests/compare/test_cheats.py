@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tests.compare.made_runs import made_run, rows
-from tests.support import run_command
+from tests.support import jsonl, run_command
 from trustassay import score
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import Bound, Check, Earlier, Gate
+from trustassay.core.outcome import FAILED
 
 Rows = list[dict[str, Any]]
 
@@ -37,8 +38,8 @@ def test_easy_questions_that_are_added_hide_no_loss(before: Path, tmp_path: Path
     after = made_run(tmp_path / "after", rows("p" * 30 + "f" * 30) + easy)
     result = gate(after, earlier=Earlier(before))
     check = check_of(result, "faithfulness.failed")
-    assert check.before_after
-    assert check.before_after[1] < check.before_after[0]  # of all questions it looks better
+    assert result.outcomes["faithfulness"].shares[FAILED].percent < 20  # less than before
+    assert check.before_after == pytest.approx((100 / 3, 50))
     assert check.result == "fail"
     assert any("200 of the second" in note for note in result.notes)
 
@@ -129,3 +130,45 @@ def test_answers_that_claim_nothing_are_no_pass(before: Path, tmp_path: Path) ->
     result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
     assert "faithfulness: not answered: no claim (60)" in result.notes
+
+
+def test_a_metric_of_likeness_falls_with_its_first_figure(tmp_path: Path) -> None:
+    """It draws no line, so that its figures alone can tell a collapse; blanks have no score."""
+    samples = [row | {"answers": [row["response"]]} for row in rows("p" * 60)]
+    paths = []
+    for name, answer in (("old", None), ("moon", "the moon"), ("blank", " ")):
+        more = samples if answer is None else [row | {"response": answer} for row in samples]
+        score(more, metrics="reference", out=tmp_path / name, report=False)
+        paths.append(tmp_path / name)
+    old, moon, blank = paths
+    assert gate(moon, earlier=Earlier(old)).result == "fail"
+    result = gate(blank, earlier=Earlier(old))
+    assert check_of(result, "reference.not_scored").result == "fail"
+
+
+def test_a_bound_on_what_failed_passes_no_run_in_which_nothing_was_answered(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", rows("n" * 60))
+    (check,) = gate(run, [Bound("failed", 10, at_least=False)]).checks
+    assert (check.result, check.why) == ("fail", "nothing could be judged")
+
+
+def test_copies_under_nearly_the_same_question_are_reported(tmp_path: Path) -> None:
+    samples = rows("p" * 30 + "f" * 30)
+    copies = [
+        row | {"id": f"{row['id']}-{n}", "question": row["question"] + "!" * (n + 1)}
+        for row in samples[:30]
+        for n in range(3)
+    ]
+    run = made_run(tmp_path / "run", samples + copies)
+    notes = gate(run, [Bound("passed", 80, at_least=True)]).notes
+    assert any("90 answers are the same as another answer" in note for note in notes)
+
+
+def test_records_that_were_skipped_are_named(tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "in.jsonl", rows("p" * 30))
+    path.write_text(path.read_text() + "no JSON\n" * 10)
+    folder = tmp_path / "run"
+    options = {"skip_bad": True, "report": False}
+    score(path, metrics="faithfulness", entailer="lexical", out=folder, **options)  # type: ignore[arg-type]
+    notes = gate(folder, [Bound("passed", 50, at_least=True)]).notes
+    assert any("10 records of the input could not be read and are in no share" in n for n in notes)

@@ -14,6 +14,7 @@ from tests.support import jsonl
 from trustassay.compare.corrected import CorrectedRate, LabelFiles, correct
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import Bound
+from trustassay.errors import UsageError
 from trustassay.statistics.corrected import rank_sum_z
 
 
@@ -134,3 +135,33 @@ def test_the_rank_sum_of_two_samples_by_hand() -> None:
     assert rank_sum_z(first, second) == pytest.approx(4.5 / (9 * 7 / 12) ** 0.5)
     assert rank_sum_z(second, first) == -rank_sum_z(first, second)
     assert rank_sum_z(np.ones(3), np.ones(4)) == 0
+
+
+def test_raters_who_are_divided_and_labels_of_no_answer_are_named(
+    run: Path, tmp_path: Path
+) -> None:
+    """One who calls everything right takes no wrong label away: the answer counts as wrong."""
+    places = [*range(60), *range(60, 260, 4), *range(270, 300, 3)]
+    lines = [
+        {"item": f"q{place}", "rater": rater, "rating": int(rater == "boss" or place % 2)}
+        for place in places
+        for rater in ("anna", "boss")
+    ]
+    lines.append({"item": "elsewhere", "rater": "anna", "rating": 1})
+    files = LabelFiles.given(labels=[str(jsonl(tmp_path / "ratings.jsonl", lines))])
+    assert files
+    corrected = correct([run], files)["faithfulness"]
+    assert corrected.rates[0].labels == len(places)
+    assert corrected.rates[0].right == sum(place % 2 for place in places)
+    divided = sum(1 - place % 2 for place in places)
+    assert any(f"raters of {divided} answers are divided" in note for note in corrected.notes)
+    assert any("1 rating of no answer of" in note for note in corrected.notes)
+    assert any("matched to the answers of" in note for note in corrected.notes)
+
+
+def test_errors_of_the_run_itself_are_refused(run: Path, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "labels.jsonl", [{"id": f"q{i}", "label": 1} for i in range(100)])
+    files = LabelFiles.given(labels=[str(path)], labels_of=str(run))
+    assert files
+    with pytest.raises(UsageError, match="is the run itself"):
+        correct([run], files)

@@ -70,7 +70,7 @@ def test_the_table_and_the_frame_name_the_outcome_of_each_answer(tmp_path: Path)
     kinds = frame["outcome"].unstack().to_dict("list")
     assert kinds == {
         "faithfulness": ["passed", "not_answered", "not_answered"],
-        "reference": ["scored", "scored", "scored"],
+        "reference": ["scored", "scored", "not_scored"],
     }
     reasons = frame["outcome_reason"].unstack()["faithfulness"]
     assert reasons.isna().tolist() == [True, False, False]

@@ -126,6 +126,10 @@ def _show_comparison(comparison: "Comparison") -> None:
     say(one_line(comparison.headline))
     paths = " and ".join(str(side.path) for side in comparison.scores)
     say(one_line(f"{comparison.metric.title}: {paths}"))
+    if comparison.pairing.only_first or comparison.pairing.only_second:
+        # The table is about the questions of both runs.
+        for side in comparison.scores:
+            say(one_line(f"{side.path}, {side.outcomes.sentence}"))
     table = pages.outcomes_table(comparison)
     show_rows("of all questions", table.columns, table.rows, wide=True)
     say(comparison.pairing.in_words())

@@ -13,7 +13,7 @@ import numpy as np
 from trustassay.compare.pairing import read_keys
 from trustassay.compare.run_scores import RunScores, changed_judges, read_finished_run, read_scores
 from trustassay.core.outcome import PASSED, SCORED
-from trustassay.data.ratings import read_ratings
+from trustassay.data.ratings import Rating, read_ratings
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.runs.counts import UNIT, domain_of, unit_keys
@@ -30,6 +30,7 @@ from trustassay.statistics.corrected import (
 )
 from trustassay.statistics.intervals import FEWEST, Interval, too_few
 from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.label.population import LabelSource, read_labels, read_population
 
@@ -194,9 +195,14 @@ def correct(
     files = [label_files.ratings] if len(owners) == 1 else [[one] for one in label_files.ratings]
     if len(files) not in (1, len(owners)):
         raise UsageError(f"--labels: {len(files)} files for {len(owners)} runs; expected one each")
-    labels = dict(
-        zip(owners, _labels(owners, files * (len(owners) // len(files)), label_files), strict=True)
-    )
+    if label_files.of and {path.resolve() for path in paths} == {label_files.of.resolve()}:
+        raise UsageError(
+            f"--labels-of {label_files.of}: is the run itself; leave it out, as its errors have to "
+            "be known from other labelled answers"
+        )
+    files_by_run = files * (len(owners) // len(files))
+    labels_by_run, label_notes = _read_labels_of_runs(owners, files_by_run, label_files)
+    labels = dict(zip(owners, labels_by_run, strict=True))
     result = {}
     for name in names:
         judged = [_read(path, runs[path], name, labels.get(path), by) for path in paths]
@@ -210,7 +216,7 @@ def correct(
         rng = generator(seed, "corrected", name)
         estimates = [_rate(part, one, known, rng) for part, one in parts]
         rates = [rate for rate, _ in estimates]
-        notes = list(dict.fromkeys(note for _, note in estimates if note))
+        notes = [*dict.fromkeys(note for _, note in estimates if note), *label_notes]
         values = [(one.value or 0.0) if by else 0.0 for one in rates]
         best = values.index(max(values)) if by else len(rates) - 1
         differences = [
@@ -224,15 +230,38 @@ def correct(
     return result
 
 
-def _labels(
+def _read_labels_of_runs(
     owners: Sequence[Path], files: Sequence[Sequence[Path]], label_files: LabelFiles
-) -> list[Floats]:
-    """Return the labels of the answers of each run; each rating has to fit one answer alone."""
-    result, fits = [], dict[Path, dict[str, Counter[str]]]()
+) -> tuple[list[Floats], list[str]]:
+    """Return the labels of the answers of each run, and what to say of the files.
+
+    Each rating has to fit one answer alone. Where raters are divided the answer counts as wrong:
+    else one who calls everything right would take away what others call wrong.
+    """
+    result, notes = list[Floats](), list[str]()
+    fits = dict[Path, dict[str, Counter[str]]]()
     for path, files_of_run in zip(owners, files, strict=True):
         source = replace(label_files, ratings=files_of_run)
         population = read_population([path], source, "answer", ())
-        result.append(read_labels(population, source))
+        labels = read_labels(population, source)
+        rated = [one for file in files_of_run for one in _ratings_of(file, label_files)]
+        times_rated = Counter(one.item for one in rated)
+        divided = np.array([times_rated[row.id] > 1 for row in population.answers.rows])
+        divided &= np.isnan(labels)
+        result.append(np.where(divided, 0.0, labels))
+        names = ", ".join(map(str, files_of_run))
+        notes.append(
+            f"{names}: matched to the answers of {path} by their ids; labels of other answers with "
+            "these ids would count as theirs."
+        )
+        if divided.any():
+            notes.append(
+                f"{names}: the raters of {amount(int(divided.sum()), 'answer')} are divided; these "
+                "count as wrong."
+            )
+        ids = {row.id for row in population.answers.rows}
+        if unknown := sum(one.item not in ids for one in rated):
+            notes.append(f"{names}: {amount(unknown, 'rating')} of no answer of {path}.")
         for file in files_of_run:
             models = fits.setdefault(file, {})
             for row in population.answers.rows:
@@ -244,7 +273,7 @@ def _labels(
                 "--random` draws answers to rate"
             )
     for file, models in fits.items():
-        for one in read_ratings(file, fields=label_files.columns).ratings:
+        for one in _ratings_of(file, label_files):
             answers = models.get(one.item, Counter[str]())
             fitting = answers[one.model] + answers[""] if one.model else answers.total()
             if fitting > 1:
@@ -252,7 +281,11 @@ def _labels(
                     f"{file}: the rating of {one.item[:40]!r} fits several answers; expected a "
                     "column model in ratings and samples, or --labels FILE for each run, in order"
                 )
-    return result
+    return result, notes
+
+
+def _ratings_of(file: Path, label_files: LabelFiles) -> Sequence[Rating]:
+    return read_ratings(file, fields=label_files.columns).ratings
 
 
 def _read(

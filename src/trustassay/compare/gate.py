@@ -313,6 +313,21 @@ class _Figures:
             )
         return [self._check(bound, name, bounds) for name in names]
 
+    def _why_it_fails(self, name: str, bounds: Sequence[Bound]) -> str:
+        """Return why a bound fails whatever the interval is; "" where that decides."""
+        figure, (metric, _, kind) = self.known[name], name.rpartition(".")
+        if figure.value is None:
+            return f"it has no value: {figure.without or 'it does not apply'}"
+        is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
+        if is_share and kind not in (NOT_ANSWERED, NOT_SCORED) and not self.outcomes[metric].judged:
+            return "nothing could be judged"
+        if figure.unscored > MAX_UNSCORED and not _allows_unscored(name, bounds):
+            return (
+                f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
+                "those too, with --max not_answered=…"
+            )
+        return ""
+
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> Check:
         figure = self.known[name]
         line = _line_of(bound, figure)
@@ -343,14 +358,9 @@ class _Figures:
                 fail_p=p,
             )
 
-        if figure.value is None:
-            return check("fail", f"it has no value: {figure.without or 'it does not apply'}")
-        if figure.unscored > MAX_UNSCORED and not _allows_unscored(name, bounds):
-            return check(
-                "fail",
-                f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
-                "those too, with --max not_answered=…",
-            )
+        if why := self._why_it_fails(name, bounds):
+            return check("fail", why)
+        assert figure.value is not None
         if figure.interval is not None:
             p = p_of_side(figure.value, figure.interval, line, at_least=bound.at_least)
             if is_right_side(figure.interval, line, at_least=bound.at_least):

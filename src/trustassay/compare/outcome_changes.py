@@ -33,11 +33,12 @@ SAME = 1e-9
 class OutcomeChange:
     """One outcome in two runs.
 
-    first, second: its share of all questions asked in each run, in per cent; answers: how many
-    answers of each run have it. change: over the questions that both runs asked, in points, second
-    less first. risen, fallen: of ``units`` independent units, those with more and with fewer such
-    answers. rise_p: one-sided, that the share did not rise by more than the margin; ``None`` where
-    nothing changed, so that no test could raise an alarm (Tarone 1990), or a rise is welcome.
+    first, second: its share of the questions that both runs asked, in per cent; of all questions of
+    each run where they have none in common. answers: how many answers of each run have it. change:
+    in points, second less first. risen, fallen: of ``units`` independent units, those with more
+    and with fewer such answers. rise_p: one-sided, that the share did not rise by more than the
+    margin; ``None`` where nothing changed, so that no test could raise an alarm (Tarone 1990), or a
+    rise is welcome.
     """
 
     kind: OutcomeKind
@@ -99,12 +100,14 @@ def outcome_changes(
 def _outcome_change(
     kind: OutcomeKind, first: RunScores, second: RunScores, pairing: Pairing, margin: float
 ) -> OutcomeChange:
-    before, after = first.outcomes.shares[kind], second.outcomes.shares[kind]
+    whole = first.outcomes.shares[kind], second.outcomes.shares[kind]
+    before, after = whole[0].percent, whole[1].percent
     change, rise_p = Difference(0.0, None, "no question in common"), None
     risen = fallen = units = 0
     if len(pairing.first):
-        moved = second.has(kind)[pairing.second] - first.has(kind)[pairing.first]
-        by_question = pairing.means_by_question(moved)
+        sides = first.has(kind)[pairing.first], second.has(kind)[pairing.second]
+        before, after = (100 * float(pairing.means_by_question(one).mean()) for one in sides)
+        by_question = pairing.means_by_question(sides[1] - sides[0])
         change = mean_of_differences(100 * by_question, 100.0, pairing.units, FEWEST)
         by_unit = np.bincount(pairing.units, by_question)
         risen, fallen = int((by_unit > SAME).sum()), int((by_unit < -SAME).sum())
@@ -114,9 +117,9 @@ def _outcome_change(
     return OutcomeChange(
         kind,
         second.outcomes.words[kind],
-        before.percent,
-        after.percent,
-        (before.answers, after.answers),
+        before,
+        after,
+        (whole[0].answers, whole[1].answers),
         change,
         risen,
         fallen,

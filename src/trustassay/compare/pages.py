@@ -27,7 +27,7 @@ def outcomes_table(comparison: Comparison) -> document.Table:
         p = "" if one.rise_p is None else p_text(one.rise_p)
         why = f"more in {one.risen:,}, fewer in {one.fallen:,} of {one.units:,} questions of both"
         rows.append(document.Row(one.word, [*cells, p, one.verdict], why if one.units else ""))
-    return document.Table("Share of all questions", OUTCOME_COLUMNS, rows)
+    return document.Table("Share of the questions of both runs", OUTCOME_COLUMNS, rows)
 
 
 def figures_table(comparison: Comparison) -> document.Table:
@@ -47,7 +47,7 @@ def document_of(comparison: Comparison) -> document.Document:
     paths = [side.path for side in comparison.scores]
     names = [path.name or str(path) for path in paths]
     note = (
-        "Of all questions asked in each run. The change is over the questions of both; p is "
+        "Of the questions that both runs asked, whatever became of the answers; p is "
         "one-sided, that the share did not rise."
     )
     sections = [

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from trustassay.metric import (
     Assessment,
     Figure,
     Mean,
+    Metric,
     MetricInfo,
     Quantile,
     Share,
@@ -132,7 +133,8 @@ def read_scores(
         weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)
         figures = _mean_alone(path, info, weighted)
     else:
-        figures, weighted = dict(metric.figures), metric.weighted(stored)
+        figures = {key: _with_direction(metric, one) for key, one in metric.figures.items()}
+        weighted = metric.weighted(stored)
     if len(scores) != len(keys.ids):
         raise RunFolderError(
             f"{folder.assessments_path}: {len(scores):,} assessments of {info.name} of "
@@ -151,6 +153,14 @@ def read_scores(
         read_outcomes(folder, metrics_of(run).values())[info.name],
         weighted,
     )
+
+
+def _with_direction(metric: Metric, figure: Figure) -> Figure:
+    """Return a figure with the side that is better, where its metric says it of its part."""
+    statistic = figure.statistic
+    if figure.better or not isinstance(statistic, Mean | Quantile) or statistic.of == "score":
+        return figure
+    return replace(figure, better=metric.direction_of(statistic.of) or "")
 
 
 def _check_place(folder: RunFolder, keys: SampleKeys, place: int, one: Assessment) -> None:
@@ -289,7 +299,13 @@ def copies_in_words(paths: Sequence[Path]) -> list[str]:
     }
     result = []
     for path in paths:
-        counts = (RunFolder(path).read_summary() or {}).get("answers", {})
+        summary = RunFolder(path).read_summary() or {}
+        counts = summary.get("answers", {})
+        if skipped := int(summary.get("skipped") or 0):
+            result.append(
+                f"{path}: {amount(skipped, 'record')} of the input could not be read and "
+                f"{'is' if skipped == 1 else 'are'} in no share"
+            )
         for name, what in phrases.items():
             if count := counts.get(name):
                 verb = "is" if count == 1 else "are"

@@ -62,10 +62,9 @@ class RunOutcomes:
     ) -> None:
         self._metrics, self._questions, self._units = metrics, questions, units
         self._counters = {info.name: _counter_of(info.name, metrics) for info in infos}
-        self._samples = 0
         self._answers_seen = HashSet()
         self.repeated = 0
-        """Answers that say the same as an earlier one to their question, by the same model."""
+        """Answers that say the same as an earlier one to the same question, by the same model."""
         self.copied = 0
         """Answers that are a passage, word for word."""
 
@@ -77,13 +76,11 @@ class RunOutcomes:
         if response:
             self._count_repeated(sample, response)
             self.copied += is_copy_of_passage(response, sample.get("documents") or ())
-        self._samples += 1
 
     def _count_repeated(self, sample: Mapping[str, Any], response: str) -> None:
-        question = -1 if self._questions is None else int(self._questions[self._samples])
-        if question < 0:
-            return  # the only answer to its question
-        key = hash64(str(question), str(sample.get("model")), response.casefold())
+        # Marks and spaces in a question, and its passages, do not make another question of it here.
+        question = "".join(filter(str.isalnum, str(sample.get("question")))).casefold()
+        key = hash64(question, str(sample.get("model")), response.casefold())
         if key in self._answers_seen:
             self.repeated += 1
         self._answers_seen.add(key)

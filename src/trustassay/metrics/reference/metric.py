@@ -18,6 +18,7 @@ from trustassay.errors import (
     did_you_mean,
 )
 from trustassay.metric import (
+    BLANK_PART,
     Assessment,
     Context,
     Figure,
@@ -221,6 +222,8 @@ class Reference(Metric):
             name: measures.aggregated(values, self.aggregate) for name, values in by_models.items()
         }
         parts = {name: result[name] for name in self.chosen}
+        if not sample.answered:
+            parts[BLANK_PART] = 1.0
         part = self.scored
         value = parts[part.name]
         score = value if part.bounds else math.exp(value)
