@@ -206,7 +206,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "report": (results.report, "Write the report of a run again, or one page of several runs."),
         "gate": (compare.gate, "Pass or fail a run, for continuous integration."),
         "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
-        "rank": (compare.rank, "Rank models by their mean score over the same questions."),
+        "rank": (compare.rank, "Rank models by what became of the same questions."),
         "rescore": (score.rescore, "Score the samples of a run with other settings."),
         "demo": (demo.demo, "Score the bundled example."),
     },
