@@ -41,8 +41,12 @@ def test_a_metric_that_fails_to_say_what_became_of_an_answer_hides_nothing() -> 
         def outcome(self, assessment: Assessment) -> Outcome:
             raise RuntimeError("no")
 
+    class Odd(Faithfulness):
+        def outcome(self, assessment: Assessment) -> Outcome:
+            return Outcome(SCORED)  # it draws a line
+
     scored = Assessment("1", "faithfulness", 1.0, verdict="supported")
-    assert outcome_of(Broken(), scored).kind == FAILED
+    assert outcome_of(Broken(), scored).kind == outcome_of(Odd(), scored).kind == FAILED
 
 
 @pytest.mark.parametrize(

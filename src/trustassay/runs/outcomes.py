@@ -19,11 +19,15 @@ def outcome_of(metric: Metric | None, assessment: Assessment) -> Outcome:
     A metric of another package that fails here counts as failed: an error hides nothing.
     """
     if metric is not None:
+        kinds = outcomes.WITH_LINE if metric.counts_outcomes else outcomes.WITHOUT_LINE
         try:
-            return metric.outcome(assessment)
-        except Exception:  # of another package's metric; its message stands with the answer
-            failed = outcomes.FAILED if metric.counts_outcomes else outcomes.NOT_SCORED
-            return Outcome(failed, "the metric failed")
+            outcome = metric.outcome(assessment)
+            if outcome.kind in kinds:
+                return outcome
+        except Exception:  # of another package's metric: below it counts as failed
+            pass
+        failed = outcomes.FAILED if metric.counts_outcomes else outcomes.NOT_SCORED
+        return Outcome(failed, "the metric failed")
     if assessment.error is None and assessment.score is not None:
         return Outcome(outcomes.SCORED)
     reason = outcomes.ERROR if assessment.error is not None else assessment.verdict
