@@ -196,3 +196,19 @@ def test_no_claim_hides_beside_a_refusal(aside: str) -> None:
 )
 def test_talk_in_several_parts_is_no_claim(talk: str) -> None:
     assert hypotheses("What is there to know?", talk) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "claims"),
+    [
+        ("What does entry cost? I think it costs 7 euros.", "Entry costs 7 euros.", True),
+        ("I read that entry costs 7 euros. What does it cost?", "Entry costs 7 euros.", True),
+        ("What does entry cost, 7 euros?", "Entry costs 7 euros.", False),
+        ("When is the pool closed?", "The pool is closed.", False),
+        ("Hello! When is the pool closed?", "The pool is closed.", False),
+    ],
+)
+def test_agreeing_with_what_the_asker_states_is_a_claim(
+    question: str, answer: str, claims: bool
+) -> None:
+    assert bool(hypotheses(question, answer)) == claims

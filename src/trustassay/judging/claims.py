@@ -313,6 +313,8 @@ _ASKS_WHAT_TO_DO = re.compile(
     r"|(?:can|should|may|must) I\b",
     re.IGNORECASE,
 )
+_ASKING = re.compile(r"[^.!?\n]+\?")
+"""A sentence that asks."""
 _TO_READER = re.compile(r"\b(?:you|I|we)\b", re.IGNORECASE)
 _GOES_ON = re.compile(r"(?:and|what about|how about)\b", re.IGNORECASE)
 """A question that goes on from an earlier one, and does not say what it is about."""
@@ -554,12 +556,14 @@ class _Reader:
 
     def _repeats_question(self, text: str) -> bool:
         """Whether a sentence has no word of its own beside those of a question for who or what."""
-        words = [word.lower() for word in words_of(self.open_question)]
+        # What the asker states beside it is no question: who agrees with it claims it.
+        question = " ".join(_ASKING.findall(self.open_question)) or self.open_question
+        words = [word.lower() for word in words_of(question)]
         if self._asks_whether or "or" in words or WH_WORDS.isdisjoint(words[:2]):
             return False
         if any(map(is_negation, plain_words(text))) or finite_verb(words_of(text)) is None:
             return False
-        return content_of(text) <= content_of(self.open_question)
+        return content_of(text) <= content_of(question)
 
     def _complete(self, text: str, block: Block, *, first: bool) -> str:
         """Return a text as a statement that stands alone."""
