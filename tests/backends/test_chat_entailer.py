@@ -296,7 +296,7 @@ def test_a_budget_is_kept(server: LlmServer, tmp_path: Path) -> None:
     asking = ["score", "in.jsonl", "--metric", "grounding", "--entailer", uri(server)]
     asking += ["--out", "run", "--budget", "5000"]
     done = run_command(*asking, **here)
-    assert done.returncode == 1
+    assert done.returncode == 0  # some answers were judged; the others are counted as failed
     assert "the budget of 5,000 tokens is reached" in done.stderr
     used = summary_of(tmp_path / "run")["usage"]["models"][uri(server)]
     assert 1000 < used["prompt_tokens"] + used["reply_tokens"] <= 5000
