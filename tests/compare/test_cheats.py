@@ -1,7 +1,6 @@
 """What a bad model, a broken log or a hurried person could do to look good, and what the gate says.
 
-The first ten are the rows of the issue's table, tested beside what they are about (test_gate.py,
-test_two_runs.py, test_corrected.py); these were found by reading the finished code.
+Other ways are tested beside what they are about (test_gate.py, test_two_runs.py, test_corrected.py).
 """
 
 from __future__ import annotations
