@@ -296,9 +296,11 @@ def test_a_budget_is_kept(server: LlmServer, tmp_path: Path) -> None:
     asking = ["score", "in.jsonl", "--metric", "grounding", "--entailer", uri(server)]
     asking += ["--out", "run", "--budget", "5000"]
     done = run_command(*asking, **here)
-    assert done.returncode == 0  # some answers were judged; the others are counted as failed
     assert "the budget of 5,000 tokens is reached" in done.stderr
-    used = summary_of(tmp_path / "run")["usage"]["models"][uri(server)]
+    summary = summary_of(tmp_path / "run")
+    # Whether an answer is judged before it is spent depends on which replies come first.
+    assert done.returncode == (0 if summary["looked"]["judged"] else 1)
+    used = summary["usage"]["models"][uri(server)]
     assert 1000 < used["prompt_tokens"] + used["reply_tokens"] <= 5000
     assert 0 < server.stats()["received"] < 30 * EACH
 
