@@ -1,6 +1,6 @@
 """What a bad model, a broken log or a hurried person could do to look good, and what the gate says.
 
-Other ways are tested beside what they are about (test_gate.py, test_two_runs.py, test_corrected.py).
+Other ways are tested beside what they are about: test_gate.py, test_two_runs.py, test_corrected.py.
 """
 
 from __future__ import annotations
