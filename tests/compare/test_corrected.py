@@ -165,3 +165,17 @@ def test_errors_of_the_run_itself_are_refused(run: Path, tmp_path: Path) -> None
     assert files
     with pytest.raises(UsageError, match="is the run itself"):
         correct([run], files)
+
+
+@pytest.mark.parametrize("words", [("supported", "not_supported"), ("yes", "no"), ("1", "0")])
+def test_a_table_of_ids_and_words_is_enough(
+    run: Path, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    places = [*range(60), *range(60, 260, 4), *range(270, 300, 3)]
+    lines = [f"q{place},{words[place % 2]}" for place in places]
+    path = tmp_path / "labels.csv"
+    path.write_text("\n".join(["id,label", *lines]) + "\n")
+    files = LabelFiles.given(labels=[str(path)])
+    assert files
+    rate = rate_of(run, files)
+    assert (rate.labels, rate.right) == (len(places), sum(1 - place % 2 for place in places))

@@ -147,7 +147,9 @@ def read_ratings(
         if strange := [name for name in raters if name not in known]:
             raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
     else:
-        chosen = raters or _rater_columns(rows, columns, named)
+        # A column of words is a rater where it is called rating or label, and no other column is.
+        alone = [named["rating"]] if "rating" in named else []
+        chosen = raters or _rater_columns(rows, columns, named) or alone
         strange = [name for name in chosen if name not in columns]
         refuse([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
         if not chosen:
