@@ -291,6 +291,6 @@ def test_a_scale_is_read_from_a_number_on(cli: Cli, home: Path, tmp_path: Path) 
 
 
 def test_options_without_a_file_are_refused() -> None:
-    assert LabelFiles.given() is None
+    assert LabelFiles.from_options() is None
     with pytest.raises(UsageError, match="name it"):
-        LabelFiles.given(right_words=["yes"])
+        LabelFiles.from_options(right_words=["yes"])

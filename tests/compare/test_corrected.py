@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def labelled(path: Path, places: Iterable[int], right: Iterable[int]) -> LabelFiles:
     are_right = set(right)
     lines = [{"id": f"q{place}", "label": int(place in are_right)} for place in places]
-    files = LabelFiles.given(labels=[str(jsonl(path / "labels.jsonl", lines))])
+    files = LabelFiles.from_options(labels=[str(jsonl(path / "labels.jsonl", lines))])
     assert files
     return files
 
@@ -121,7 +121,7 @@ def test_errors_of_another_labelled_run_are_used_where_they_are_named(
     other = made_run(tmp_path / "other", rows("f" * 50 + "p" * 50))
     lines = [{"id": f"q{i}", "label": int(50 <= i < 95 or i < 5)} for i in range(100)]
     path = jsonl(tmp_path / "labels.jsonl", lines)
-    files = LabelFiles.given(labels=[str(path)], labels_of=str(other))
+    files = LabelFiles.from_options(labels=[str(path)], labels_of=str(other))
     assert files
     rate = rate_of(run, files)
     assert rate.method == "Rogan-Gladen"
@@ -148,7 +148,7 @@ def test_raters_who_are_divided_and_labels_of_no_answer_are_named(
         for rater in ("anna", "boss")
     ]
     lines.append({"item": "elsewhere", "rater": "anna", "rating": 1})
-    files = LabelFiles.given(labels=[str(jsonl(tmp_path / "ratings.jsonl", lines))])
+    files = LabelFiles.from_options(labels=[str(jsonl(tmp_path / "ratings.jsonl", lines))])
     assert files
     corrected = correct([run], files)["faithfulness"]
     assert corrected.rates[0].labels == len(places)
@@ -161,7 +161,7 @@ def test_raters_who_are_divided_and_labels_of_no_answer_are_named(
 
 def test_errors_of_the_run_itself_are_refused(run: Path, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "labels.jsonl", [{"id": f"q{i}", "label": 1} for i in range(100)])
-    files = LabelFiles.given(labels=[str(path)], labels_of=str(run))
+    files = LabelFiles.from_options(labels=[str(path)], labels_of=str(run))
     assert files
     with pytest.raises(UsageError, match="is the run itself"):
         correct([run], files)
@@ -175,7 +175,7 @@ def test_a_table_of_ids_and_words_is_enough(
     lines = [f"q{place},{words[place % 2]}" for place in places]
     path = tmp_path / "labels.csv"
     path.write_text("\n".join(["id,label", *lines]) + "\n")
-    files = LabelFiles.given(labels=[str(path)])
+    files = LabelFiles.from_options(labels=[str(path)])
     assert files
     rate = rate_of(run, files)
     assert (rate.labels, rate.right) == (len(places), sum(1 - place % 2 for place in places))

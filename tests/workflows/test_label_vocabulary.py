@@ -70,7 +70,7 @@ def write_labels(path: Path, right: object, wrong: object, *, raters: bool) -> P
 def labels_by_command(run: Path, file: Path, options: Mapping[str, Any]) -> dict[str, list[float]]:
     source = LabelSource([file], **options)
     given = {"right_from": options.get("at_least"), "right_words": options.get("positive")}
-    files = LabelFiles.given(labels=[str(file)], **given)
+    files = LabelFiles.from_options(labels=[str(file)], **given)
     assert files
     work = open_work([run], run.parent / "plan.jsonl", source, PlanOptions())
     studied = study(run, ratings=file, resamples=100, **options)

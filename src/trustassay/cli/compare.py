@@ -60,7 +60,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     from trustassay.compare.corrected import LabelFiles
     from trustassay.compare.two_runs import compare as compare_runs
 
-    label_files = LabelFiles.given(**labels)
+    label_files = LabelFiles.from_options(**labels)
     comparison = compare_runs(first, second, metric=metric, labels=label_files, seed=seed)
     with results_on_output(not as_json):
         _show_comparison(comparison)
@@ -164,7 +164,7 @@ def rank(  # noqa: PLR0913 - one argument an option
     from trustassay.compare.corrected import LabelFiles
 
     folder, name, _ = scored_run(source_of(sources), metric, backends, records, out=out, seed=seed)
-    label_files = LabelFiles.given(**labels)
+    label_files = LabelFiles.from_options(**labels)
     result = ranking.rank(folder, metric=name, labels=label_files, seed=seed)
     with results_on_output(not as_json):
         _show_ranking(result)
@@ -278,7 +278,7 @@ def gate(  # noqa: PLR0913 - one argument an option
         gate_rules.Earlier(path, figure, margin, missing, allow_other_judge)
         for path in no_worse_than
     ]
-    label_files = LabelFiles.given(**labels)
+    label_files = LabelFiles.from_options(**labels)
     result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
     strict = result.result == "untestable" and undecided == "fail"
     counted = undecided if result.result == "undecided" or strict else result.result

@@ -410,7 +410,7 @@ def _report_of(
 
     folder = RunFolder(run)
     rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
-    given_labels = LabelFiles.given(**labels)
+    given_labels = LabelFiles.from_options(**labels)
     notes = corrected_in_words(run, given_labels, domain) if given_labels else []
     shown: dict[str, Any] = {"domain_field": domain, "rated": rated, "steps": Steps(shown=True)}
     if calibrator is not None:

@@ -50,7 +50,7 @@ class LabelFiles(LabelSource):
     of: Path | None = None
 
     @classmethod
-    def given(cls, **options: Any) -> "LabelFiles | None":
+    def from_options(cls, **options: Any) -> "LabelFiles | None":
         """Return the options of a command (``GivenLabels``); ``None`` without any; UsageError: one
         without a file."""
         if options and not options.get("labels"):

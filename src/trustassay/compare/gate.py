@@ -287,8 +287,9 @@ class _Figures:
                 reason = "--sequential is for shares, and means within bounds, of one answer each"
             else:
                 width = ends[1] - ends[0]
-                held = mean_interval_at_any_n(one.n * (one.value - ends[0]) / width, one.n)
-                interval = ends[0] + width * held[0], ends[0] + width * held[1]
+                share = (one.value - ends[0]) / width
+                low, high = mean_interval_at_any_n(one.n * share, one.n)
+                interval = ends[0] + width * low, ends[0] + width * high
             self.known[name] = KnownFigure(
                 one.value, one.unit, interval, reason, one.n, one.range, one.total, one.unscored
             )

@@ -36,9 +36,9 @@ def _calibrate(path: Path, ratings: Path | None, given: dict[str, list[str]]) ->
 def _gate(path: Path, _ratings: Path | None, given: dict[str, list[str]]) -> Document:
     bounds = [gate_rules.parse_bound(one, at_least=True) for one in given["min"]]
     bounds += [gate_rules.parse_bound(one, at_least=False) for one in given["max"]]
-    found = gate(path, bounds)
-    sections = [Section("Rules", checks(found, path.parent))]
-    return Document("gate", path.name, {}, f"gate: {found.result}", found.notes, sections)
+    result = gate(path, bounds)
+    sections = [Section("Rules", checks(result, path.parent))]
+    return Document("gate", path.name, {}, f"gate: {result.result}", result.notes, sections)
 
 
 MADE: dict[str, tuple[tuple[str, ...], Callable[..., Document]]] = {
