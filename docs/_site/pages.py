@@ -19,12 +19,11 @@ from versions import SHIPPED, others
 OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "DECISIONS.md": "decisions.md",
 }
 """Files of the repository's root by the name that they have in the site."""
 RESULTS = "benchmarks/results"
 """The folder of the tables, which are in the site but neither in its menu nor in its search."""
-UNSEARCHED = ("api/", "results/", "changelog.md", "decisions.md")
+UNSEARCHED = ("api/", "results/", "changelog.md")
 BOOSTED = {"errands/": 1.3, "start.md": 1.3}
 MOVED = Path(__file__).with_name("moved.json")
 """Old addresses of pages, each with today's."""

@@ -19,7 +19,6 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
-        ROOT / "DECISIONS.md",
         ROOT / "papers/README.md",
         ROOT / "cluster/README.md",
         ROOT / "serve/README.md",
