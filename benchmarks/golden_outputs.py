@@ -19,6 +19,7 @@ import collections
 import functools
 import gc
 import hashlib
+import html
 import importlib
 import inspect
 import json
@@ -35,6 +36,8 @@ import tempfile
 import time
 import tomllib
 import traceback
+import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -84,6 +87,10 @@ _CHANGING = (
     (re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min|h)\b(?: to \d+ (?:s|ms|min|h)\b)?"), "TIME"),
     (re.compile(r"^(?:first of [\d,]+|[a-z ]+: [\d,]+/[\d,]+\b).*\n", re.MULTILINE), ""),
     (re.compile(r"genai-prices [\d.]+"), "genai-prices"),
+    (re.compile(r"\b\d+ days ago"), "DAYS ago"),
+    # Of a file that is followed, and of a run by which a day is recognised again.
+    (re.compile(r'"file": \d{5,}'), '"file": 0'),
+    (re.compile(r'"digest": "[0-9a-f]{16}"'), '"digest": ""'),
 )
 _NUMBER = re.compile(r"-?\d+\.\d{6,}(?:e[+-]?\d+)?")
 _TAGS = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
@@ -108,6 +115,8 @@ def stored_calls(path: Path) -> str:
 
 def content(path: Path, folder: Path) -> str | None:
     """Return what is compared of a file; None for a file that is not."""
+    if path.name == "run.json" and path.parent.name == "followed":
+        return None  # the checksum of samples that hold the number of the file
     if path.suffix == ".sqlite":
         return normalised(stored_calls(path), folder)
     if path.suffix == ".html":
@@ -382,7 +391,70 @@ def _got(address: str, body: bytes | None = None) -> str:
         return json.dumps(json.load(answer), indent=1)
 
 
-OTHERS = {"python": python_names, "statistics": statistics, "serve": service}
+def viewer() -> dict[str, str]:
+    """Return pages of ``view``: the list of runs, a run, an answer, a comparison, ``annotate``."""
+    with tempfile.TemporaryDirectory(prefix="golden-") as home:
+        folder = Path(home).resolve()
+        os.chdir(folder)
+        write_files(folder)
+        os.environ["TRUSTASSAY_CACHE"] = str(folder / "cache")
+        for name, file in (("one", "labelled"), ("two", "earlier")):
+            line = f"score {file}.jsonl --metric faithfulness {LEXICAL} --out runs/{name}"
+            run_step(Step(line), 0, folder / "runs")
+        found: dict[str, str] = {}
+        for command in ("view runs", "annotate small.jsonl --rater anna"):
+            name = command.partition(" ")[0]
+            process = os.fork()
+            if not process:
+                out = folder / f"{name}.out"
+                _become(Step(f"{command} --port 0"), out, folder / f"{name}.err")
+            address = _printed_address(folder, name)
+            waiting, seen = [address], set()
+            while waiting and len(seen) < 40:
+                page = waiting.pop(0)
+                seen.add(page)
+                text = _page(page)
+                label = re.sub(r"[^\w=&-]+", "_", page.removeprefix(address)) or "start"
+                found[f"{name}/{label}"] = re.sub(r"/[\w-]{16,}(?=[/?\"])", "/TOKEN", text)
+                root = address.partition("?")[0].rstrip("/")
+                for link in re.findall(r'href="([^"#]+)"', text):
+                    target = urllib.parse.urljoin(page, html.unescape(link))
+                    if target.startswith(root) and target not in seen and target not in waiting:
+                        waiting.append(target)
+            os.kill(process, signal.SIGTERM)
+            found[f"{name}/status"] = str(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+        os.chdir(ROOT)
+        return {name: normalised(text, folder) for name, text in found.items()}
+
+
+def _printed_address(folder: Path, name: str) -> str:
+    """Return the first address that a server of this machine printed, ending in a slash."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        time.sleep(0.05)
+        files = [folder / f"{name}.out", folder / f"{name}.err"]
+        text = "".join(path.read_text() for path in files if path.exists())
+        if address := re.search(r"http://127\.0\.0\.1:\d+/\S*", text):
+            return address[0]
+    raise TimeoutError(f"{name} printed no address: {text}")
+
+
+def _page(address: str) -> str:
+    """Return a page once it stays the same: answers are read while the first pages are there."""
+    last = None
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=60) as reply:
+                text: str = reply.read().decode("utf-8", "replace")
+        except urllib.error.HTTPError as error:
+            text = f"status {error.code}"
+        if text == last:
+            return text
+        last = text
+        time.sleep(0.5)
+
+
+OTHERS = {"python": python_names, "statistics": statistics, "serve": service, "view": viewer}
 
 
 def _outputs(name: str) -> dict[str, str]:

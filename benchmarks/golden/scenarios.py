@@ -209,6 +209,35 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
         "completion bash",
         "demo --out runs/demo",
     )
+    found["judges/audit"] = _job(
+        f"audit labelled.jsonl --judge {PY}judge --limit 12 --out runs/audit --json --seed 1",
+        f"audit small.jsonl --metric faithfulness {LEXICAL} --out runs/faithful --page a.html",
+    )
+    # Sixteen days of runs, of which the last two are worse; the day is in the folder's name.
+    found["days/monitor"] = _job(
+        *(
+            f"score {'labelled' if day < 14 else 'earlier'}.jsonl --metric faithfulness {LEXICAL} "
+            f"--limit {40 + day} --out runs/2026-03-{day + 1:02}"
+            for day in range(16)
+        ),
+        "monitor runs/2026-03-01 runs/2026-03-02 runs/2026-03-03 --state m.json --baseline 2",
+        f"monitor {' '.join(f'runs/2026-03-{day + 1:02}' for day in range(16))} --state n.json "
+        "--baseline 14 --max faithfulness.failed=90% --json",
+        "export runs/2026-03-01 --to exported --by model",
+        "report runs/2026-03-01 runs/2026-03-15 --out pooled.html",
+    )
+    found["files/follow"] = _job(
+        f"score answers.jsonl --follow --once --metric faithfulness {LEXICAL} --threshold 0.5 "
+        "--out runs/followed",
+        f"score answers.jsonl --metric faithfulness {LEXICAL} --sample 5 --seed 3 --out runs/five",
+        f"score small.jsonl --metric faithfulness {LEXICAL} --out runs/grows",
+        f"score answers.jsonl --metric faithfulness {LEXICAL} --append --out runs/grows",
+        f"score labelled.jsonl --metric faithfulness {LEXICAL} --second {PY}entails --out runs/two",
+        "gate runs/two --max failed=10% --max not_answered=5% --labels labelled.jsonl",
+        "help intervals of few answers",
+        "models list",
+        "demo --files files",
+    )
     endpoints = [
         Step(
             f"generate asked.jsonl --model {kind}:m@{HERE}{path} --out {kind}.jsonl",
