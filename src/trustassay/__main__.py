@@ -4,13 +4,17 @@ from trustassay.cli.interrupting import begin, end
 
 
 def main() -> None:
-    """Run the command line; what takes time to import is imported only here."""
+    """Run the command line. Modules that are slow to import are imported only here."""
+    # Before the slow imports below, so that Ctrl-C during them ends the program without a
+    # traceback.
     begin()
     from trustassay.cli.main import main as run
 
     try:
         run()
     except SystemExit as ending:
+        # Writes out what a closed pipe or an interruption left, then the exit status goes on as it
+        # is.
         end(ending.code)
         raise
 

@@ -22,7 +22,7 @@ from trustassay.statistics.intervals import Interval
 Direction = Literal["higher", "lower", ""]
 """Which end of a number is better; neither of a count, a length or a setting."""
 
-_OPTIONAL = frozenset({"usage", "fault", "unit"})
+_OPTIONAL_FIELDS = frozenset({"usage", "fault", "unit"})
 """Fields of an assessment that a stored line need not have."""
 
 
@@ -63,13 +63,13 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, one line of ``assessments.jsonl``; usage and fault only if set."""
-        named = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
-        return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
+        values = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
+        return {f: value for f, value in values.items() if value or f not in _OPTIONAL_FIELDS}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
         """Return the object from the output of :meth:`to_dict`."""
-        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL})
+        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL_FIELDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +134,17 @@ def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Fig
     result = {}
     for row in csv.DictReader(io.StringIO(table)):
         of, headline = row.pop("statistic"), row.pop("headline") == "yes"
-        fields: dict[str, Any] = row | {"statistic": _statistic(*of.split(" ", 1)) if of else None}
+        fields: dict[str, Any] = row | {
+            "statistic": _parse_statistic(*of.split(" ", 1)) if of else None
+        }
         result[row["key"]] = Figure(**fields, headline=headline)
     return result
 
 
-def _statistic(kind: str, of: str) -> Statistic:
+def _parse_statistic(kind: str, operands: str) -> Statistic:
     if kind == "share":
-        return Share(of)
-    part, *numbers = of.split()
+        return Share(operands)
+    part, *numbers = operands.split()
     if kind == "total":
         return Total(part)
     if kind == "quantile":
@@ -209,8 +211,8 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
-        own = vars(self).items()
-        return {k: v for k, v in own if v or k not in ("error", "details", "units")}
+        items = vars(self).items()
+        return {k: v for k, v in items if v or k not in ("error", "details", "units")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +264,9 @@ def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
 
 def units_of(assessments: Iterable[Any]) -> Places | None:
     """Return the unit of each assessment, -1 where it is one by itself; ``None`` if all are."""
-    units = np.array([-1 if one.unit is None else one.unit for one in assessments], np.int64)
+    units = np.array(
+        [-1 if assessment.unit is None else assessment.unit for assessment in assessments], np.int64
+    )
     return units if (units >= 0).any() else None
 
 
@@ -280,43 +284,51 @@ def summarised(
     units, failed = array("q"), array("b")
 
     def counted() -> Iterator[Any]:
-        for one in assessments:
-            failed.append(one.error is not None)
-            units.append(-1 if one.unit is None else one.unit)
-            yield one
+        for assessment in assessments:
+            failed.append(assessment.error is not None)
+            units.append(-1 if assessment.unit is None else assessment.unit)
+            yield assessment
 
-    columns = _columns(statistics, counted())
+    columns = _build_columns(statistics, counted())
     result = Summary({}, len(failed), sum(failed))
-    of_all = np.array(units, dtype=np.int64)
+    unit_of_each = np.array(units, dtype=np.int64)
     for key, statistic in statistics.items():
         column = columns[key]
-        there = ~np.isnan(column)
-        numbers, own = column[there], of_all[there]
+        has_value = ~np.isnan(column)
+        numbers, units_with_value = column[has_value], unit_of_each[has_value]
         if not len(numbers):
             result.put(key, None, 0, why="no sample has it" if result.n else "no sample was scored")
             continue
-        interval = interval_of(statistic, numbers, own, score_range)
-        value = _value_of(statistic, numbers)
-        result.put(key, value, len(numbers), interval, units=intervals.units_in(own))
+        interval = interval_of(statistic, numbers, units_with_value, score_range)
+        value = _compute_value(statistic, numbers)
+        result.put(key, value, len(numbers), interval, units=intervals.units_in(units_with_value))
     return result
 
 
-def _columns(statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> dict[str, Floats]:
+def _build_columns(
+    statistics: Mapping[str, Statistic], assessments: Iterable[Any]
+) -> dict[str, Floats]:
     """Return what each of n assessments contributes to each figure, shape (n,); NaN if nothing."""
     columns = {key: array("d") for key in statistics}
-    for one in assessments:
+    for assessment in assessments:
         for key, statistic in statistics.items():
-            if one.error is not None:
+            if assessment.error is not None:
                 value = None
             elif isinstance(statistic, Share):
-                value = None if one.verdict is None else one.verdict == statistic.verdict
+                value = (
+                    None if assessment.verdict is None else assessment.verdict == statistic.verdict
+                )
             else:
-                value = one.score if statistic.of == "score" else one.parts.get(statistic.of)
+                value = (
+                    assessment.score
+                    if statistic.of == "score"
+                    else assessment.parts.get(statistic.of)
+                )
             columns[key].append(math.nan if value is None else value)
     return {key: np.array(column) for key, column in columns.items()}
 
 
-def _value_of(statistic: Statistic, numbers: Any) -> float:
+def _compute_value(statistic: Statistic, numbers: Any) -> float:
     if isinstance(statistic, Total):
         return float(numbers.sum())
     if isinstance(statistic, Quantile):
@@ -398,7 +410,7 @@ class WeightedColumns:
     @classmethod
     def of(cls, statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> WeightedColumns:
         """Read the assessments once; those that failed count for nothing."""
-        return cls(statistics, _columns(statistics, assessments))
+        return cls(statistics, _build_columns(statistics, assessments))
 
     def at(self, places: Places) -> WeightedColumns:
         """Return the same of the answers at these places."""
@@ -411,12 +423,12 @@ class WeightedColumns:
         result = {}
         for key, statistic in self.statistics.items():
             column = self.columns[key]
-            there = ~np.isnan(column)
-            own, values = weights[:, there], column[there]
+            has_value = ~np.isnan(column)
+            weights_used, values = weights[:, has_value], column[has_value]
             if isinstance(statistic, Quantile):
-                result[key] = _weighted_quantiles(values, own, statistic.q)
+                result[key] = _compute_quantiles(values, weights_used, statistic.q)
                 continue
-            total, size = own @ values, own.sum(axis=1)
+            total, size = weights_used @ values, weights_used.sum(axis=1)
             if not isinstance(statistic, Total):
                 total = np.divide(total, size, out=np.full(len(size), np.nan), where=size > 0)
             result[key] = total * (100 if isinstance(statistic, Share) else 1)
@@ -435,16 +447,16 @@ class WeightedColumns:
         return ~np.isnan(self.columns[key])
 
 
-def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
+def _compute_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
     """Return the q-quantiles of values, shape (n,), that stand there as often as whole weights,
     shape (b, n), say, as ``numpy.quantile`` has them."""
     order = np.argsort(values)
-    ends = weights[:, order].cumsum(axis=1)
+    cumulative = weights[:, order].cumsum(axis=1)
     last = np.maximum(weights.sum(axis=1) - 1, 0)
-    place = q * last
-    below = np.floor(place)
-    before = (ends <= np.minimum([below, below + 1], last)[..., None]).sum(axis=-1)
+    position = q * last
+    below = np.floor(position)
+    before = (cumulative <= np.minimum([below, below + 1], last)[..., None]).sum(axis=-1)
     low, high = np.append(values[order], np.nan)[before]
-    part, gap = place - below, high - low
+    part, gap = position - below, high - low
     result: Floats = np.where(part < 0.5, low + gap * part, high - gap * (1 - part))
     return result

@@ -40,19 +40,19 @@ class Message(NamedTuple):
 
 Turns = str | Sequence[Message]
 """One user message, or a whole chat."""
-ECHOED = 2000
+MAX_ECHOED_CHARS = 2000
 """Characters of an unreadable reply that the model is shown again."""
 
 
-def repair_turns(prompt: str, said: str, words: str) -> tuple[Message, ...]:
+def repair_turns(prompt: str, unreadable: str, instruction: str) -> tuple[Message, ...]:
     """Return the turns that ask once more, with ``words``, after a reply that cannot be read.
 
     After an empty reply they are one turn, since some endpoints refuse two turns of one side.
     """
-    echoed = said[:ECHOED]
+    echoed = unreadable[:MAX_ECHOED_CHARS]
     if not echoed.strip():
-        return (Message("user", f"{prompt}\n\n{words}"),)
-    return Message("user", prompt), Message("assistant", echoed), Message("user", words)
+        return (Message("user", f"{prompt}\n\n{instruction}"),)
+    return Message("user", prompt), Message("assistant", echoed), Message("user", instruction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,12 @@ class TokenLogprob(NamedTuple):
     logprob: float
     alternatives: tuple[tuple[str, float], ...] = ()
 
-    def stored(self, most: int) -> list[Any]:
+    def stored(self, max_alternatives: int) -> list[Any]:
         """Return it as a sample holds it: numbers to four digits, ``most`` alternatives at most."""
-        others = [[text, round(logprob, 4)] for text, logprob in self.alternatives[:most]]
-        return [self.token, round(self.logprob, 4), *([others] if others else [])]
+        rounded = [
+            [text, round(logprob, 4)] for text, logprob in self.alternatives[:max_alternatives]
+        ]
+        return [self.token, round(self.logprob, 4), *([rounded] if rounded else [])]
 
 
 def spell(tokens: Iterable[TokenLogprob], text: str) -> bool:
@@ -111,8 +113,8 @@ def spell(tokens: Iterable[TokenLogprob], text: str) -> bool:
     Those of a reply are not where its thoughts were removed, or where a token is a part of a
     character.
     """
-    said = "".join(one.token for one in tokens)
-    return "".join(said.split()) == "".join(text.split())
+    joined = "".join(token.token for token in tokens)
+    return "".join(joined.split()) == "".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
-LOOKS_S = 0.5
-RARE = 10_000
+POLL_INTERVAL_S = 0.5
+GC_THRESHOLD = 10_000
 """New objects after which Python looks for circular garbage while calls are made; else 700."""
 
-_counting = threading.Lock()
-_at_work = 0
-_usual = gc.get_threshold()
+_gc_lock = threading.Lock()
+_active_runs = 0
+_usual_gc_thresholds = gc.get_threshold()
 
 
 def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -49,7 +49,7 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     threading.Thread(target=in_thread, name="trustassay-score").start()
     try:
-        while not ended.wait(LOOKS_S):  # Thread.join does not survive an interruption
+        while not ended.wait(POLL_INTERVAL_S):  # Thread.join does not survive an interruption
             pass  # one that reached another thread is seen now
     except BaseException:  # an interruption, which comes to the main thread alone
         interrupted.set()
@@ -65,59 +65,61 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do as ``asyncio.run``; a second interruption, which may hit any task, is not reported."""
 
-    async def held() -> Callable[[], T]:  # Python 3.11 writes out what a task returns, for nobody
+    async def wrap_result() -> Callable[
+        [], T
+    ]:  # Python 3.11 writes out what a task returns, for nobody
         result = await work()
         return lambda: result
 
-    with _rarer_collections(), asyncio.Runner() as runner:
+    with _collect_garbage_less_often(), asyncio.Runner() as runner:
         loop = runner.get_loop()
-        loop.set_exception_handler(_report)
-        with _woken_by_signals(loop):
-            return runner.run(held())()
+        loop.set_exception_handler(_report_unless_interrupted)
+        with _wake_on_signals(loop):
+            return runner.run(wrap_result())()
 
 
 @contextmanager
-def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _wake_on_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Wake the main thread's loop for a signal that reached another thread, or came just before it
     slept; on Windows it does this by itself."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or sys.platform == "win32":
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or sys.platform == "win32":
         yield
         return
-    waking, woken = socket.socketpair()
-    with waking, woken:
-        waking.setblocking(False)
-        woken.setblocking(False)
-        loop.add_reader(woken, woken.recv, 4096)
-        before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    write_end, read_end = socket.socketpair()
+    with write_end, read_end:
+        write_end.setblocking(False)
+        read_end.setblocking(False)
+        loop.add_reader(read_end, read_end.recv, 4096)
+        earlier_descriptor = signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
-            signal.set_wakeup_fd(before)
-            loop.remove_reader(woken)
+            signal.set_wakeup_fd(earlier_descriptor)
+            loop.remove_reader(read_end)
 
 
 @contextmanager
-def _rarer_collections() -> Iterator[None]:
+def _collect_garbage_less_often() -> Iterator[None]:
     """Let Python look for circular garbage less often, since a call makes little, and many objects,
     until the last of those that are at work has ended."""
-    global _at_work, _usual  # noqa: PLW0603 - as the threshold, one for the process
-    with _counting:
-        if _at_work == 0:
-            _usual = gc.get_threshold()
-            if 0 < _usual[0] < RARE:
-                gc.set_threshold(RARE, *_usual[1:])
-        _at_work += 1
+    global _active_runs, _usual_gc_thresholds  # noqa: PLW0603 - as the threshold, one for the process
+    with _gc_lock:
+        if _active_runs == 0:
+            _usual_gc_thresholds = gc.get_threshold()
+            if 0 < _usual_gc_thresholds[0] < GC_THRESHOLD:
+                gc.set_threshold(GC_THRESHOLD, *_usual_gc_thresholds[1:])
+        _active_runs += 1
     try:
         yield
     finally:
-        with _counting:
-            _at_work -= 1
-            if _at_work == 0:
-                gc.set_threshold(*_usual)
+        with _gc_lock:
+            _active_runs -= 1
+            if _active_runs == 0:
+                gc.set_threshold(*_usual_gc_thresholds)
 
 
-def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _report_unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     if not isinstance(context.get("exception"), KeyboardInterrupt):
         loop.default_exception_handler(context)
 
@@ -130,24 +132,24 @@ def _in_event_loop() -> bool:
     return True
 
 
-TURN = 16
+STARTS_PER_TURN = 16
 """Coroutines that begin before other work of the event loop has its turn."""
 
 
 async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
     """Return the results in their order; wait for all, then raise the first failure by place."""
-    begun: list[asyncio.Future[T]] = []
+    futures: list[asyncio.Future[T]] = []
     try:
-        for number, one in enumerate(work, 1):
-            begun.append(asyncio.ensure_future(one))
-            if number % TURN == 0:
+        for number, awaitable in enumerate(work, 1):
+            futures.append(asyncio.ensure_future(awaitable))
+            if number % STARTS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        await asyncio.gather(*begun, return_exceptions=True)
+        await asyncio.gather(*futures, return_exceptions=True)
     except BaseException:
-        for one in begun:
-            one.cancel()
+        for future in futures:
+            future.cancel()
         raise
-    return [one.result() for one in begun]
+    return [future.result() for future in futures]
 
 
 async def run_in_thread(work: Callable[[threading.Event], T]) -> T:

@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-ROOM_BYTES = 64 * 1024
+DISK_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+MIN_FREE_BYTES = 64 * 1024
 """A disk with less free space than this counts as full."""
 
 
@@ -25,13 +25,13 @@ class DiskFullError(OSError):
 
 def is_full(error: OSError) -> bool:
     """Return whether the disk, the quota or the maximum file size is the reason."""
-    return error.errno in FULL
+    return error.errno in DISK_FULL_ERRORS
 
 
 def has_no_room(path: Path) -> bool:
     """Whether the disk of an existing file or folder is full."""
-    result = os.statvfs(path)
-    return result.f_bavail * result.f_frsize < ROOM_BYTES
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES
 
 
 @contextmanager
@@ -121,9 +121,9 @@ def cut_unfinished(path: Path) -> None:
     if not path.exists():
         return
     with path.open("r+b") as file:
-        sound = 0
+        complete_bytes = 0
         for line in file:
             if not line.endswith(b"\n"):
-                file.truncate(sound)
+                file.truncate(complete_bytes)
                 return
-            sound += len(line)
+            complete_bytes += len(line)

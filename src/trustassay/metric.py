@@ -84,8 +84,10 @@ class Inventory:
 
 def directions(higher: str = "", lower: str = "", neither: str = "") -> dict[str, Direction]:
     """Return the direction of each part, from names with spaces between them."""
-    named: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
-    return {name: direction for direction, names in named.items() for name in names.split()}
+    names_by_direction: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
+    return {
+        name: direction for direction, names in names_by_direction.items() for name in names.split()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ class Metric(ABC):
     @property
     def statistics(self) -> Mapping[str, Statistic]:
         """How the figures are computed that are declared with a statistic."""
-        return {key: one.statistic for key, one in self.figures.items() if one.statistic}
+        return {key: figure.statistic for key, figure in self.figures.items() if figure.statistic}
 
     @abstractmethod
     def needs(self) -> Sequence[Need]:
@@ -285,8 +287,8 @@ class Metric(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process gets: the options; what was made of them is made again."""
-        kept = {f.name for f in dataclasses.fields(self)} | {"_backends"}  # type: ignore[arg-type]
-        return {name: value for name, value in self.__dict__.items() if name in kept}
+        state_names = {f.name for f in dataclasses.fields(self)} | {"_backends"}  # type: ignore[arg-type]
+        return {name: value for name, value in self.__dict__.items() if name in state_names}
 
     @property
     def backend_names(self) -> Mapping[str, Any]:
@@ -329,11 +331,15 @@ class Metric(ABC):
         """
 
     def assessed(
-        self, sample: Sample, score: float | None, rows: Iterable[EvidenceRow] = (), **others: Any
+        self,
+        sample: Sample,
+        score: float | None,
+        rows: Iterable[EvidenceRow] = (),
+        **other_fields: Any,
     ) -> Assessment:
         """Return the assessment of a sample; ``others`` are further fields of it by name."""
         evidence = [row.to_json() for row in rows]
-        return Assessment(sample.id, self.name, score, evidence=evidence, **others)
+        return Assessment(sample.id, self.name, score, evidence=evidence, **other_fields)
 
     def summarise(
         self,
@@ -428,7 +434,7 @@ class Metric(ABC):
         """
         options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         settings = {
-            name: _qualified_name(value) if callable(value) else value
+            name: _get_qualified_name(value) if callable(value) else value
             for name, value in options.items()
         }
         return settings | ({ORIGIN: self.origin.settings()} if self.origin else {})
@@ -462,8 +468,8 @@ class MetricInfo:
             tuple(metric.verdicts),
             metric.stability_bound,
             {
-                key: dataclasses.replace(one, range=one.within((low, high)))
-                for key, one in metric.figures.items()
+                key: dataclasses.replace(figure, range=figure.within((low, high)))
+                for key, figure in metric.figures.items()
             },
             metric.ordered_by,
         )
@@ -478,8 +484,12 @@ class MetricInfo:
         """Return the object from the output of :meth:`to_dict`; else TypeError or KeyError."""
         low, high = raw["score_range"]
         figures = {key: Figure.from_dict(figure) for key, figure in raw["figures"].items()}
-        rest = {"score_range": (low, high), "verdicts": tuple(raw["verdicts"]), "figures": figures}
-        return cls(**{**raw, **rest})
+        typed_fields = {
+            "score_range": (low, high),
+            "verdicts": tuple(raw["verdicts"]),
+            "figures": figures,
+        }
+        return cls(**{**raw, **typed_fields})
 
 
 def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
@@ -500,7 +510,7 @@ def why_not_judged(assessment: Assessment) -> str | None:
         if assessment.error == BLANK_RESPONSE:
             return outcomes.BLANK
         return outcomes.TOO_LONG if assessment.fault == TOO_LONG else outcomes.ERROR
-    for part, reason in _REASONS_BY_PART.items():
+    for part, reason in _REASON_OF_PART.items():
         if assessment.parts.get(part):
             return reason
     if assessment.score is None:
@@ -508,7 +518,7 @@ def why_not_judged(assessment: Assessment) -> str | None:
     return None
 
 
-_REASONS_BY_PART = {
+_REASON_OF_PART = {
     OTHER_LANGUAGE: outcomes.LANGUAGE_NOT_READ,
     "no_passages": outcomes.NO_PASSAGES,
     BLANK_PART: outcomes.BLANK,
@@ -517,9 +527,9 @@ _REASONS_BY_PART = {
 """Why an assessment judges no answer, by the part that says so."""
 
 
-def _qualified_name(function: Callable[..., Any]) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
+def _get_qualified_name(function: Callable[..., Any]) -> str:
+    target = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
 
 
 class Unread(NamedTuple):
@@ -542,9 +552,9 @@ async def asked_twice(
         ask: sends turns under a prompt's name. unread: ``None`` for a reply that can be read.
     """
     first = await ask((Message("user", prompt),), name)
-    if (wrong := unread(first)) is None:
+    if (problem := unread(first)) is None:
         return first, None
-    return first, await ask(repair_turns(prompt, wrong.said, wrong.words), wrong.prompt)
+    return first, await ask(repair_turns(prompt, problem.said, problem.words), problem.prompt)
 
 
 async def unless_empty(reply: Awaitable[T]) -> T | None:

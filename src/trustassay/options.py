@@ -89,14 +89,16 @@ def Argument(text: str, metavar: str | None = None) -> Flag:  # noqa: N802 - rea
     return Flag(text, metavar=metavar, positional=True)
 
 
-def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -> dict[str, str]:
+def pairs(
+    option_texts: Sequence[str], flag: str, expected: str = "canonical=theirs"
+) -> dict[str, str]:
     """Read ``key=value`` options.
 
     Raises:
         UsageError: one has no equals sign.
     """
     result: dict[str, str] = {}
-    for option in given:
+    for option in option_texts:
         key, separator, value = option.partition("=")
         if not (separator and key and value):
             raise UsageError(f"{flag}: expected {expected}, got {option!r}")
@@ -104,14 +106,14 @@ def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -
     return result
 
 
-def _per_worker(given: Sequence[str]) -> dict[str, float]:
+def _read_per_worker(texts: Sequence[str]) -> dict[str, float]:
     result = {}
-    for one in given:
-        name, _, text = one.partition("=")
+    for item in texts:
+        name, _, text = item.partition("=")
         try:
             result[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
         except (KeyError, ValueError):
-            raise UsageError(f"--per-worker: expected cpus=N or gpus=N, got {one}") from None
+            raise UsageError(f"--per-worker: expected cpus=N or gpus=N, got {item}") from None
     return result
 
 
@@ -135,14 +137,14 @@ its name before theirs; what has a name without dashes is an argument, shown by 
 """
 
 
-def row(option: str, kind: Any = None, **others: Any) -> Flag:
+def row(option: str, kind: Any = None, **other_fields: Any) -> Flag:
     """Return the flag of an option in ``options.csv``, with what the table does not say."""
-    return Flag(kind=kind, **ROWS[option] | others)
+    return Flag(kind=kind, **ROWS[option] | other_fields)
 
 
-def _uri(option: str, known: str = "") -> Flag:
+def _backend_flag(option: str, uri_forms: str = "") -> Flag:
     """Return the flag of a backend; ``known`` are the forms of its URIs."""
-    return row(option, str | None, help=ROWS[option]["help"].replace("FORMS", known))
+    return row(option, str | None, help=ROWS[option]["help"].replace("FORMS", uri_forms))
 
 
 class BackendChoices(TypedDict, total=False):
@@ -152,25 +154,26 @@ class BackendChoices(TypedDict, total=False):
     capabilities, by name.
     """
 
-    model: Annotated["Models", _uri("model", forms("chat model"))]
+    model: Annotated["Models", _backend_flag("model", forms("chat model"))]
     judge: Annotated[
         "Models",
         row("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
     ]
-    generator: Annotated["Models", _uri("generator")]
+    generator: Annotated["Models", _backend_flag("generator")]
     references: Annotated["Models", row("references", list[str])]
-    second: Annotated["EntailerChoice | None", _uri("second")]
+    second: Annotated["EntailerChoice | None", _backend_flag("second")]
     entailer: Annotated[
-        "EntailerChoice | None", _uri("entailer", forms("entailer", DEFAULT_ENTAILER, "chat"))
+        "EntailerChoice | None",
+        _backend_flag("entailer", forms("entailer", DEFAULT_ENTAILER, "chat")),
     ]
     embedder: Annotated[
-        "EmbedderChoice | None", _uri("embedder", forms("embedder", DEFAULT_EMBEDDER))
+        "EmbedderChoice | None", _backend_flag("embedder", forms("embedder", DEFAULT_EMBEDDER))
     ]
-    similarity: Annotated["SimilarityChoice | None", _uri("similarity")]
-    retriever: Annotated["str | Retriever | None", _uri("retriever")]
-    token_embedder: Annotated["str | TokenEmbedder | None", _uri("token_embedder")]
-    linker: Annotated["str | EntityLinker | None", _uri("linker", forms("linker"))]
-    distractors: Annotated["WordSources", _uri("distractors")]
+    similarity: Annotated["SimilarityChoice | None", _backend_flag("similarity")]
+    retriever: Annotated["str | Retriever | None", _backend_flag("retriever")]
+    token_embedder: Annotated["str | TokenEmbedder | None", _backend_flag("token_embedder")]
+    linker: Annotated["str | EntityLinker | None", _backend_flag("linker", forms("linker"))]
+    distractors: Annotated["WordSources", _backend_flag("distractors")]
     backends: Mapping[str, Any]
 
 
@@ -290,7 +293,7 @@ class Cluster(TypedDict, total=False):
     """What the workers on a cluster are, and where they keep their shards."""
 
     workers: Annotated[int | None, row("workers")]
-    cpus: Annotated[float, row("cpus", list[str], read=_per_worker, several=True)]
+    cpus: Annotated[float, row("cpus", list[str], read=_read_per_worker, several=True)]
     gpus: Annotated[float, Flag(least=0)]
     shards: Annotated[int | None, row("shards")]
     store: Annotated[str | None, row("store")]
@@ -330,7 +333,7 @@ def declared(hint: Any) -> tuple[Any, Flag]:
     """Return the type of an option and its flag, from its annotation."""
     if get_origin(hint) is Annotated:
         kind, *metadata = get_args(hint)
-        return kind, next((one for one in metadata if isinstance(one, Flag)), Flag())
+        return kind, next((item for item in metadata if isinstance(item, Flag)), Flag())
     for part in get_args(hint):  # Seed | None
         if get_origin(part) is Annotated:
             kind, flag = declared(part)
@@ -350,9 +353,9 @@ def flag_of(name: str) -> str:
     return FLAGS.get(name, Flag()).name or f"--{name.replace('_', '-')}"
 
 
-def check_bounds(given: Mapping[str, Any]) -> None:
+def check_bounds(options: Mapping[str, Any]) -> None:
     """Raise :class:`UsageError` if an option is below its lowest value; others are ignored."""
-    for name, value in given.items():
+    for name, value in options.items():
         least = FLAGS[name].least if name in FLAGS else None
         if value is not None and least is not None and value < least:
             raise UsageError(f"{name}: expected {least} or more, got {value:g}")
@@ -373,9 +376,9 @@ KINDS: Mapping[Any, tuple[Any, str]] = {
 
 
 def check_keywords(
-    given: Mapping[str, Any],
-    known: type,
-    others: Collection[str] = (),
+    keywords: Mapping[str, Any],
+    group: type,
+    other_names: Collection[str] = (),
     metrics: "Sequence[Metric]" = (),
 ) -> None:
     """Refuse keywords that are neither of the group ``known`` nor among ``others``.
@@ -385,13 +388,13 @@ def check_keywords(
             with how it is given.
         UsageError: a number, text or switch of another kind; names all of them.
     """
-    hints = known.__annotations__
-    names = {*hints, *others}
+    hints = group.__annotations__
+    names = {*hints, *other_names}
     faults = []
-    for name in given:
+    for name in keywords:
         if name in names:
             continue
-        owner = next((one for one in metrics if name in one.__dataclass_fields__), None)  # type: ignore[attr-defined]
+        owner = next((metric for metric in metrics if name in metric.__dataclass_fields__), None)  # type: ignore[attr-defined]
         if owner is None:
             faults.append(did_you_mean("keyword", name, names))
         else:
@@ -401,13 +404,13 @@ def check_keywords(
         raise UnknownNameError("; ".join(faults))
     if faults := [
         f"{name}: expected {expected}, got {value!r:.60}"
-        for name, value in given.items()
-        if name in hints and (expected := _other_kind(value, declared(hints[name])[0]))
+        for name, value in keywords.items()
+        if name in hints and (expected := _find_expected_kind(value, declared(hints[name])[0]))
     ]:
         raise UsageError("; ".join(faults))
 
 
-def _other_kind(value: Any, hint: Any) -> str | None:
+def _find_expected_kind(value: Any, hint: Any) -> str | None:
     """Return what is expected where a value is not of a plain kind that is hinted at."""
     kinds = [get_origin(kind) or kind for kind in get_args(hint) or (hint,)]
     if get_origin(hint) is Mapping:
@@ -421,19 +424,19 @@ def _other_kind(value: Any, hint: Any) -> str | None:
     return None if fits else " or ".join(KINDS[kind][1] for kind in kinds)
 
 
-def shows_keywords(known: type) -> Callable[[F], F]:
+def shows_keywords(group: type) -> Callable[[F], F]:
     """Make a function with ``**options`` a :func:`door`; its signature lists those of ``known``."""
 
-    def listing(inner: F) -> F:
+    def decorate(inner: F) -> F:
         function = door(inner)
-        own = inspect.signature(inner)
-        listed = {k: v for k, v in own.parameters.items() if v.kind is not v.VAR_KEYWORD}
-        for name, hint in known.__annotations__.items():
+        signature = inspect.signature(inner)
+        parameters = {k: v for k, v in signature.parameters.items() if v.kind is not v.VAR_KEYWORD}
+        for name, hint in group.__annotations__.items():
             kind = declared(hint)[0]
             text = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
             option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=text)
-            listed.setdefault(name, option)
-        function.__signature__ = own.replace(parameters=[*listed.values()])  # type: ignore[attr-defined]
+            parameters.setdefault(name, option)
+        function.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
         return function
 
-    return listing
+    return decorate

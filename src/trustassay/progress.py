@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 LINE_EVERY_S = 5.0
-RATE_OVER_S = 30.0
-LEAST_BAR, WIDEST_BAR = 4, 40
-NUMBERS = 60
+RATE_WINDOW_S = 30.0
+MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 4, 40
+COLUMNS_BESIDE_BAR = 60
 """Columns next to the bar, for words and numbers that a narrow terminal would cut."""
-REDRAWN_EVERY_S = 0.2
+REDRAW_EVERY_S = 0.2
 """Time between two updates of the bar in a notebook."""
 
 _quiet = False
@@ -61,7 +61,7 @@ class Progress:
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
         in_terminal = shown and not notebook and sys.stderr is not None and sys.stderr.isatty()
-        self._bar = _bar(what, total) if in_terminal and not after_s else None
+        self._bar = _build_bar(what, total) if in_terminal and not after_s else None
         self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
     def __enter__(self) -> Self:
@@ -90,7 +90,7 @@ class Progress:
             return
         now = time.monotonic()
         if now >= self._bar_from:
-            self._bar = _bar(self.what, self.total)
+            self._bar = _build_bar(self.what, self.total)
             self._bar.start()
             return
         if not self._recent:
@@ -106,7 +106,7 @@ class Progress:
     def line(self, now: float) -> str:
         """Return the state in words: count, rate, remaining time."""
         self._recent.append((now, self.done))
-        while len(self._recent) > 2 and now - self._recent[0][0] > RATE_OVER_S:
+        while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
             self._recent.popleft()
         (then, before), of = self._recent[0], f"/{self.total}" if self.total else ""
         text = f"{self.what}: {self.done}{of}"
@@ -119,7 +119,7 @@ class Progress:
         return text
 
 
-COUNTED_AT_ONCE = 16
+ITEMS_PER_UPDATE = 16
 SHOWN_AFTER_S = 1.0
 
 
@@ -139,15 +139,15 @@ class Steps:
     @contextmanager
     def begin(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
         """Begin a step, and return the function to call for each of the ``total`` items."""
-        self._go_on()
+        self._raise_if_stopped()
         waiting = 0
         with Progress(what, total, shown=self._shown, after_s=SHOWN_AFTER_S) as progress:
 
             def step() -> None:
                 nonlocal waiting
                 waiting += 1
-                if waiting == COUNTED_AT_ONCE:
-                    self._go_on()
+                if waiting == ITEMS_PER_UPDATE:
+                    self._raise_if_stopped()
                     progress.step(waiting)
                     waiting = 0
 
@@ -155,7 +155,7 @@ class Steps:
             if progress.done:
                 progress.step(waiting)
 
-    def _go_on(self) -> None:
+    def _raise_if_stopped(self) -> None:
         if self._stop.is_set():
             raise StoppedError
 
@@ -188,13 +188,13 @@ class _NotebookBar:
     def is_time(self, now: float) -> bool:
         if now < self._next:
             return False
-        self._next = now + REDRAWN_EVERY_S
+        self._next = now + REDRAW_EVERY_S
         return True
 
-    def draw(self, words: str, done: int, total: int | None) -> None:
+    def draw(self, message: str, completed: int, total: int | None) -> None:
         """Show so much of the work as done."""
-        of = f' value="{done}" max="{total}"' if total else ""
-        self._show(f"<progress{of}></progress> {escape(words)}", words)
+        of = f' value="{completed}" max="{total}"' if total else ""
+        self._show(f"<progress{of}></progress> {escape(message)}", message)
 
     def end(self) -> None:
         if self._display is not None:
@@ -210,7 +210,7 @@ class _NotebookBar:
             self._display.update(bundle, raw=True)
 
 
-def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
+def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -223,7 +223,7 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    class Rate(ProgressColumn):
+    class RateColumn(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
             return Text(f"{speed:.1f}/s" if speed else "")
@@ -231,9 +231,9 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     console = Console(stderr=True)
     bar = Bar(
         TextColumn("{task.description}"),
-        BarColumn(max(LEAST_BAR, min(WIDEST_BAR, console.width - NUMBERS))),
+        BarColumn(max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, console.width - COLUMNS_BESIDE_BAR))),
         MofNCompleteColumn(),
-        Rate(),
+        RateColumn(),
         TimeRemainingColumn(compact=True),
         console=console,
     )

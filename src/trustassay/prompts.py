@@ -15,7 +15,7 @@ import jinja2
 
 from trustassay.errors import UsageError
 
-_VERSION = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
+_VERSION_COMMENT = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
 
 
 class PromptError(UsageError):
@@ -45,7 +45,7 @@ class Prompt:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise PromptError(f"{path}: not UTF-8 ({error.reason})") from None
-        result = _VERSION.match(text)
+        result = _VERSION_COMMENT.match(text)
         digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
         try:
             template = _environment().from_string(text)
@@ -67,13 +67,13 @@ class Prompt:
             raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
 
 
-def shipped(package: str, name: str, own: str | os.PathLike[str] | None = None) -> Prompt:
+def shipped(package: str, name: str, user_file: str | os.PathLike[str] | None = None) -> Prompt:
     """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file.
 
     Raises:
         PromptError, OSError: the user's cannot be read.
     """
-    return _shipped(package, name) if own is None else Prompt.read(own)
+    return _load_shipped(package, name) if user_file is None else Prompt.read(user_file)
 
 
 def shipped_for(package: str, name: str, option: str = "prompt") -> cached_property[Prompt]:
@@ -84,7 +84,7 @@ def shipped_for(package: str, name: str, option: str = "prompt") -> cached_prope
 
 
 @cache
-def _shipped(package: str, name: str) -> Prompt:
+def _load_shipped(package: str, name: str) -> Prompt:
     with as_file(files(package) / "prompts" / f"{name}.jinja") as path:
         return Prompt.read(path)
 

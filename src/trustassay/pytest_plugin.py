@@ -21,7 +21,7 @@ from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
 
-ITEMS, LINE = 20, 240
+MAX_EVIDENCE_ITEMS, MAX_ITEM_CHARS = 20, 240
 """Pieces of evidence in a message, and characters of each."""
 
 
@@ -72,15 +72,15 @@ class AssertTrust:
         if result.error is None and result.score is not None and low <= result.score <= high:
             return result
         outcome = run.outcomes[chosen.name]
-        raise AssertionError("\n".join(_message(result, outcome, at_least, at_most)))
+        raise AssertionError("\n".join(_build_message(result, outcome, at_least, at_most)))
 
     def _backends_of(self, metric: Metric) -> dict[str, Any]:
         """Return the backends that a metric uses; local ones loaded, once each."""
         from trustassay.runs.needs import demands_of
 
         demands = demands_of([metric], self._backends)
-        words = {one.word for one in demands}
-        result = {word: one for word, one in self._backends.items() if word in words}
+        words = {demand.word for demand in demands}
+        result = {word: chosen for word, chosen in self._backends.items() if word in words}
         for demand in demands:
             kind = demand.served
             choice = result.get(kind.backend, None if demand.need.optional else demand.default)
@@ -93,28 +93,28 @@ class AssertTrust:
         return result
 
 
-def _message(
-    found: Assessment, outcomes: Outcomes, at_least: float | None, at_most: float | None
+def _build_message(
+    assessment: Assessment, outcomes: Outcomes, at_least: float | None, at_most: float | None
 ) -> Iterator[str]:
     bounds = [("at least", at_least), ("at most", at_most)]
-    expected = " and ".join(f"{words} {one:g}" for words, one in bounds if one is not None)
-    score = "no score" if found.score is None else f"score {found.score:.3g}"
-    yield f"{found.metric}: {_outcome_in_words(outcomes)}; {score}, expected {expected}"
-    if found.error is not None:
-        yield f"could not be scored: {found.error}"
-    if found.verdict:
-        yield f"verdict: {found.verdict}"
-    if found.reason:
-        yield f"reason: {found.reason}"
-    if found.evidence:
+    expected = " and ".join(f"{label} {bound:g}" for label, bound in bounds if bound is not None)
+    score = "no score" if assessment.score is None else f"score {assessment.score:.3g}"
+    yield f"{assessment.metric}: {_outcome_in_words(outcomes)}; {score}, expected {expected}"
+    if assessment.error is not None:
+        yield f"could not be scored: {assessment.error}"
+    if assessment.verdict:
+        yield f"verdict: {assessment.verdict}"
+    if assessment.reason:
+        yield f"reason: {assessment.reason}"
+    if assessment.evidence:
         yield "evidence:"
-    for item in found.evidence[:ITEMS]:
+    for item in assessment.evidence[:MAX_EVIDENCE_ITEMS]:
         message = "; ".join(
             f"{key}: {value}" for key, value in item.items() if value not in (None, "", [])
         )
-        yield f"  - {textwrap.shorten(message, LINE, placeholder=' …')}"
-    if len(found.evidence) > ITEMS:
-        yield f"  ... and {len(found.evidence) - ITEMS} more"
+        yield f"  - {textwrap.shorten(message, MAX_ITEM_CHARS, placeholder=' …')}"
+    if len(assessment.evidence) > MAX_EVIDENCE_ITEMS:
+        yield f"  ... and {len(assessment.evidence) - MAX_EVIDENCE_ITEMS} more"
 
 
 def _outcome_in_words(outcomes: Outcomes) -> str:

@@ -22,9 +22,9 @@ from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import ORIGIN, Metric
 
 ENTRY_POINT_GROUP = "trustassay.metrics"
-OF_FILE = "python:"
+FILE_PREFIX = "python:"
 """How the name of a metric in a file begins."""
-_IN_FILE = re.compile(r"python:(.+?\.py):(\w+)(?::(.*))?", re.DOTALL)
+_FILE_SPEC = re.compile(r"python:(.+?\.py):(\w+)(?::(.*))?", re.DOTALL)
 _loaded: dict[tuple[str, str], type[Metric]] = {}
 """The classes of files that were named in this process, by name and digest of the content."""
 
@@ -73,7 +73,7 @@ class MetricFile:
         except OSError as error:
             reason = "no such file" if isinstance(error, FileNotFoundError) else error.strerror
             raise UnknownNameError(
-                f"metric {OF_FILE}{path}:{class_name}: {path}: {reason}"
+                f"metric {FILE_PREFIX}{path}:{class_name}: {path}: {reason}"
             ) from None
 
     def settings(self) -> dict[str, str]:
@@ -91,13 +91,13 @@ class MetricFile:
         digest = self.settings()["sha256"]
         key = self.class_name, digest
         if key not in _loaded:
-            result = self._checked(self._executed(f"trustassay_metric_{digest[:16]}"))
+            result = self._check_class(self._execute(f"trustassay_metric_{digest[:16]}"))
             result.origin = self
-            setattr(result, "__reduce__", _reduced)  # noqa: B010
+            setattr(result, "__reduce__", _reduce_metric)  # noqa: B010
             _loaded[key] = result
         return _loaded[key]
 
-    def _executed(self, name: str) -> types.ModuleType:
+    def _execute(self, name: str) -> types.ModuleType:
         if name in sys.modules:
             return sys.modules[name]
         module = types.ModuleType(name)
@@ -108,31 +108,31 @@ class MetricFile:
         except (Exception, SystemExit) as error:
             del sys.modules[name]
             frames = traceback.extract_tb(error.__traceback__)
-            lines = [one.lineno for one in frames if one.filename == self.path]
-            words: object = error
+            lines = [frame.lineno for frame in frames if frame.filename == self.path]
+            message: object = error
             if isinstance(error, SyntaxError) and error.filename == self.path:
-                lines, words = [error.lineno], error.msg
-            place = f", line {lines[-1]}" if lines else ""
+                lines, message = [error.lineno], error.msg
+            line_text = f", line {lines[-1]}" if lines else ""
             raise UsageError(
-                f"metric {OF_FILE}{self.path}:{self.class_name}: {self.path}{place}: "
-                f"{type(error).__name__}: {words}"
+                f"metric {FILE_PREFIX}{self.path}:{self.class_name}: {self.path}{line_text}: "
+                f"{type(error).__name__}: {message}"
             ) from error
         return module
 
-    def _checked(self, module: types.ModuleType) -> type[Metric]:
-        what = f"metric {OF_FILE}{self.path}:{self.class_name}"
-        own = {
+    def _check_class(self, module: types.ModuleType) -> type[Metric]:
+        what = f"metric {FILE_PREFIX}{self.path}:{self.class_name}"
+        class_names = {
             name
-            for name, one in vars(module).items()
-            if isinstance(one, type)
-            and issubclass(one, Metric)
-            and one.__module__ == module.__name__
+            for name, value in vars(module).items()
+            if isinstance(value, type)
+            and issubclass(value, Metric)
+            and value.__module__ == module.__name__
         }
         result = getattr(module, self.class_name, None)
         if result is None:
-            hint = did_you_mean(f"class in {self.path}", self.class_name, own)
-            none = f"{self.path} has no class {self.class_name}, and no other subclass of Metric"
-            raise UnknownNameError(f"{what}: {hint if own else none}")
+            hint = did_you_mean(f"class in {self.path}", self.class_name, class_names)
+            absent = f"{self.path} has no class {self.class_name}, and no other subclass of Metric"
+            raise UnknownNameError(f"{what}: {hint if class_names else absent}")
         if not (isinstance(result, type) and issubclass(result, Metric)):
             raise UnknownNameError(f"{what}: is not a subclass of trustassay.Metric")
         if missing := sorted(result.__abstractmethods__):
@@ -151,12 +151,12 @@ class MetricFile:
         return result
 
 
-def _reduced(metric: Metric) -> tuple[Any, ...]:
+def _reduce_metric(metric: Metric) -> tuple[Any, ...]:
     """Pickle a metric of a file with the file's content."""
-    return _again, (metric.origin, dict(metric.__dict__))
+    return _rebuild_metric, (metric.origin, dict(metric.__dict__))
 
 
-def _again(origin: MetricFile, state: Mapping[str, Any]) -> Metric:
+def _rebuild_metric(origin: MetricFile, state: Mapping[str, Any]) -> Metric:
     metric = object.__new__(origin.load())
     metric.__dict__.update(state)
     return metric
@@ -174,7 +174,7 @@ def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric]
         return metric_class(name), dict(settings)
     result = _loaded.get((str(origin.get("class")), str(origin.get("sha256"))))
     if result is None:
-        text = f"{OF_FILE}{origin.get('file')}:{origin.get('class')}"
+        text = f"{FILE_PREFIX}{origin.get('file')}:{origin.get('class')}"
         raise UnknownNameError(
             f"metric {name} is a class in a file, which is not executed because a run names it; "
             f"give --metric {text}"
@@ -190,16 +190,16 @@ def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
         UnknownNameError: as :func:`recorded_class`, or an option that it does not have any more.
     """
     cls, settings = recorded_class(name, settings)
-    known = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    fields_by_name = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for key in settings:
-        if key not in known:
-            raise UnknownNameError(did_you_mean(f"option of {name}", key, known))
+        if key not in fields_by_name:
+            raise UnknownNameError(did_you_mean(f"option of {name}", key, fields_by_name))
     try:
-        return _built(cls, settings)
+        return _build_metric(cls, settings)
     except UsageError:  # a function stands there by its name
         hints = typing.get_type_hints(cls)
         plain = {k: v for k, v in settings.items() if "Callable" not in str(hints[k])}
-        return _built(cls, plain)
+        return _build_metric(cls, plain)
 
 
 def metric_from_text(text: str) -> Metric:
@@ -210,32 +210,32 @@ def metric_from_text(text: str) -> Metric:
         UnknownNameError: no such metric or option; the message names the nearest known ones.
         UsageError: a value does not fit its option, or the file cannot be executed.
     """
-    if text.startswith(OF_FILE):
-        parts = _IN_FILE.fullmatch(text)
+    if text.startswith(FILE_PREFIX):
+        parts = _FILE_SPEC.fullmatch(text)
         if parts is None:
             raise UnknownNameError(
                 f"metric {text}: expected python:FILE.py:CLASS, and options as in "
                 "python:FILE.py:CLASS:option=value"
             )
-        cls, rest = MetricFile.read(parts[1], parts[2]).load(), parts[3] or ""
+        cls, option_text = MetricFile.read(parts[1], parts[2]).load(), parts[3] or ""
         name = cls.name
     else:
-        name, _, rest = text.partition(":")
+        name, _, option_text = text.partition(":")
         cls = metric_class(name)
     options: dict[str, Any] = {}
     hints = typing.get_type_hints(cls)
-    known = {f.name: hints[f.name] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    for setting in filter(None, rest.split(",")):
+    option_types = {f.name: hints[f.name] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    for setting in filter(None, option_text.split(",")):
         key, separator, value = setting.partition("=")
-        if key not in known:
-            raise UnknownNameError(did_you_mean(f"option of {name}", key, known))
+        if key not in option_types:
+            raise UnknownNameError(did_you_mean(f"option of {name}", key, option_types))
         if not separator:
             raise UsageError(f"{name}: option {key} needs a value, as in {key}=VALUE")
-        options[key] = _converted(value, known[key], f"{name}: {key}")
-    return _built(cls, options)
+        options[key] = _convert_value(value, option_types[key], f"{name}: {key}")
+    return _build_metric(cls, options)
 
 
-def _built(cls: type[Metric], options: Mapping[str, Any]) -> Metric:
+def _build_metric(cls: type[Metric], options: Mapping[str, Any]) -> Metric:
     """Build a metric; one of another package says by any ``ValueError`` that an option is wrong."""
     try:
         return cls(**options)
@@ -245,7 +245,7 @@ def _built(cls: type[Metric], options: Mapping[str, Any]) -> Metric:
         raise UsageError(f"metric {cls.name}: {error}") from error
 
 
-def read_score(metric: Metric, option: str, given: float | str) -> float:
+def read_score(metric: Metric, option: str, raw: float | str) -> float:
     """Return a bound of a metric's scores.
 
     Args:
@@ -256,13 +256,13 @@ def read_score(metric: Metric, option: str, given: float | str) -> float:
         UsageError: it is not a finite number, or not in the range, so that it decides nothing.
     """
     low, high = metric.score_range
-    text = str(given).strip()
+    text = str(raw).strip()
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UsageError(f"{option}: expected a number or a percentage, as in 80%, got {given!r}")
+        raise UsageError(f"{option}: expected a number or a percentage, as in 80%, got {raw!r}")
     if text.endswith("%"):
         value = low + value / 100 * (high - low)
     if not low <= value <= high:
@@ -279,7 +279,7 @@ def _entries() -> dict[str, Callable[[], Any]]:
     return {entry.name: entry.load for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _converted(text: str, hint: Any, where: str) -> Any:
+def _convert_value(text: str, hint: Any, where: str) -> Any:
     """Read ``text`` as the simplest type that ``hint`` allows."""
     several = typing.get_origin(hint) in (typing.Union, types.UnionType)
     kinds = typing.get_args(hint) if several else (hint,)
@@ -291,14 +291,16 @@ def _converted(text: str, hint: Any, where: str) -> Any:
         if text.lower() in {"false", "no", "off", "0"}:
             return False
         raise UsageError(f"{where}: expected yes or no, got {text!r}")
-    words = [w for k in kinds if typing.get_origin(k) is typing.Literal for w in typing.get_args(k)]
-    if text in words:
+    literals = [
+        w for k in kinds if typing.get_origin(k) is typing.Literal for w in typing.get_args(k)
+    ]
+    if text in literals:
         return text
     for kind, expected in ((int, "a whole number"), (float, "a number")):
         if kind in kinds:
             try:
                 return kind(text)
             except ValueError:
-                known = " or ".join([expected, *words])
-                raise UsageError(f"{where}: expected {known}, got {text!r}") from None
+                alternatives = " or ".join([expected, *literals])
+                raise UsageError(f"{where}: expected {alternatives}, got {text!r}") from None
     return text

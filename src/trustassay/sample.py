@@ -67,8 +67,11 @@ class Document:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; absent fields are left out."""
-        named = {f: _raw(getattr(self, f)) for f in ("id", "title", "text", "excerpt", "supports")}
-        return {f: value for f, value in named.items() if value is not None}
+        values = {
+            f: _to_json_value(getattr(self, f))
+            for f in ("id", "title", "text", "excerpt", "supports")
+        }
+        return {f: value for f, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class Sample:
         Raises:
             SampleError: with every fault of the record, each with its field.
         """
-        return _Parser(raw).sample()
+        return _SampleParser(raw).build_sample()
 
     @property
     def answered(self) -> bool:
@@ -119,9 +122,11 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; ``Sample.parse`` of it gives an equal sample."""
-        named = {f: _raw(getattr(self, f)) for f in CANONICAL_FIELDS}
+        values = {f: _to_json_value(getattr(self, f)) for f in CANONICAL_FIELDS}
         fields = {
-            f: value for f, value in named.items() if value or (value is not None and f in _EMPTY)
+            f: value
+            for f, value in values.items()
+            if value or (value is not None and f in _MAY_BE_EMPTY)
         }
         return fields | dict(self.metadata)
 
@@ -130,7 +135,7 @@ CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name !=
 TOKENS = "token_logprobs"
 """Field of a sample with the tokens of its response: a list of [token, log-probability], each maybe
 with a list of alternatives in the same form, or of objects as OpenAI's endpoints return."""
-_EMPTY = ("id", "question", "response", "model", "documents", "label")
+_MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
 """Fields that may be empty, or 0, and are not absent then."""
 
 
@@ -142,68 +147,72 @@ def content_id(raw: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-class _Parser:
+class _SampleParser:
     """Walks one raw record, gathers problems, and builds the sample when there are none."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
         self.problems: list[Problem] = []
 
-    def sample(self) -> Sample:
+    def build_sample(self) -> Sample:
         raw = self.raw
-        question = self.text("question", required=True)
-        answers = self.answers()
-        claims = self.texts("claims")
-        documents = self.documents(len(answers), len(claims))
+        question = self.read_text("question", required=True)
+        answers = self.read_answers()
+        claims = self.read_texts("claims")
+        documents = self.read_documents(len(answers), len(claims))
         sample_id = raw.get("id")
         if sample_id is None:
             sample_id = content_id(raw)
         elif isinstance(sample_id, bool) or not isinstance(sample_id, str | int):
-            self.fault("id", "expected text or a whole number", sample_id)
+            self.add_fault("id", "expected text or a whole number", sample_id)
         elif not str(sample_id).strip():
             self.problems.append(Problem("id", "is blank"))
         sample = Sample(
             id=clean(str(sample_id)),
             question=question or "",
-            response=self.text("response"),
-            model=self.text("model"),
+            response=self.read_text("response"),
+            model=self.read_text("model"),
             answers=answers,
             claims=claims,
             documents=documents,
-            references=self.references(),
-            wrong_answers=self.texts("wrong_answers"),
-            corrected_answers=self.texts("corrected_answers"),
-            incorrect_answers=self.texts("incorrect_answers"),
-            resamples=self.texts("resamples", blank_allowed=True),
-            expected=self.expected(),
-            label=self.label(),
+            references=self.read_references(),
+            wrong_answers=self.read_texts("wrong_answers"),
+            corrected_answers=self.read_texts("corrected_answers"),
+            incorrect_answers=self.read_texts("incorrect_answers"),
+            resamples=self.read_texts("resamples", blank_allowed=True),
+            expected=self.read_expected(),
+            label=self.read_label(),
             metadata={k: v for k, v in raw.items() if k not in CANONICAL_FIELDS},
         )
         if self.problems:
             raise SampleError(self.problems)
         return sample
 
-    def fault(self, where: str, expected: str, got: Any) -> None:
-        self.problems.append(Problem(where, f"{expected}, got {_shown(got)}"))
+    def add_fault(self, where: str, expected: str, value: Any) -> None:
+        self.problems.append(Problem(where, f"{expected}, got {_describe_value(value)}"))
 
-    def text(self, name: str, *, required: bool = False) -> str | None:
+    def read_text(self, name: str, *, required: bool = False) -> str | None:
         value = self.raw.get(name)
         if value is None:
             if required:
                 self.problems.append(Problem(name, "is missing (expected text)"))
             return None
         if not isinstance(value, str):
-            self.fault(name, "expected text", value)
+            self.add_fault(name, "expected text", value)
             return None
         if required and not value.strip():
             self.problems.append(Problem(name, "is blank (expected text)"))
         return clean(value)
 
-    def texts(self, name: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
+    def read_texts(self, name: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
         value = self.raw.get(name)
-        return () if value is None else self.text_list(value, name, blank_allowed=blank_allowed)
+        return (
+            () if value is None else self.read_text_list(value, name, blank_allowed=blank_allowed)
+        )
 
-    def text_list(self, value: Any, where: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
+    def read_text_list(
+        self, value: Any, where: str, *, blank_allowed: bool = False
+    ) -> tuple[str, ...]:
         """Accept one text or a list of texts; numbers count as the text they are written as."""
         items = value if isinstance(value, list | tuple) else [value]
         texts = []
@@ -216,33 +225,33 @@ class _Parser:
             elif isinstance(item, int | float) and not isinstance(item, bool):
                 texts.append(str(item))
             else:
-                self.fault(place, "expected text", item)
+                self.add_fault(place, "expected text", item)
         return tuple(texts)
 
-    def answers(self) -> tuple[tuple[str, ...], ...]:
+    def read_answers(self) -> tuple[tuple[str, ...], ...]:
         value = self.raw.get("answers")
         if value is None:
             return ()
         if not isinstance(value, list | tuple):
-            return (self.text_list(value, "answers"),)
+            return (self.read_text_list(value, "answers"),)
         result = []
         for index, item in enumerate(value):
-            aliases = self.text_list(item, f"answers[{index}]")
+            aliases = self.read_text_list(item, f"answers[{index}]")
             if isinstance(item, list | tuple) and not item:
                 self.problems.append(Problem(f"answers[{index}]", "has no alias"))
             result.append(aliases)
         return tuple(result)
 
-    def documents(self, answers: int, claims: int) -> tuple[Document, ...] | None:
+    def read_documents(self, answers: int, claims: int) -> tuple[Document, ...] | None:
         value = self.raw.get("documents")
         if value is None:
             return None
         if isinstance(value, Mapping):
             value = rows_of_columns(value)
         if not isinstance(value, list | tuple):
-            self.fault("documents", "expected a list of documents", value)
+            self.add_fault("documents", "expected a list of documents", value)
             return None
-        result = [self.document(item, i, answers, claims) for i, item in enumerate(value)]
+        result = [self.read_document(item, i, answers, claims) for i, item in enumerate(value)]
         documents = tuple(d for d in result if d is not None)
         if any(d.supports is not None for d in documents):
             for index, document in enumerate(documents):
@@ -251,12 +260,12 @@ class _Parser:
                     self.problems.append(Problem(where, "is missing, but other documents have it"))
         return documents
 
-    def document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
+    def read_document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
         where = f"documents[{index}]"
         if isinstance(item, str):
             item = {"text": item}
         if not isinstance(item, Mapping):
-            self.fault(where, "expected a document or its text", item)
+            self.add_fault(where, "expected a document or its text", item)
             return None
         parts: dict[str, str] = {}
         for name in ("text", "title", "excerpt"):
@@ -264,12 +273,12 @@ class _Parser:
             if isinstance(value, str):
                 parts[name] = clean(value)
             elif value is not None:
-                self.fault(f"{where}.{name}", "expected text", value)
+                self.add_fault(f"{where}.{name}", "expected text", value)
             elif name == "text":
                 self.problems.append(Problem(f"{where}.text", "is missing (expected text)"))
         supports = None
         if item.get("supports") is not None:
-            supports = self.supports(item["supports"], f"{where}.supports", answers, claims)
+            supports = self.read_supports(item["supports"], f"{where}.supports", answers, claims)
         identifier = item.get("id")
         return Document(
             id=clean(str(index + 1 if identifier is None else identifier)),
@@ -279,16 +288,16 @@ class _Parser:
             excerpt=parts.get("excerpt"),
         )
 
-    def supports(self, value: Any, where: str, answers: int, claims: int) -> tuple[int, ...]:
+    def read_supports(self, value: Any, where: str, answers: int, claims: int) -> tuple[int, ...]:
         if not isinstance(value, list | tuple):
-            self.fault(where, "expected a list of 0 and 1", value)
+            self.add_fault(where, "expected a list of 0 and 1", value)
             return ()
         flags = []
         for index, flag in enumerate(value):
             if isinstance(flag, bool | int | float) and flag in (0, 1):
                 flags.append(int(flag))
             else:
-                self.fault(f"{where}[{index}]", "expected 0 or 1", flag)
+                self.add_fault(f"{where}[{index}]", "expected 0 or 1", flag)
         allowed = {n for n in (answers, claims) if n}
         if allowed and len(value) not in allowed:
             golds = " or ".join(
@@ -297,45 +306,45 @@ class _Parser:
             self.problems.append(Problem(where, f"has {len(value)} flags for {golds}"))
         return tuple(flags)
 
-    def references(self) -> dict[str, tuple[str, ...]]:
+    def read_references(self) -> dict[str, tuple[str, ...]]:
         value = self.raw.get("references")
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            self.fault("references", "expected answers by model name", value)
+            self.add_fault("references", "expected answers by model name", value)
             return {}
         return {
-            clean(str(name)): self.text_list(texts, f"references.{name}", blank_allowed=True)
+            clean(str(name)): self.read_text_list(texts, f"references.{name}", blank_allowed=True)
             for name, texts in value.items()
             if texts is not None
         }
 
-    def expected(self) -> dict[str, str]:
+    def read_expected(self) -> dict[str, str]:
         """Accept a level, a number or a word, or an object of levels by rubric."""
         value = self.raw.get("expected")
         if value is None or value == "":
             return {}
-        named = value if isinstance(value, Mapping) else {"": value}
+        levels = value if isinstance(value, Mapping) else {"": value}
         result = {}
-        for name, level in named.items():
+        for name, level in levels.items():
             where = f"expected.{name}" if name else "expected"
             if isinstance(level, bool) or not isinstance(level, str | int | float):
-                self.fault(where, "expected the level of a rubric", level)
+                self.add_fault(where, "expected the level of a rubric", level)
             elif str(level).strip():
                 result[clean(str(name))] = clean(str(level).strip())
         return result
 
-    def label(self) -> float | None:
+    def read_label(self) -> float | None:
         value = self.raw.get("label")
         if value is None or value == "":
             return None
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            self.fault("label", "expected a number", value)
+            self.add_fault("label", "expected a number", value)
             return None
         if not math.isfinite(number):
-            self.fault("label", "expected a finite number", value)
+            self.add_fault("label", "expected a finite number", value)
         return number
 
 
@@ -368,7 +377,7 @@ def rows_of_columns(value: Mapping[str, Any]) -> Any:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     kinds: dict[type, str] = {dict: "an object", list: "a list"}
     if kind := kinds.get(type(value)):
         return kind if value else f"an empty {kind.split()[-1]}"
@@ -376,10 +385,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _raw(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return documents and tuples as JSON has them; a text built in by hand stays one text."""
     if isinstance(value, Document):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {name: _raw(one) for name, one in value.items()}
-    return [_raw(one) for one in value] if isinstance(value, tuple | list) else value
+        return {name: _to_json_value(item) for name, item in value.items()}
+    return [_to_json_value(item) for item in value] if isinstance(value, tuple | list) else value

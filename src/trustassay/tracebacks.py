@@ -16,11 +16,11 @@ from pathlib import Path
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
 MOST = 20
 """Files of a run's folder; what fails at other places then is not kept."""
-LONGEST = 16_000
+MAX_TRACEBACK_CHARS = 16_000
 """Characters of a traceback; of a longer one the middle is left out."""
 SECRET = 8
 """Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
-OWN_FILE = 0o600
+OWNER_ONLY_MODE = 0o600
 
 _hidden: set[str] = set()
 _KEY_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
@@ -41,23 +41,23 @@ def shown(text: str) -> str:
     Keys are those that were given to :func:`hide`, the values of variables of the environment that
     are named like one, and what has the form of one.
     """
-    named = (value.strip() for name, value in os.environ.items() if _KEY_NAMES.search(name))
-    for key in sorted(_hidden.union(named), key=len, reverse=True):
+    secrets = (value.strip() for name, value in os.environ.items() if _KEY_NAMES.search(name))
+    for key in sorted(_hidden.union(secrets), key=len, reverse=True):
         if len(key) >= SECRET:
             text = text.replace(key, "[key]")
     text = _KEYS.sub("[key]", text)
-    for folder in _folders():
+    for folder in _find_import_folders():
         text = text.replace(f"{folder}/", "")
     text = _PATH.sub(lambda m: "" if Path("/", m[1]).exists() else m[0], _FILE.sub("", text))
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
 
 
-def _folders() -> list[str]:
+def _find_import_folders() -> list[str]:
     """Return the folders from which modules are imported, and the working one, longest first."""
-    known = {folder for folder in sys.path if folder.startswith("/")} | {sys.prefix}
+    folders = {folder for folder in sys.path if folder.startswith("/")} | {sys.prefix}
     with suppress(OSError):
-        known.add(str(Path.cwd()))
-    return sorted((one for one in known if one.count("/") > 1), key=len, reverse=True)
+        folders.add(str(Path.cwd()))
+    return sorted((path for path in folders if path.count("/") > 1), key=len, reverse=True)
 
 
 def place_of(error: BaseException) -> str:
@@ -67,12 +67,12 @@ def place_of(error: BaseException) -> str:
     ]
     if not places:
         return "an unknown place"
-    last = [one for one in places if _is_own(one[0])] or places
-    return f"{_shown_file(last[-1][0])}:{last[-1][1]}"
+    last = [frame_place for frame_place in places if _is_own_or_user_file(frame_place[0])] or places
+    return f"{_redact_file(last[-1][0])}:{last[-1][1]}"
 
 
 @cache
-def _is_own(file: str) -> bool:
+def _is_own_or_user_file(file: str) -> bool:
     """Whether a file is of this package, or of the user, and not of a library; compiled ones name
     files without their folders, as ``numpy/random/mtrand.pyx``."""
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
@@ -82,7 +82,7 @@ def _is_own(file: str) -> bool:
     return file.endswith(".py") and not file.startswith(outside)
 
 
-_shown_file = cache(shown)
+_redact_file = cache(shown)
 
 
 def words_of(error: BaseException) -> str:
@@ -125,12 +125,14 @@ def keep_internal_error(run: Path | None, error: BaseException) -> Path | None:
 
 def _write(path: Path, error: BaseException) -> Path:
     text = shown("".join(traceback.format_exception(error)))
-    if len(text) > LONGEST:
-        left = len(text) - LONGEST
-        half = LONGEST // 2
-        text = f"{text[:half]}\n[{left} characters are left out]\n{text[-half:]}"
+    if len(text) > MAX_TRACEBACK_CHARS:
+        dropped = len(text) - MAX_TRACEBACK_CHARS
+        half = MAX_TRACEBACK_CHARS // 2
+        text = f"{text[:half]}\n[{dropped} characters are left out]\n{text[-half:]}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, OWN_FILE), "w", encoding="utf-8", errors="replace") as file:
-        os.fchmod(file.fileno(), OWN_FILE)
+    with os.fdopen(
+        os.open(path, flags, OWNER_ONLY_MODE), "w", encoding="utf-8", errors="replace"
+    ) as file:
+        os.fchmod(file.fileno(), OWNER_ONLY_MODE)
         file.write(text)
     return path

@@ -131,7 +131,7 @@ class EvidenceRow:
             return None
         result: dict[str, Any] = {}
         for name, (kind, default) in _fields_of(cls).items():  # type: ignore[arg-type]
-            typed = _typed(item.get(name), kind)
+            typed = _read_typed(item.get(name), kind)
             if not typed and name in cls.told_by:
                 return None
             result[name] = typed[0] if typed else default
@@ -156,12 +156,12 @@ class Rows:
         return [row for row in self._rows if isinstance(row, kind)]
 
 
-_ABSENT: Mapping[Any, Any] = {str: "", int: 0, bool: False}
+_ABSENT_VALUES: Mapping[Any, Any] = {str: "", int: 0, bool: False}
 
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_as_json(one) for one in value]
+        return [_as_json(item) for item in value]
     return value.to_json() if isinstance(value, EvidenceRow) else value
 
 
@@ -171,21 +171,25 @@ def _fields_of(kind: Any) -> dict[str, tuple[Any, Any]]:
     hints, result = get_type_hints(kind), {}
     for f in dataclasses.fields(kind):
         hint = hints[f.name]
-        absent = () if get_origin(hint) is Sequence else _ABSENT.get(hint)
+        absent = () if get_origin(hint) is Sequence else _ABSENT_VALUES.get(hint)
         result[f.name] = hint, absent if f.default is dataclasses.MISSING else f.default
     return result
 
 
-def _typed(value: Any, kind: Any) -> tuple[Any, ...]:
+def _read_typed(value: Any, kind: Any) -> tuple[Any, ...]:
     """Return a value of JSON as a type says, in a tuple; an empty one if it has another type. What
     does not fit in a list is left out.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return next(filter(None, (_typed(value, one) for one in inner)), ())
+        return next(filter(None, (_read_typed(value, option) for option in inner)), ())
     if origin is Sequence:
         listed = isinstance(value, list | tuple)
-        return ([one for item in value for one in _typed(item, inner[0])],) if listed else ()
+        return (
+            ([option for item in value for option in _read_typed(item, inner[0])],)
+            if listed
+            else ()
+        )
     if origin is Literal:
         return (value,) if isinstance(value, str) and value in inner else ()
     if kind is not Any and issubclass(kind, EvidenceRow):
@@ -197,7 +201,7 @@ def _typed(value: Any, kind: Any) -> tuple[Any, ...]:
 
 MOST_WORDS = 4000
 """Words beyond which two answers are shown without marks: comparing takes their product."""
-_WORDS = re.compile(r"\s*\S+|\s+$")
+_WORD_WITH_SPACE = re.compile(r"\s*\S+|\s+$")
 
 
 class Piece(NamedTuple):
@@ -211,7 +215,7 @@ def word_differences(original: str, other: str) -> list[Piece] | None:
     """Return ``other`` in pieces, words of ``original`` that it lacks among them; ``None`` if
     the two are too long.
     """
-    before, after = _WORDS.findall(original), _WORDS.findall(other)
+    before, after = _WORD_WITH_SPACE.findall(original), _WORD_WITH_SPACE.findall(other)
     if max(len(before), len(after)) > MOST_WORDS:
         return None
     alike = [[word.strip() for word in words] for words in (before, after)]
@@ -219,16 +223,16 @@ def word_differences(original: str, other: str) -> list[Piece] | None:
     gone = new = ""
     for step in Indel.opcodes(*alike):
         if step.tag == "equal":
-            pieces += _marked(gone, new)
+            pieces += _mark_changes(gone, new)
             pieces.append(Piece("same", "".join(after[step.dest_start : step.dest_end])))
             gone = new = ""
         else:
             gone += "".join(before[step.src_start : step.src_end])
             new += "".join(after[step.dest_start : step.dest_end])
-    return pieces + _marked(gone, new)
+    return pieces + _mark_changes(gone, new)
 
 
-def _marked(gone: str, new: str) -> list[Piece]:
+def _mark_changes(gone: str, new: str) -> list[Piece]:
     """Return the removed and the new words as pieces; the space before them is not marked."""
     pieces = []
     for kind, text in (("gone", gone), ("new", new)):

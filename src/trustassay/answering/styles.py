@@ -31,7 +31,7 @@ OWN_PROMPT = "own_prompt"
 """Field of a sample with the whole prompt by which it is to be answered."""
 REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
 """The sentence by which Trust-Eval recognises a refusal."""
-STOP = ("\nQuestion:",)
+STOP_SEQUENCES = ("\nQuestion:",)
 """Where a model begins a new question."""
 _WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
 
@@ -73,7 +73,7 @@ class Answering:
         """Return the style in which a sample is answered."""
         if self.style != "auto":
             return self.style
-        if self.prompt is None and _own_prompt(sample) is not None:
+        if self.prompt is None and _read_own_prompt(sample) is not None:
             return "own"
         return "rag-refusal" if sample.documents else "closed-book"
 
@@ -84,7 +84,7 @@ class Answering:
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             message = f"is missing or empty (expected the passages for style {self.style})"
             return [Problem("documents", message)]
-        if self.style == "own" and _own_prompt(sample) is None:
+        if self.style == "own" and _read_own_prompt(sample) is None:
             return [Problem(OWN_PROMPT, "is missing (expected the prompt's text for style own)")]
         if self.prompt is not None:
             self.request(sample)
@@ -98,7 +98,7 @@ class Answering:
             examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
         if style == "closed-book" and not examples:
             examples = shipped_examples(__package__)
-        text, name = _own_prompt(sample) or "", "own"
+        text, name = _read_own_prompt(sample) or "", "own"
         if style != "own":
             prompt = self._prompts[style]
             name = prompt.name
@@ -110,7 +110,7 @@ class Answering:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             seed=self.seed,
-            stop=STOP,
+            stop=STOP_SEQUENCES,
             repeat=repeat,
             logprobs=self.logprobs,
             prompt=name,
@@ -120,8 +120,8 @@ class Answering:
         """Return the options that determine the answers, as JSON values."""
         names = {name: prompt.name for name, prompt in self._prompts.items()}
         content = json.dumps([example.to_dict() for example in self.examples], default=str)
-        asked = {} if self.logprobs is None else {"logprobs": self.logprobs}
-        return asked | {
+        logprob_setting = {} if self.logprobs is None else {"logprobs": self.logprobs}
+        return logprob_setting | {
             "style": self.style,
             "prompt": self.style if self.style == "own" else names.get(self.style, names),
             "examples": hashlib.blake2b(content.encode(), digest_size=8).hexdigest(),
@@ -140,7 +140,7 @@ class Answering:
         return {style: shipped(__package__, style) for style in wanted}
 
 
-def _own_prompt(sample: Sample) -> str | None:
+def _read_own_prompt(sample: Sample) -> str | None:
     text = sample.metadata.get(OWN_PROMPT)
     return clean(text) if isinstance(text, str) and text.strip() else None
 
@@ -168,19 +168,21 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     """
     if n == 1:
         return (text.strip(),)
-    result = (words for _, words in _with_words(numbered(text), text))
+    result = (text_of_item for _, text_of_item in _read_item_texts(numbered(text), text))
     return tuple(dict.fromkeys(filter(None, result)))[:n]
 
 
-def _with_words(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
+def _read_item_texts(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
     """Return items with their words, which go on over further lines up to the next item."""
     ends = [*(after.start() for after in items[1:]), len(text)]
-    pairs = zip(items, ends, strict=bool(items))
-    words = ((item, (item["text"] + text[item.end() : end]).split()) for item, end in pairs)
-    return [(item, " ".join(own).strip("*_ ")) for item, own in words]
+    items_and_ends = zip(items, ends, strict=bool(items))
+    words = (
+        (item, (item["text"] + text[item.end() : end]).split()) for item, end in items_and_ends
+    )
+    return [(item, " ".join(item_words).strip("*_ ")) for item, item_words in words]
 
 
-_ITEM = re.compile(
+_PAIR_ITEM = re.compile(
     r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
     r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"
     r"(?:\s+answer)?[\s*_]*:(?P<text>.*)$",
@@ -204,10 +206,10 @@ def pairs_in(text: str) -> AnswerPairs:
     Of several items with the same number and label the first counts.
     """
     result: dict[bool, dict[int, str]] = {True: {}, False: {}}
-    for item, words in _with_words(list(_ITEM.finditer(text)), text):
+    for item, answer in _read_item_texts(list(_PAIR_ITEM.finditer(text)), text):
         is_wrong = item["kind"].lower() in ("wrong", "incorrect")
-        if words:
-            result[is_wrong].setdefault(int(item["number"]), words)
+        if answer:
+            result[is_wrong].setdefault(int(item["number"]), answer)
     both = [number for number in result[True] if number in result[False]]
     wrong, corrected = (tuple(result[kind][number] for number in both) for kind in (True, False))
     return AnswerPairs(wrong, corrected, len(result[True].keys() ^ result[False].keys()))

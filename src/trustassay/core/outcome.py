@@ -144,7 +144,7 @@ class Outcomes:
             return f"{self.metric}: no questions"
         numbers = whole_percents([share.percent for share in self.shares.values()])
         parts = [
-            f"{percent} % {self.words[kind]}{_ends_in_words(share.interval, first=not place)}"
+            f"{percent} % {self.words[kind]}{_format_interval(share.interval, first=not place)}"
             for place, (percent, (kind, share)) in enumerate(
                 zip(numbers, self.shares.items(), strict=True)
             )
@@ -186,7 +186,7 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
 
-def _ends_in_words(interval: Interval | None, *, first: bool) -> str:
+def _format_interval(interval: Interval | None, *, first: bool) -> str:
     if interval is None:
         return ""
     low, high = (round(end) for end in interval)
@@ -201,10 +201,10 @@ def whole_percents(percents: Sequence[float]) -> list[int]:
     percentage last: it is what passed, and rounding should flatter no run. All 0 stay so.
     """
     floors = [math.floor(percent + 1e-9) for percent in percents]
-    left = round(sum(percents)) - sum(floors)
-    lacking = [round(floor - exact, 9) for floor, exact in zip(floors, percents, strict=True)]
-    largest_remainder_first = sorted(range(len(percents)), key=lambda at: (lacking[at], at == 0))
-    for at in largest_remainder_first[:left]:
+    points_to_add = round(sum(percents)) - sum(floors)
+    order_keys = [round(floor - exact, 9) for floor, exact in zip(floors, percents, strict=True)]
+    largest_remainder_first = sorted(range(len(percents)), key=lambda at: (order_keys[at], at == 0))
+    for at in largest_remainder_first[:points_to_add]:
         floors[at] += 1
     return floors
 
@@ -239,7 +239,7 @@ class OutcomeCounter:
         """
         places = np.array(self._places, dtype=np.int64)
         weights = question_weights(questions, len(places))
-        shares = outcome_shares(places, weights, units, len(self.kinds))
+        shares = compute_outcome_shares(places, weights, units, len(self.kinds))
         counts = np.bincount(places, minlength=len(self.kinds)).tolist()
         by_kind = {
             kind: OutcomeShare(count, *share)
@@ -262,7 +262,7 @@ def question_weights(questions: Places | None, n: int) -> Floats:
     return weights
 
 
-def outcome_shares(
+def compute_outcome_shares(
     places: Places, weights: Floats, units: Places | None, kinds: int
 ) -> list[tuple[float, Interval | None, str]]:
     """Return for each outcome its share in percent, the interval, and why there is none.

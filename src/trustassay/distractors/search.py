@@ -31,21 +31,21 @@ from trustassay.prompts import shipped
 from trustassay.statistics.resampling import generator
 from trustassay.text.limits import SHORT_ANSWER, TextWork
 
-TOKENS_EACH = 30
+EXTRA_TOKENS_PER_ANSWER = 30
 """Tokens that a wrong answer may take, beside twice the words of the answer."""
 FEW = 10
 """Wrong answers that the generator is asked for; other sources fill up to as many."""
-ENTAILS = 0.5
-DRAWN = ("date", "number")
+ENTAILMENT_THRESHOLD = 0.5
+RANDOM_KINDS = ("date", "number")
 """Kinds of words whose substitutes are drawn near them."""
-MOST_LINES = 100
-_AROUND = "\"“”'‘’*_` "
-_NUMBERED = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
+MAX_REPLY_LINES = 100
+_WRAPPING_SIGNS = "\"“”'‘’*_` "
+_LIST_ITEM = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
 
 
-async def asked(
+async def ask_generator(
     question: str, answer: str, groups: Sequence[Sequence[Slot]], models: Models, n: int
-) -> "Found":
+) -> "Replacements":
     """Ask the generator for n wrong answers, and return what it puts into which slot.
 
     It is not asked where the part that tells most is a date or a number: models write 1913, 1914,
@@ -53,38 +53,43 @@ async def asked(
     """
     prompt = shipped(__package__, "distractors")
     part = whole_answer(answer, groups) or groups[0][0]
-    if part.kind in DRAWN:
+    if part.kind in RANDOM_KINDS:
         return []
     reply = await models.chat(
         prompt.filled(question=question, answer=answer, part=part.text, n=n),
         role="generator",
-        max_tokens=n * (TOKENS_EACH + 2 * len(answer.split())),
+        max_tokens=n * (EXTRA_TOKENS_PER_ANSWER + 2 * len(answer.split())),
         prompt=prompt.name,
     )
     return await TextWork(long=len(answer) > SHORT_ANSWER)(read, reply.text, answer, groups)
 
 
-def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Found":
+def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Replacements":
     """Return what each line of a reply puts into which slot, those that tell most first.
 
     A line is the answer with one slot replaced, or it replaces the slot that tells most, or a whole
     short answer; each time by words of the same kind. Other lines are passed over.
     """
-    whole = whole_answer(answer, groups)
-    best = (one for group in groups for one in group if one.level < 3 or group is groups[0])
-    slots = [] if whole else [one for one in best if one.kind not in DRAWN]
-    first = whole or groups[0][0]
-    result: Found = []
-    for written in text.split("\n"):
-        if len(result) < MOST_LINES and (match := _NUMBERED.fullmatch(written.strip())):
-            line = match[1].strip().strip(_AROUND).rstrip(".")
-            parts = [(one, _between(line, answer[: one.start], answer[one.end :])) for one in slots]
-            fit = (one for one in [*parts, (first, line)] if _same_kind(answer, *one))
-            result += islice(fit, 1)
-    return sorted(result, key=lambda one: one[0].level)
+    whole_slot = whole_answer(answer, groups)
+    best = (slot for group in groups for slot in group if slot.level < 3 or group is groups[0])
+    slots = [] if whole_slot else [slot for slot in best if slot.kind not in RANDOM_KINDS]
+    first = whole_slot or groups[0][0]
+    result: Replacements = []
+    for reply_line in text.split("\n"):
+        if len(result) < MAX_REPLY_LINES and (match := _LIST_ITEM.fullmatch(reply_line.strip())):
+            line = match[1].strip().strip(_WRAPPING_SIGNS).rstrip(".")
+            parts = [
+                (slot, _text_between(line, answer[: slot.start], answer[slot.end :]))
+                for slot in slots
+            ]
+            fitting_parts = (
+                pair for pair in [*parts, (first, line)] if _is_same_kind(answer, *pair)
+            )
+            result += islice(fitting_parts, 1)
+    return sorted(result, key=lambda pair: pair[0].level)
 
 
-def _between(line: str, before: str, after: str) -> str:
+def _text_between(line: str, before: str, after: str) -> str:
     """Return what a line has between two parts of an answer; empty where it has others.
 
     A full stop that one of both lacks is no difference, nor are capitals, or ``an`` for ``a``.
@@ -101,37 +106,45 @@ def _between(line: str, before: str, after: str) -> str:
     return line[len(before) : end].strip()
 
 
-def _same_kind(answer: str, slot: Slot, replacement: str) -> bool:
+def _is_same_kind(answer: str, slot: Slot, replacement: str) -> bool:
     """Whether words are of the kind of those that they replace, about as many, and new."""
     replacement = replacement.lower() if slot.text.islower() else replacement
-    words, own = len(tokens.words_of(slot.text)), len(tokens.words_of(replacement))
-    said = tokens.contains(tokens.normalised(answer), tokens.normalised(replacement))
-    if not replacement or said or abs(own - words) > max(1, words // 2):
+    old_length, new_length = len(tokens.words_of(slot.text)), len(tokens.words_of(replacement))
+    is_repeated = tokens.contains(tokens.normalised(answer), tokens.normalised(replacement))
+    if not replacement or is_repeated or abs(new_length - old_length) > max(1, old_length // 2):
         return False
     text = answer[: slot.start] + replacement + answer[slot.end :]
     kinds = kinds_of(text, slot.start, slot.start + len(replacement))
     return kinds == kinds_of(answer, slot.start, slot.end)
 
 
-async def _says_the_same(question: str, text: str, others: Sequence[str], models: Models) -> bool:
+async def _is_equivalent(
+    question: str, text: str, known_texts: Sequence[str], models: Models
+) -> bool:
     """Whether a text and one of others entail each other, each behind the question.
 
     Never where the run has no entailer.
     """
     if not models.names("entailer"):
         return False
-    own, *asked_of = (f"{question} {one}".strip() for one in (text, *others))
-    there = await all_of(models.entail(own, one) for one in asked_of)
-    left = [one for one, e in zip(asked_of, there, strict=True) if e.entailment >= ENTAILS]
-    back = await all_of(models.entail(one, own) for one in left)
-    return any(e.entailment >= ENTAILS for e in back)
+    in_context, *known_in_context = (
+        f"{question} {other}".strip() for other in (text, *known_texts)
+    )
+    forward = await all_of(models.entail(in_context, other) for other in known_in_context)
+    entailed = [
+        other
+        for other, e in zip(known_in_context, forward, strict=True)
+        if e.entailment >= ENTAILMENT_THRESHOLD
+    ]
+    backward = await all_of(models.entail(other, in_context) for other in entailed)
+    return any(e.entailment >= ENTAILMENT_THRESHOLD for e in backward)
 
 
 _NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")
 _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
 _THE = re.compile(r"\bthe\s+$", re.IGNORECASE)
 _WORD = re.compile(r"\s+(\w+)")
-_BEGINS = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
 """Before the first word of a sentence."""
 _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|honou?r|heir", re.IGNORECASE)
 _CONSONANT_SOUND = re.compile(r"uni(?!n|m)|us[aeiu]|eu|one\b|once\b|ut[ei]", re.IGNORECASE)
@@ -147,21 +160,21 @@ def substituted(answer: str, slot: Slot, replacement: str) -> str:
     before, after = answer[: slot.start], answer[slot.end :]
     if slot.kind == "entity" and " " in slot.text and " " not in replacement:
         before = _THE.sub("", before)
-    replacement = _without_repeats(replacement, before, after)
+    replacement = _drop_repeats(replacement, before, after)
     article = _ARTICLE.search(before)
-    if article and (article[1].islower() or _BEGINS.search(before[: article.start()])):
-        agrees = "an" if _begins_with_a_vowel(replacement) else "a"
+    if article and (article[1].islower() or _SENTENCE_START.search(before[: article.start()])):
+        agrees = "an" if _starts_with_vowel_sound(replacement) else "a"
         agrees = agrees.capitalize() if article[1][0].isupper() else agrees
         before = before[: article.start()] + agrees + article[2]
     return before + replacement + after
 
 
-def _without_repeats(replacement: str, before: str, after: str) -> str:
+def _drop_repeats(replacement: str, before: str, after: str) -> str:
     """Return a substitute without its first or last word where the next one says it, too."""
     last, following = before.split()[-1:], _WORD.match(after)
-    first, _, rest = replacement.partition(" ")
-    if rest and last and first.casefold() == last[0].casefold():
-        replacement = rest
+    first, _, remainder = replacement.partition(" ")
+    if remainder and last and first.casefold() == last[0].casefold():
+        replacement = remainder
     most, _, end = replacement.rpartition(" ")
     if most and following and end.casefold() == following[1].casefold():
         return most
@@ -180,7 +193,7 @@ def agreeing(slot: Slot, replacement: str) -> str:
     return replacement
 
 
-def _begins_with_a_vowel(text: str) -> bool:
+def _starts_with_vowel_sound(text: str) -> bool:
     """Whether words begin so when they are spoken; of digits eight, eleven and eighteen do."""
     if not (number := _NUMBER.match(text)):
         return bool(_VOWEL_SOUND.match(text)) and not _CONSONANT_SOUND.match(text)
@@ -192,14 +205,14 @@ def _begins_with_a_vowel(text: str) -> bool:
 
 SOURCES = ("embedding", "pos")
 """Where substitutes come from unless something else is said: neither asks a network."""
-MARGIN = 2
+CANDIDATES_PER_WANTED = 2
 """So many times as many substitutes are asked for as are wanted, since some are dropped."""
-BLOCK = 8
+SLOTS_PER_BLOCK = 8
 """Slots of a group that a source is asked for at once; the next only where there are too few."""
 LLM = "llm"
 DBPEDIA = "dbpedia"
 
-Found = list[tuple[Slot, str]]
+Replacements = list[tuple[Slot, str]]
 """What could replace what."""
 
 
@@ -236,41 +249,42 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     """
     if limit < 1:
         raise UsageError(f"limit: expected 1 or more, got {limit}")
-    _check(models, sources)
-    linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
+    _check_sources(models, sources)
+    entities: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
     limit = min(limit, FEW) if LLM in sources else limit
-    chosen = _Chosen(answer, aliases, limit)
-    search = _Search(question, answer, models, pool, limit, seed)
-    lowest = [one for one in sources if one in SOURCES]
-    higher = [one for one in sources if one not in (*SOURCES, LLM)] + ["pool"] * bool(pool)
-    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, linked)
+    chosen = _DistractorCollector(answer, aliases, limit)
+    search = _SubstituteSearch(question, answer, models, pool, limit, seed)
+    lowest = [source for source in sources if source in SOURCES]
+    higher = [source for source in sources if source not in (*SOURCES, LLM)]
+    higher += ["pool"] * bool(pool)
+    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, entities)
     if LLM in sources and groups:
-        for one in await asked(question, answer, groups, models, limit):
+        for candidate in await ask_generator(question, answer, groups, models, limit):
             right = [answer, *aliases, *(other.text for other in chosen.found)]
-            if chosen.take(LLM, [one]) and await _says_the_same(
+            if chosen.take(LLM, [candidate]) and await _is_equivalent(
                 question, chosen.found[-1].text, right, models
             ):
                 chosen.found.pop()
         if chosen.enough:
             return chosen.found
     for group in groups:
-        for source in (*DRAWN, *higher, *lowest):
-            for start in range(0, len(group), BLOCK):
-                block = group[start : start + BLOCK]
+        for source in (*RANDOM_KINDS, *higher, *lowest):
+            for start in range(0, len(group), SLOTS_PER_BLOCK):
+                block = group[start : start + SLOTS_PER_BLOCK]
                 chosen.take(source, await search.candidates(source, block))
                 if chosen.enough:
                     return chosen.found
     return chosen.found
 
 
-def _check(models: Models, sources: Sequence[str]) -> None:
+def _check_sources(models: Models, sources: Sequence[str]) -> None:
     """Raise :class:`BackendError` for a source that cannot be asked."""
-    known = models.names("distractors")
+    source_names = models.names("distractors")
     for source in sources:
         if source == LLM and not models.names("generator"):
             raise BackendError("the source llm asks a chat model: name one with --generator")
-        if source != LLM and source not in known:
-            has = ", ".join(known) or "none"
+        if source != LLM and source not in source_names:
+            has = ", ".join(source_names) or "none"
             raise BackendError(f"no source of distractors is called {source!r} here; known: {has}")
         if source == DBPEDIA and not models.names("linker"):
             message = (
@@ -280,7 +294,7 @@ def _check(models: Models, sources: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class _Search:
+class _SubstituteSearch:
     """Asks the sources for what can replace the slots of one answer."""
 
     question: str
@@ -290,53 +304,59 @@ class _Search:
     limit: int
     seed: int
 
-    async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
+    async def candidates(self, source: str, group: Sequence[Slot]) -> Replacements:
         """Return what a source has for the slots of a group, slot after slot."""
-        if source in (*DRAWN, "pool"):
-            return [(slot, one) for slot in group for one in self._own(source, slot)]
+        if source in (*RANDOM_KINDS, "pool"):
+            return [(slot, text) for slot in group for text in self._draw_or_pick(source, slot)]
         slots = [slot for slot in group if slot.kind in ("entity", "word")]
-        look_up = self._by_types if source == DBPEDIA else partial(self._of, source)
+        look_up = (
+            self._find_by_types if source == DBPEDIA else partial(self._find_by_source, source)
+        )
         return list(chain.from_iterable(await all_of(map(look_up, slots))))
 
-    def _own(self, source: str, slot: Slot) -> list[str]:
+    def _draw_or_pick(self, source: str, slot: Slot) -> list[str]:
         if source == "pool":
             return fitting(slot, self.pool)
         rng = generator(self.seed, self.question, self.answer, slot.text, source)
         neighbours = tokens.date_neighbours if source == "date" else tokens.number_neighbours
-        return neighbours(slot.text, MARGIN * self.limit, rng) if source == slot.kind else []
+        if source != slot.kind:
+            return []
+        return neighbours(slot.text, CANDIDATES_PER_WANTED * self.limit, rng)
 
-    async def _of(self, source: str, slot: Slot) -> Found:
+    async def _find_by_source(self, source: str, slot: Slot) -> Replacements:
         """Return substitutes of a whole slot, then of each word of an entity of several."""
         several = entity_words(slot) if slot.kind == "entity" else []
-        whole, *parts = await all_of(self._asked(source, one) for one in (slot, *several))
-        in_turn = chain.from_iterable(zip_longest(*parts))  # the first of each, then the second
-        return [*whole, *(one for one in in_turn if one is not None)]
+        of_whole_slot, *parts = await all_of(
+            self._ask_source(source, item) for item in (slot, *several)
+        )
+        interleaved = chain.from_iterable(zip_longest(*parts))  # the first of each, then the second
+        return [*of_whole_slot, *(item for item in interleaved if item is not None)]
 
-    async def _by_types(self, slot: Slot) -> Found:
+    async def _find_by_types(self, slot: Slot) -> Replacements:
         """Return entities that share all types of a slot's, then those that share fewer."""
-        result: Found = []
-        of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
+        result: Replacements = []
+        of_base = [name for name in slot.types if ":" in name]  # others are guesses of the kind
         for types in type_sets(of_base):
-            result += await self._asked(DBPEDIA, replace(slot, types=types))
-            if len(result) >= MARGIN * self.limit:
+            result += await self._ask_source(DBPEDIA, replace(slot, types=types))
+            if len(result) >= CANDIDATES_PER_WANTED * self.limit:
                 break
         return result
 
-    async def _asked(self, source: str, slot: Slot) -> Found:
-        k = MARGIN * self.limit
+    async def _ask_source(self, source: str, slot: Slot) -> Replacements:
+        k = CANDIDATES_PER_WANTED * self.limit
         result = await self.models.substitutes(
             slot.text, k=k, source=source, tag=slot.tag, types=slot.types
         )
-        return [(slot, one) for one in result]
+        return [(slot, text) for text in result]
 
 
-class _Chosen:
+class _DistractorCollector:
     """Takes candidates in the order of rank, and drops what cannot serve."""
 
     def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
         self._answer, self._aliases, self._limit = answer, aliases, limit
         self._texts: set[str] = set()
-        self._replacements = defaultdict[tuple[int, int], list[str]](list)
+        self._replacements_of_slot = defaultdict[tuple[int, int], list[str]](list)
         self.found: list[Distractor] = []
 
     @property
@@ -344,25 +364,32 @@ class _Chosen:
         """Whether there are as many as are wanted."""
         return len(self.found) >= self._limit
 
-    def take(self, source: str, candidates: Found) -> bool:
+    def take(self, source: str, candidates: Replacements) -> bool:
         """Take from the candidates of a source until there are enough; whether any was taken."""
         before = len(self.found)
         for slot, replacement in candidates:
             if self.enough:
                 break
-            put = agreeing(slot, replacement)
-            own, others = tokens.normalised(put), tokens.normalised(slot.text)
-            if not own or tokens.contains(own, others) or tokens.contains(others, own):
+            adapted = agreeing(slot, replacement)
+            new_words, old_words = tokens.normalised(adapted), tokens.normalised(slot.text)
+            if (
+                not new_words
+                or tokens.contains(new_words, old_words)
+                or tokens.contains(old_words, new_words)
+            ):
                 continue
-            text = substituted(self._answer, slot, put)
+            text = substituted(self._answer, slot, adapted)
             if tokens.normalised(text) in self._texts or tokens.says_the_same(
                 text, self._answer, self._aliases
             ):
                 continue
-            kept = self._replacements[slot.start, slot.end]
-            if any(tokens.contains(own, one) or tokens.contains(one, own) for one in kept):
+            earlier = self._replacements_of_slot[slot.start, slot.end]
+            if any(
+                tokens.contains(new_words, text_before) or tokens.contains(text_before, new_words)
+                for text_before in earlier
+            ):
                 continue
-            kept.append(own)
+            earlier.append(new_words)
             self._texts.add(tokens.normalised(text))
-            self.found.append(Distractor(text, source, slot.level, slot.text, put))
+            self.found.append(Distractor(text, source, slot.level, slot.text, adapted))
         return len(self.found) > before

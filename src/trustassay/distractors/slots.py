@@ -31,12 +31,12 @@ from trustassay.distractors.tokens import (
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
 
-TYPE_SETS = 16
+MAX_TYPE_SETS = 16
 """Sets of an entity's types that are tried; of ten types there are a thousand."""
 
-_INSIDE = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
+_NAME_CONNECTORS = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
 """What may stand between two parts of a name."""
-_NAMES = ("NNP", "NNPS")
+_NAME_TAGS = ("NNP", "NNPS")
 
 
 def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
@@ -47,68 +47,73 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     that the question asks for.
     """
     tokens = tagged(answer)
-    dated = date_slots(answer)
+    date_spans = date_slots(answer)
     likely = likely_types(question)
-    known = [
-        replace(one, types=one.types or likely)
-        for one in _free(_linked(linked, answer, tokens), dated)
-        if not _is_number(one.text)
+    linked_slots = [
+        replace(slot, types=slot.types or likely)
+        for slot in _drop_overlapping(_build_linked_slots(linked, answer, tokens), date_spans)
+        if not _is_number(slot.text)
     ]
-    names = _free(_names(answer, tokens), [*dated, *known])
-    named = [replace(one, types=likely) for one in names]
-    entities = sorted([*dated, *known, *named], key=lambda one: one.start)
-    counted = _free(number_slots(answer), entities)
-    words = [_word(one) for one in tokens if one.word and not one.functional]
-    words = _free(words, [*entities, *counted])
+    names = _drop_overlapping(_find_names(answer, tokens), [*date_spans, *linked_slots])
+    name_slots = [replace(slot, types=likely) for slot in names]
+    entities = sorted([*date_spans, *linked_slots, *name_slots], key=lambda slot: slot.start)
+    numbers = _drop_overlapping(number_slots(answer), entities)
+    words = [_build_word_slot(token) for token in tokens if token.word and not token.functional]
+    words = _drop_overlapping(words, [*entities, *numbers])
     nouns = sorted(
-        [*counted, *(one for one in words if one.tag.startswith("NN"))], key=lambda one: one.start
+        [*numbers, *(slot for slot in words if slot.tag.startswith("NN"))],
+        key=lambda slot: slot.start,
     )
-    doing = [one for one in words if one.tag[:2] in ("VB", "JJ")]
+    verbs_and_adjectives = [slot for slot in words if slot.tag[:2] in ("VB", "JJ")]
     shared = frozenset(words_of(question))
 
-    def is_asked(slot: Slot) -> bool:
-        return shared.issuperset(words_of(slot.text))
+    def is_asked(candidate: Slot) -> bool:
+        return shared.issuperset(words_of(candidate.text))
 
     wanted = kind_asked_for(question)
 
-    def told(slots: Sequence[Slot]) -> list[Slot]:
+    def select_new(slots: Sequence[Slot]) -> list[Slot]:
         """Return those that are not in the question; of the kind that it asks for first."""
-        return sorted((o for o in slots if not is_asked(o)), key=lambda one: one.kind != wanted)
+        new = (slot for slot in slots if not is_asked(slot))
+        return sorted(new, key=lambda slot: slot.kind != wanted)
 
     groups = [
-        _level(1, told(entities)),
-        _level(2, told(nouns)),
-        _level(3, [one for one in doing if not is_asked(one)]),
-        _level(3, [one for one in entities if is_asked(one)]),
-        _level(3, [one for one in nouns if is_asked(one)]),
+        _set_level(1, select_new(entities)),
+        _set_level(2, select_new(nouns)),
+        _set_level(3, [slot for slot in verbs_and_adjectives if not is_asked(slot)]),
+        _set_level(3, [slot for slot in entities if is_asked(slot)]),
+        _set_level(3, [slot for slot in nouns if is_asked(slot)]),
     ]
-    used = [one for group in groups for one in group]
-    functional = [_word(one) for one in tokens if one.word and one.functional]
-    groups += [_level(4, _free(words, used)), _level(4, _free(functional, used))]
+    used = [slot for group in groups for slot in group]
+    functional = [_build_word_slot(token) for token in tokens if token.word and token.functional]
+    groups += [
+        _set_level(4, _drop_overlapping(words, used)),
+        _set_level(4, _drop_overlapping(functional, used)),
+    ]
     return [group for group in groups if group]
 
 
 def entity_words(slot: Slot) -> list[Slot]:
     """Return the words of an entity of several that can each be replaced."""
-    parts = [one for one in tagged(slot.text) if one.word and not one.functional]
+    parts = [token for token in tagged(slot.text) if token.word and not token.functional]
     if len(parts) < 2:
         return []
     return [
         replace(
             slot,
-            text=one.text,
-            start=slot.start + one.start,
-            end=slot.start + one.end,
-            tag=one.tag if one.tag in _NAMES else "NNP",
+            text=token.text,
+            start=slot.start + token.start,
+            end=slot.start + token.end,
+            tag=token.tag if token.tag in _NAME_TAGS else "NNP",
             types=(),
         )
-        for one in parts
+        for token in parts
     ]
 
 
-SHORT_WORDS = 5
+MAX_WHOLE_ANSWER_WORDS = 5
 """A whole answer of so many words, without a verb that makes it a sentence, is one slot, too."""
-_FINITE = ("VBZ", "VBP", "VBD", "MD")
+_FINITE_VERB_TAGS = ("VBZ", "VBP", "VBD", "MD")
 
 
 def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
@@ -116,8 +121,12 @@ def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
 
     ``groups`` are its slots.
     """
-    words = [one for one in tagged(answer) if one.word]
-    if not groups or len(words) > SHORT_WORDS or any(one.tag in _FINITE for one in words):
+    words = [token for token in tagged(answer) if token.word]
+    if (
+        not groups
+        or len(words) > MAX_WHOLE_ANSWER_WORDS
+        or any(token.tag in _FINITE_VERB_TAGS for token in words)
+    ):
         return None
     text = answer.strip().rstrip(".")
     start = answer.index(text)
@@ -132,21 +141,21 @@ def kinds_of(text: str, start: int, end: int) -> frozenset[str]:
     """
     groups = slots_of("", text)
     result = [o for group in groups for o in group if o.start < end and start < o.end]
-    most = max(2, min((one.level for one in result), default=4))
+    most = max(2, min((slot.level for slot in result), default=4))
     return frozenset(
-        _kind(one)
-        for one in result
-        if one.text.lower() != "the"
-        and (one.level <= most or one.tag in (*FUNCTION_TAGS, *_FINITE))
+        _name_kind(slot)
+        for slot in result
+        if slot.text.lower() != "the"
+        and (slot.level <= most or slot.tag in (*FUNCTION_TAGS, *_FINITE_VERB_TAGS))
     )
 
 
-def _kind(slot: Slot) -> str:
+def _name_kind(slot: Slot) -> str:
     if slot.kind in ("date", "number"):
         return slot.kind
     if slot.kind == "entity" or slot.tag == "JJ":
-        named = "NN" if slot.kind == "entity" else "JJ"
-        return named if slot.text.islower() else "name"
+        tag = "NN" if slot.kind == "entity" else "JJ"
+        return tag if slot.text.islower() else "name"
     return slot.tag if slot.tag.startswith("NN") else slot.tag[:2]
 
 
@@ -157,88 +166,90 @@ def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
     """
     sizes = range(len(types), 0, -1)
     sets = (chosen for size in sizes for chosen in combinations(types, size))
-    return list(islice(sets, TYPE_SETS))
+    return list(islice(sets, MAX_TYPE_SETS))
 
 
-def _level(level: int, slots: Sequence[Slot]) -> list[Slot]:
-    return [replace(one, level=level) for one in slots]
+def _set_level(level: int, slots: Sequence[Slot]) -> list[Slot]:
+    return [replace(slot, level=level) for slot in slots]
 
 
-def _free(slots: Iterable[Slot], taken: Iterable[Slot]) -> list[Slot]:
+def _drop_overlapping(slots: Iterable[Slot], occupied: Iterable[Slot]) -> list[Slot]:
     """Return the slots that overlap none of those taken."""
-    ordered = sorted(taken, key=lambda one: one.start)
-    starts = [one.start for one in ordered]
-    ends = list(accumulate((one.end for one in ordered), max))
+    ordered = sorted(occupied, key=lambda slot: slot.start)
+    starts = [slot.start for slot in ordered]
+    ends = list(accumulate((slot.end for slot in ordered), max))
 
-    def is_free(slot: Slot) -> bool:
-        before = bisect_left(starts, slot.end)
-        return before == 0 or ends[before - 1] <= slot.start
+    def is_free(candidate: Slot) -> bool:
+        before = bisect_left(starts, candidate.end)
+        return before == 0 or ends[before - 1] <= candidate.start
 
-    return [one for one in slots if is_free(one)]
+    return [slot for slot in slots if is_free(slot)]
 
 
 def _is_number(text: str) -> bool:
     """Whether words are a number, perhaps with its unit, and no name (``12 km``, not ``U2``)."""
-    result = number_slots(text)
-    rest = list(text)
-    for one in result:
-        rest[one.start : one.end] = " " * len(one.text)
-    return bool(result) and not any(sign.isupper() for sign in rest)
+    numbers = number_slots(text)
+    signs = list(text)
+    for slot in numbers:
+        signs[slot.start : slot.end] = " " * len(slot.text)
+    return bool(numbers) and not any(sign.isupper() for sign in signs)
 
 
-def _word(token: Token) -> Slot:
+def _build_word_slot(token: Token) -> Slot:
     return Slot(token.text, token.start, token.end, "word", 4, token.tag)
 
 
-def _linked(entities: Sequence[Entity], answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+def _build_linked_slots(
+    entities: Sequence[Entity], answer: str, tokens: Sequence[Token]
+) -> Iterator[Slot]:
     end = 0
-    for one in sorted(entities, key=lambda one: (one.start, -one.end)):
-        text = answer[one.start : one.end]
-        if one.start < end or not text.strip():
+    for entity in sorted(entities, key=lambda entity: (entity.start, -entity.end)):
+        text = answer[entity.start : entity.end]
+        if entity.start < end or not text.strip():
             continue
-        end = one.end
-        types = tuple(map(str, one.details.get("types", ())))
-        last = [token for token in tokens if token.end <= one.end and token.word]
-        tag = last[-1].tag if last and last[-1].tag in _NAMES else "NNP"
-        yield Slot(text, one.start, one.end, "entity", 1, tag, types)
+        end = entity.end
+        types = tuple(map(str, entity.details.get("types", ())))
+        last = [token for token in tokens if token.end <= entity.end and token.word]
+        tag = last[-1].tag if last and last[-1].tag in _NAME_TAGS else "NNP"
+        yield Slot(text, entity.start, entity.end, "entity", 1, tag, types)
 
 
-def _names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
     """Yield runs of names: tagged as such, or with a capital inside a sentence."""
     runs: list[list[Token]] = []
     between: list[Token] | None = None  # what stands behind the last name, if that may go on
-    for place, token in enumerate(tokens):
-        if _is_name(tokens, place):
+    for index, token in enumerate(tokens):
+        if _is_name(tokens, index):
             follows = between is not None and not answer[runs[-1][-1].end : token.start].strip()
             if between or follows:
                 runs[-1] += [*(between or ()), token]
             else:
                 runs.append([token])
             between = []
-        elif between is not None and token.text.lower() in _INSIDE and len(between) < 2:
+        elif between is not None and token.text.lower() in _NAME_CONNECTORS and len(between) < 2:
             between.append(token)
         else:
             between = None
     for run in runs:
         start, end = run[0].start, run[-1].end
-        tag = run[-1].tag if run[-1].tag in _NAMES else "NNP"
+        tag = run[-1].tag if run[-1].tag in _NAME_TAGS else "NNP"
         yield Slot(answer[start:end], start, end, "entity", 1, tag)
 
 
-def _is_name(tokens: Sequence[Token], place: int) -> bool:
-    token = tokens[place]
-    after = tokens[place + 1] if place + 1 < len(tokens) else None
+def _is_name(tokens: Sequence[Token], index: int) -> bool:
+    token = tokens[index]
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
     if len(token.text) == 1 and token.text.isupper() and after is not None and after.text == ".":
         return True  # an initial
     if not token.word or token.functional or token.text[0].isdigit():
         return False
-    if token.tag in _NAMES or not token.text[0].isupper():
-        return token.tag in _NAMES
-    begins = place == 0 or tokens[place - 1].text in ".!?:\"“'‘("
+    if token.tag in _NAME_TAGS or not token.text[0].isupper():
+        return token.tag in _NAME_TAGS
+    begins = index == 0 or tokens[index - 1].text in ".!?:\"“'‘("
     return not begins or (after is not None and after.word and after.text[0].isupper())
 
 
-MOST = 200
+MAX_POOL_ANSWERS = 200
 """Answers that are handed on."""
 
 
@@ -250,27 +261,27 @@ def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) 
     similar number of words first; at most 200, none twice, none that says what the sample's answer
     or a gold answer says.
     """
-    own = _telling(sample.question, sample.response or "")
-    asked, length = asked_for(sample.question), len(words_of(own.text))
+    own_slot = _find_telling_slot(sample.question, sample.response or "")
+    question_word, length = asked_for(sample.question), len(words_of(own_slot.text))
     golds = [alias for aliases in sample.answers for alias in aliases]
     rng = generator(seed, sample.id, "pool")
     ranked: list[tuple[int, float, str]] = []
-    seen: set[str] = set()
+    answers_used: set[str] = set()
     for other in pool:
-        if other.question == sample.question or asked_for(other.question) != asked:
+        if other.question == sample.question or asked_for(other.question) != question_word:
             continue
-        result = _telling(other.question, other.response or "")
+        result = _find_telling_slot(other.question, other.response or "")
         key = normalised(result.text)
-        if result.kind != own.kind or not key or key in seen:
+        if result.kind != own_slot.kind or not key or key in answers_used:
             continue
-        seen.add(key)
-        if not says_the_same(result.text, own.text, golds):
-            longer = abs(len(words_of(result.text)) - length)
-            ranked.append((longer, float(rng.random()), result.text))
-    return [text for _, _, text in sorted(ranked)[:MOST]]
+        answers_used.add(key)
+        if not says_the_same(result.text, own_slot.text, golds):
+            length_difference = abs(len(words_of(result.text)) - length)
+            ranked.append((length_difference, float(rng.random()), result.text))
+    return [text for _, _, text in sorted(ranked)[:MAX_POOL_ANSWERS]]
 
 
-def _telling(question: str, answer: str) -> Slot:
+def _find_telling_slot(question: str, answer: str) -> Slot:
     """Return the slot of an answer that tells most; the whole answer where nothing does."""
     short = len(question) + len(answer) < SHORT
     return _found(question, answer) if short else _found.__wrapped__(question, answer)
@@ -290,8 +301,8 @@ def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
     words = len(words_of(slot.text))
     result = []
     for text in pool:
-        own = next((one for group in slots_of("", text) for one in group), None)
-        if own is None or own.text != text or own.kind != slot.kind:
+        first_slot = next((part for group in slots_of("", text) for part in group), None)
+        if first_slot is None or first_slot.text != text or first_slot.kind != slot.kind:
             continue
         if slot.kind == "word" and tagged(text)[0].tag != slot.tag:
             continue

@@ -94,12 +94,12 @@ class _Signs(dict[int, str]):
 _SIGNS = _Signs()
 
 
-def contains(whole: str, part: str) -> bool:
+def contains(text: str, part: str) -> bool:
     """Whether the words of ``part`` stand one after the other in ``whole``; both are normalised.
 
     No words are in no text.
     """
-    return bool(part) and f" {part} " in f" {whole} "
+    return bool(part) and f" {part} " in f" {text} "
 
 
 def says_the_same(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
@@ -108,13 +108,13 @@ def says_the_same(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
     It is the answer if one contains the other by whole words. It is right if it equals an alias,
     stands in one, or holds one that the answer does not hold.
     """
-    own, of_answer = normalised(text), normalised(answer)
-    if own == of_answer or contains(own, of_answer) or contains(of_answer, own):
+    candidate, of_answer = normalised(text), normalised(answer)
+    if candidate == of_answer or contains(candidate, of_answer) or contains(of_answer, candidate):
         return True
     for alias in map(normalised, aliases):
-        if own == alias or contains(alias, own):
+        if candidate == alias or contains(alias, candidate):
             return True
-        if contains(own, alias) and not contains(of_answer, alias):
+        if contains(candidate, alias) and not contains(of_answer, alias):
             return True
     return False
 
@@ -185,14 +185,14 @@ def _tagger() -> tuple[Any, Any]:
     return parser, lexicon
 
 
-_WORD = re.compile(
+_QUESTION_WORD = re.compile(
     r"\b(who|whom|whose|when|where|why|how (?:many|much|long|old|often|far|tall)|how|which|what)\b"
 )
-_PERSONS = (
+_PERSON_NOUNS = (
     "person author writer actor actress singer president king queen man woman player director"
 ).split()
-_TYPES = ("city", "town", "country", "state", "county", "province")
-_PLACES = "city town country state county province region continent island".split()
+_PLACE_TYPES = ("city", "town", "country", "state", "county", "province")
+_PLACE_NOUNS = "city town country state county province region continent island".split()
 
 
 def asked_for(question: str) -> str:
@@ -201,7 +201,7 @@ def asked_for(question: str) -> str:
     With ``which`` and ``what`` goes the word after them (``what year``), which tells the kind.
     """
     text = question.lower()
-    if not (match := _WORD.search(text)):
+    if not (match := _QUESTION_WORD.search(text)):
         return ""
     after = re.match(r"\s+([a-z]+)", text[match.end() :])
     if match[1] in ("which", "what") and after:
@@ -225,38 +225,38 @@ def likely_types(question: str) -> tuple[str, ...]:
     ``Person``, ``Place``, or of places ``Country``, ``State``, ``City``; none where it tells none.
     """
     word = asked_for(question)
-    if word == "who" or word in (f"what {one}" for one in _PERSONS):
+    if word == "who" or word in (f"what {noun}" for noun in _PERSON_NOUNS):
         return ("Person",)
     if word == "where":
         return ("Place",)
     place = word.removeprefix("what ")
-    known = place != word and place in _PLACES
-    return (place.capitalize() if place in _TYPES else "Place",) if known else ()
+    is_place = place != word and place in _PLACE_NOUNS
+    return (place.capitalize() if place in _PLACE_TYPES else "Place",) if is_place else ()
 
 
-YEARS = 20
+MAX_YEARS_APART = 20
 """A year is varied by so many at most."""
-LATEST = 2025
+LATEST_KNOWN_YEAR = 2025
 """Where a date is not in the future, its neighbours are not either."""
 
 _MONTHS = list(calendar.month_name)[1:]
-_SHORT = [*(name[:3] for name in _MONTHS), "Sept"]
-_PARTS = ("month", "day", "year")
-_FORMS = [
+_SHORT_MONTHS = [*(name[:3] for name in _MONTHS), "Sept"]
+_PARTIAL_PATTERNS = ("month", "day", "year")
+_DATE_FORMS = [
     re.compile(pattern, re.IGNORECASE)
     for name, pattern in read_patterns("dates.toml", __package__).items()
-    if name not in _PARTS
+    if name not in _PARTIAL_PATTERNS
 ]
 
 
 def date_slots(text: str) -> list[Slot]:
     """Return the dates of a text, the longest form that fits each."""
     slots: list[Slot] = []
-    for form in _FORMS:
-        for one in form.finditer(text):
-            if not any(one.start() < s.end and s.start < one.end() for s in slots):
-                slots.append(Slot(one[0], one.start(), one.end(), "date", 1, "CD"))
-    return sorted(slots, key=lambda one: one.start)
+    for form in _DATE_FORMS:
+        for match in form.finditer(text):
+            if not any(match.start() < s.end and s.start < match.end() for s in slots):
+                slots.append(Slot(match[0], match.start(), match.end(), "date", 1, "CD"))
+    return sorted(slots, key=lambda slot: slot.start)
 
 
 def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
@@ -266,59 +266,67 @@ def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     another day: where all differ in one field, the original is not in their middle. Empty where
     ``text`` is no date, or one that does not exist.
     """
-    for form in _FORMS:
+    for form in _DATE_FORMS:
         if match := form.fullmatch(text):
             result: list[str] = []
-            for others in _others(match):
-                left = [one for one in others if one != text]
-                result += [left[i] for i in rng.permutation(len(left))]
+            for alternatives in _vary_fields(match):
+                remaining = [date for date in alternatives if date != text]
+                result += [remaining[i] for i in rng.permutation(len(remaining))]
             return result[:n]
     return []
 
 
-def _others(match: re.Match[str]) -> list[list[str]]:
+def _vary_fields(match: re.Match[str]) -> list[list[str]]:
     """Return other dates, a list for each field that is varied."""
     fields = {name: value for name, value in match.groupdict().items() if value}
     if "weekday" in fields:
-        return [[_cased(name, fields["weekday"]) for name in calendar.day_name]]
+        return [[_copy_case(name, fields["weekday"]) for name in calendar.day_name]]
     if "decade" in fields:
         decade = int(fields["decade"])
-        near = range(max(1000, decade - 50), _latest(decade) + 1, 10)
-        return [[_with(match, "decade", str(one)) for one in near if one <= decade + 50]]
+        near = range(max(1000, decade - 50), _find_latest_year(decade) + 1, 10)
+        return [
+            [_replace_field(match, "decade", str(other)) for other in near if other <= decade + 50]
+        ]
     if "until" in fields:
-        return [_spans(match, int(fields["year"]), fields["until"])]
-    month = _number(fields["month"]) if "month" in fields else None
+        return [_vary_span(match, int(fields["year"]), fields["until"])]
+    month = _read_month(fields["month"]) if "month" in fields else None
     year = int(fields["year"]) if "year" in fields else None
     day = int(fields["day"]) if "day" in fields else None
     if not _exists(year, month, day):
         return []
-    years = _near(year) if year is not None else []
+    years = _near_years(year) if year is not None else []
     months = [n for n in range(1, 13) if month is not None and _exists(year, n, day)]
     days = range(1, 32) if day is not None else []
     return [
-        [_with(match, "year", str(one)) for one in years if _exists(one, month, day)],
-        [_with(match, "month", _month(one, fields["month"])) for one in months],
-        [_with_day(match, one) for one in days if _exists(year, month, one)],
+        [
+            _replace_field(match, "year", str(other))
+            for other in years
+            if _exists(other, month, day)
+        ],
+        [_replace_field(match, "month", _write_month(other, fields["month"])) for other in months],
+        [_replace_day(match, other) for other in days if _exists(year, month, other)],
     ]
 
 
-def _near(year: int) -> range:
-    return range(max(1000, year - YEARS), min(year + YEARS, _latest(year)) + 1)
+def _near_years(year: int) -> range:
+    return range(
+        max(1000, year - MAX_YEARS_APART), min(year + MAX_YEARS_APART, _find_latest_year(year)) + 1
+    )
 
 
-def _latest(year: int) -> int:
+def _find_latest_year(year: int) -> int:
     """Return the latest year that is plausible beside another: the future beside the future."""
-    return LATEST if year <= LATEST else 2099
+    return LATEST_KNOWN_YEAR if year <= LATEST_KNOWN_YEAR else 2099
 
 
-def _spans(match: re.Match[str], first: int, until: str) -> list[str]:
+def _vary_span(match: re.Match[str], first: int, until: str) -> list[str]:
     """Return spans of years of the same length that begin up to 20 years earlier or later."""
     last = int(until) if len(until) == 4 else first // 100 * 100 + int(until)
     if len(until) == 2 and last < first:
         last += 100
     if last < first:
         return []
-    ends = ((other, str(other + last - first)) for other in _near(first))
+    ends = ((other, str(other + last - first)) for other in _near_years(first))
     cut = 0 if len(until) == 4 else -2
     return [f"{other}{match['dash']}{end[cut:]}" for other, end in ends]
 
@@ -329,46 +337,46 @@ def _exists(year: int | None, month: int | None, day: int | None) -> bool:
     return day <= calendar.monthrange(2000 if year is None else year, month)[1]
 
 
-def _number(month: str) -> int:
+def _read_month(month: str) -> int:
     short = [name[:3].lower() for name in _MONTHS]
     return int(month) if month.isdecimal() else short.index(month[:3].lower()) + 1
 
 
-def _month(number: int, like: str) -> str:
+def _write_month(number: int, like: str) -> str:
     """Return a month written like another: in digits, short, or in full; in its case."""
     if like.isdecimal():
         return f"{number:02d}"
     full = _MONTHS[number - 1]
-    short = like.lower() != "may" and like.lower() in [one.lower() for one in _SHORT]
-    return _cased(full[:3] if short else full, like)
+    short = like.lower() != "may" and like.lower() in [name.lower() for name in _SHORT_MONTHS]
+    return _copy_case(full[:3] if short else full, like)
 
 
-def _cased(text: str, like: str) -> str:
+def _copy_case(text: str, like: str) -> str:
     if like.islower():
         return text.lower()
     return text.upper() if like.isupper() else text
 
 
-def _with(match: re.Match[str], field: str, value: str, longer: int = 0) -> str:
+def _replace_field(match: re.Match[str], field: str, value: str, longer: int = 0) -> str:
     """Return a date with another value in a field, and in so many characters behind it."""
     start, end = match.start(field) - match.start(), match.end(field) - match.start()
     return match[0][:start] + value + match[0][end + longer :]
 
 
-def _with_day(match: re.Match[str], day: int) -> str:
+def _replace_day(match: re.Match[str], day: int) -> str:
     old = match["day"]
     text = f"{day:0{len(old)}d}" if old[0] == "0" or match[0][:4].isdecimal() else str(day)
     suffix = match.groupdict().get("suffix") or ""
     if suffix:
-        text += _suffix(day)
-    return _with(match, "day", text, len(suffix))
+        text += _ordinal_suffix(day)
+    return _replace_field(match, "day", text, len(suffix))
 
 
 _DIGITS = re.compile(
     r"(?<![\w.,:/-])[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![\w-])"
     r"|(?<![\w.,:/-])[0-9]+(?:\.[0-9]+)?(?:st|nd|rd|th)?(?![\w-])"
 )
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 """Longer numbers are marks rather than amounts, and do not fit a random integer."""
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -377,16 +385,16 @@ _ORDINALS = (
 )
 _SCALES = "hundred thousand million billion trillion".split()
 _SERIES = (_UNITS[1:], _TENS, _ORDINALS, _SCALES)
-_WORDS = re.compile(
+_NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(one for series in _SERIES for one in series)})\b", re.IGNORECASE
 )
 
 
 def number_slots(text: str) -> list[Slot]:
     """Return the numbers of a text, in digits or as a word."""
-    spans = [*_DIGITS.finditer(text), *_WORDS.finditer(text)]
-    slots = [Slot(one[0], one.start(), one.end(), "number", 2, "CD") for one in spans]
-    return sorted(slots, key=lambda one: one.start)
+    spans = [*_DIGITS.finditer(text), *_NUMBER_WORD.finditer(text)]
+    slots = [Slot(match[0], match.start(), match.end(), "number", 2, "CD") for match in spans]
+    return sorted(slots, key=lambda slot: slot.start)
 
 
 def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
@@ -398,33 +406,41 @@ def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """
     for series in _SERIES:
         if text.lower() in series:
-            others = [one for one in series if one != text.lower()]
-            words = [others[i] for i in rng.permutation(len(others))[:n]]
-            return [one.capitalize() if text[:1].isupper() else one for one in words]
+            other_words = [candidate for candidate in series if candidate != text.lower()]
+            words = [other_words[i] for i in rng.permutation(len(other_words))[:n]]
+            return [
+                candidate.capitalize() if text[:1].isupper() else candidate for candidate in words
+            ]
     if not _DIGITS.fullmatch(text):
         return []
     body = re.sub(r"(st|nd|rd|th)$", "", text)
     ordinal = body != text
-    whole, _, decimals = body.replace(",", "").partition(".")
-    if len(whole + decimals) > _MOST_DIGITS or (whole[0] == "0" and len(whole) > 1):
+    integer, _, decimals = body.replace(",", "").partition(".")
+    if len(integer + decimals) > _MAX_DIGITS or (integer[0] == "0" and len(integer) > 1):
         return []
     scale = 10 ** len(decimals)
-    value = int(whole) * scale + int(decimals or 0)
+    value = int(integer) * scale + int(decimals or 0)
     lowest = 0 if decimals or value == 0 else 1
-    lowest = 10 ** (len(whole) - 1) * scale if len(whole) > 1 else lowest
+    lowest = 10 ** (len(integer) - 1) * scale if len(integer) > 1 else lowest
     least = max(lowest, min(value // 2, value - 10))
-    most = min(10 ** len(whole) * scale - 1, max(2 * value, value + 10))
+    most = min(10 ** len(integer) * scale - 1, max(2 * value, value + 10))
     size = most - least + 1
-    step = _step(value, decimals)
+    step = _find_round_step(value, decimals)
     places = rng.permutation(size) if size <= 10_000 else rng.integers(0, size, 8 * n)
     values = [least + int(place) for place in places]
     if step > 1:  # a round number has round neighbours
-        values = [one // step * step for one in values]
-    chosen = [one for one in dict.fromkeys(values) if one != value and least <= one <= most][:n]
-    return [_written(one, scale, len(decimals), "," in text, ordinal) for one in chosen]
+        values = [candidate // step * step for candidate in values]
+    chosen = [
+        candidate
+        for candidate in dict.fromkeys(values)
+        if candidate != value and least <= candidate <= most
+    ][:n]
+    return [
+        _write_number(candidate, scale, len(decimals), "," in text, ordinal) for candidate in chosen
+    ]
 
 
-def _step(value: int, decimals: str) -> int:
+def _find_round_step(value: int, decimals: str) -> int:
     """Return the power of ten that a number of at least three digits is rounded to."""
     if decimals or value < 100:
         return 1
@@ -434,15 +450,15 @@ def _step(value: int, decimals: str) -> int:
     return step
 
 
-def _written(value: int, scale: int, decimals: int, grouped: bool, ordinal: bool) -> str:
-    whole, part = divmod(value, scale)
-    text = f"{whole:,}" if grouped else str(whole)
+def _write_number(value: int, scale: int, decimals: int, grouped: bool, ordinal: bool) -> str:
+    integer, part = divmod(value, scale)
+    text = f"{integer:,}" if grouped else str(integer)
     if decimals:
         text += f".{part:0{decimals}d}"
-    return text + _suffix(whole) if ordinal else text
+    return text + _ordinal_suffix(integer) if ordinal else text
 
 
-def _suffix(value: int) -> str:
+def _ordinal_suffix(value: int) -> str:
     if value % 100 in (11, 12, 13):
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 MANIFEST = "trustassay-bm25.json"
 """File in every finished index; written last."""
 UNFINISHED = ".part"
-LOCK = "lock"
+LOCK_FILE = "lock"
 ANALYSIS = "words, lower case, without accents, English stop words and stems/1"
 """How texts and queries are analysed; an index built in another way is not used."""
-LONGEST_WORD = 100
+MAX_WORD_CHARS = 100
 HEAP_BYTES = 64_000_000
 """What the writer keeps in memory before it goes to disk."""
-DIGITS = 4
+SCORE_DIGITS = 4
 """Scores that agree to this many digits after the decimal point are ties."""
 
 
@@ -76,15 +76,15 @@ class Bm25:
         for name, size in content["files"].items():
             path = folder / name
             if not path.is_file() or path.stat().st_size != size:
-                raise _damaged(folder, f"{name} is not complete")
+                raise _build_damage_error(folder, f"{name} is not complete")
         try:
-            index = _tantivy().Index.open(str(folder))
+            index = _import_tantivy().Index.open(str(folder))
             index.register_tokenizer("words", _analyzer())
             opened = cls(index, f"bm25:{content['corpus']}")
         except (ValueError, OSError) as error:
-            raise _damaged(folder, str(error)) from None
+            raise _build_damage_error(folder, str(error)) from None
         if len(opened) != content["passages"]:
-            raise _damaged(folder, "passages are missing")
+            raise _build_damage_error(folder, "passages are missing")
         return opened
 
     def __len__(self) -> int:
@@ -93,39 +93,41 @@ class Bm25:
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return for each query the k best of the passages that share a word with it."""
-        return [self._best(query, k) for query in queries]
+        return [self._rank_passages(query, k) for query in queries]
 
-    def _best(self, query: str, k: int) -> list[Passage]:
+    def _rank_passages(self, query: str, k: int) -> list[Passage]:
         words = Counter(_analyzer().analyze(clean(query)))
         if not words or k < 1 or not len(self):
             return []
-        hits = self._hits(self._query(words), k)
+        hits = self._search_with_ties(self._build_query(words), k)
         numbers = self._searcher.fast_field_values("number", [place for _, place in hits])
         rows = zip(hits, numbers, strict=True)
-        ranked = [(-round(score, DIGITS), number, place) for (score, place), number in rows]
+        ranked = [(-round(score, SCORE_DIGITS), number, place) for (score, place), number in rows]
         ranked.sort(key=lambda hit: hit[:2])
-        return [self._passage(place, -score) for score, _, place in ranked[:k]]
+        return [self._read_passage(place, -score) for score, _, place in ranked[:k]]
 
-    def _query(self, words: Counter[str]) -> tantivy.Query:
-        kind = _tantivy().Query
+    def _build_query(self, words: Counter[str]) -> tantivy.Query:
+        kind = _import_tantivy().Query
         terms = []
         for word, count in words.items():
             term = kind.term_query(self._schema, "contents", word, index_option="freq")
             terms.append(term if count == 1 else kind.boost_query(term, float(count)))
-        should = _tantivy().Occur.Should
+        should = _import_tantivy().Occur.Should
         query: tantivy.Query = kind.boolean_query([(should, term) for term in terms])
         return query
 
-    def _hits(self, query: tantivy.Query, k: int) -> list[tuple[float, Any]]:
+    def _search_with_ties(self, query: tantivy.Query, k: int) -> list[tuple[float, Any]]:
         """Return the k best and all that tie with the last: tantivy's order is not ours."""
         limit = k + 1
         while True:
             hits = self._searcher.search(query, limit, count=False).hits
-            if len(hits) < limit or round(hits[-1][0], DIGITS) < round(hits[k - 1][0], DIGITS):
+            if len(hits) < limit or round(hits[-1][0], SCORE_DIGITS) < round(
+                hits[k - 1][0], SCORE_DIGITS
+            ):
                 return hits
             limit *= 4
 
-    def _passage(self, place: Any, score: float) -> Passage:
+    def _read_passage(self, place: Any, score: float) -> Passage:
         stored: Any = self._searcher.doc(place).get_first("passage")
         identifier, title, text = json.loads(stored)
         return Passage(identifier, text, title, score)
@@ -146,21 +148,21 @@ def build_index(
         message = "contains something that is not an index; choose another folder"
         raise BackendError(f"{folder}: {message}")
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
-    with _alone_in(part):
+    with _lock_folder(part):
         if is_current(folder, corpus):
             done_with = part.with_name(f".{part.name}.{os.getpid()}")
             part.replace(done_with)  # at once: whoever waits may take no half of it for a new one
             shutil.rmtree(done_with)
         else:
             for path in part.iterdir():
-                if path.name != LOCK:
+                if path.name != LOCK_FILE:
                     path.unlink()
             try:
                 count = _fill(_new_index(part), passages)
                 files = {
                     path.name: path.stat().st_size
                     for path in sorted(part.iterdir())
-                    if not path.name.startswith(".") and path.name != LOCK
+                    if not path.name.startswith(".") and path.name != LOCK_FILE
                 }
                 content = {**(about or {}), "corpus": corpus, "passages": count}
                 content |= {"analysis": ANALYSIS, "tantivy": version("tantivy"), "files": files}
@@ -172,7 +174,7 @@ def build_index(
                 raise
             shutil.rmtree(folder, ignore_errors=True)
             part.replace(folder)
-            (folder / LOCK).unlink()
+            (folder / LOCK_FILE).unlink()
     return Bm25.open(folder)
 
 
@@ -182,13 +184,13 @@ def is_current(folder: Path, corpus: str) -> bool:
     return result.get("corpus") == corpus and result.get("analysis") == ANALYSIS
 
 
-def _alone_in(part: Path) -> IO[bytes]:
+def _lock_folder(part: Path) -> IO[bytes]:
     """Hold the lock of an unfinished index; a folder moved away meanwhile is created again."""
     while True:
         with suppress(FileExistsError):  # exist_ok would raise where it is moved away just then
             part.mkdir(parents=True)
         with suppress(FileNotFoundError):
-            return alone(part / LOCK)
+            return alone(part / LOCK_FILE)
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
@@ -201,12 +203,12 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) and wanted <= set(content) else None
 
 
-def _damaged(folder: Path, how: str) -> BackendError:
+def _build_damage_error(folder: Path, how: str) -> BackendError:
     return BackendError(f"{folder}: is damaged ({how}); remove it to have it built again")
 
 
 def _new_index(folder: Path | None) -> tantivy.Index:
-    engine = _tantivy()
+    engine = _import_tantivy()
     fields = engine.SchemaBuilder()
     fields.add_text_field("contents", tokenizer_name="words", index_option="freq")
     fields.add_unsigned_field("number", fast=True)
@@ -219,7 +221,7 @@ def _new_index(folder: Path | None) -> tantivy.Index:
 
 def _fill(index: tantivy.Index, passages: Iterable[Passage]) -> int:
     """Add passages and return how many; one writing thread, so that an index is reproducible."""
-    document = _tantivy().Document
+    document = _import_tantivy().Document
     count = 0
     with index.writer(HEAP_BYTES, num_threads=1) as writer:
         for number, passage in enumerate(passages):
@@ -238,16 +240,16 @@ def _fill(index: tantivy.Index, passages: Iterable[Passage]) -> int:
 
 @cache
 def _analyzer() -> tantivy.TextAnalyzer:
-    engine = _tantivy()
+    engine = _import_tantivy()
     part, building = engine.Filter, engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
     english = part.stopword("english"), part.stemmer("english")
-    for step in (part.remove_long(LONGEST_WORD), part.lowercase(), part.ascii_fold(), *english):
+    for step in (part.remove_long(MAX_WORD_CHARS), part.lowercase(), part.ascii_fold(), *english):
         building = building.filter(step)
     analyzer: tantivy.TextAnalyzer = building.build()
     return analyzer
 
 
-def _tantivy() -> Any:
+def _import_tantivy() -> Any:
     try:
         import tantivy
     except ImportError:
@@ -257,7 +259,7 @@ def _tantivy() -> Any:
 
 IN_MEMORY_BYTES = 50_000_000
 """A corpus of larger files is indexed on disk."""
-STEP = 1000
+PASSAGES_PER_UPDATE = 1000
 """Passages between two looks at the clock."""
 
 
@@ -284,38 +286,38 @@ def bm25_retriever(
         if index or words is not None:
             message = "is already an index; index and words are options for a corpus"
             raise BackendError(f"{path}: {message}")
-        return _opened(path)
+        return _open_current(path)
     if path.name.endswith(UNFINISHED) and (path / "meta.json").exists():
         raise BackendError(f"{path}: is an unfinished index; name the corpus to build it")
-    corpus = _mark(path, words)
+    corpus = _build_mark(path, words)
     if not index and corpus_size(path) <= IN_MEMORY_BYTES:
-        return Bm25.of(_passages(path, words, progress=progress), f"bm25:{corpus}")
+        return Bm25.of(_read_passages(path, words, progress=progress), f"bm25:{corpus}")
     folder = Path(index or f"{path}.bm25")
     if is_current(folder, corpus):
         return Bm25.open(folder)
     about = {"source": str(path.absolute()), "words": words}
     try:
-        return build_index(folder, _passages(path, words, progress=progress), corpus, about)
+        return build_index(folder, _read_passages(path, words, progress=progress), corpus, about)
     except DiskFullError:
         raise
     except OSError as error:
         raise BackendError(f"{folder}: cannot be written ({error.strerror or error})") from error
 
 
-def _passages(path: Path, words: int | None, *, progress: bool) -> Iterator[Passage]:
-    with Progress("indexing", shown=progress) as shown:
+def _read_passages(path: Path, words: int | None, *, progress: bool) -> Iterator[Passage]:
+    with Progress("indexing", shown=progress) as bar:
         for number, passage in enumerate(read_corpus(path, words=words), 1):
             yield passage
-            if number % STEP == 0:
-                shown.step(STEP)
+            if number % PASSAGES_PER_UPDATE == 0:
+                bar.step(PASSAGES_PER_UPDATE)
 
 
-def _opened(folder: Path) -> Bm25:
+def _open_current(folder: Path) -> Bm25:
     content = manifest_of(folder) or {}
     source, words = content.get("source"), content.get("words")
     if source and Path(source).exists():
         try:
-            changed = _mark(Path(source), words) != content["corpus"]
+            changed = _build_mark(Path(source), words) != content["corpus"]
         except InputError:
             changed = True
         if changed:
@@ -326,5 +328,5 @@ def _opened(folder: Path) -> Bm25:
     return Bm25.open(folder)
 
 
-def _mark(path: Path, words: int | None) -> str:
+def _build_mark(path: Path, words: int | None) -> str:
     return corpus_mark(path) + (f"/{words}" if words else "")

@@ -25,14 +25,14 @@ KNOWN_CORPORA = (
 )
 TEXT_WORDS = 100
 """Words of a passage that is cut from a file of plain text, as in the Wikipedia dump of DPR."""
-FAULTS_SHOWN = 20
-LONGEST_BLOCK = 100_000
+MAX_FAULTS = 20
+BLOCK_CHARS = 100_000
 """Characters of plain text that are looked at together; a paragraph is rarely as long."""
 
-_TEXTS = frozenset({".txt", ".md"})
-_TABLES = {".csv": ",", ".tsv": "\t"}
-_RECORDS = frozenset({".jsonl", ".ndjson", ".json", ".parquet"})
-_NAMES = {
+_TEXT_SUFFIXES = frozenset({".txt", ".md"})
+_TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_RECORD_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".parquet"})
+_COLUMN_NAMES = {
     "id": ("id", "_id", "docid"),
     "title": ("title",),
     "text": ("text", "contents", "passage"),
@@ -51,14 +51,14 @@ def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> 
         InputError: at once, for a path that is not there or of no known kind; while iterating,
             after the twentieth faulty record or at the end: each with file, line and field.
     """
-    return _sound(_files(Path(source)), words)
+    return _read_passages(_find_files(Path(source)), words)
 
 
 def corpus_mark(source: str | os.PathLike[str]) -> str:
     """Return a mark that changes when a file of the corpus does: names, sizes, times of change."""
     root = Path(source)
     digest = hashlib.blake2b(digest_size=8)
-    for path in _files(root):
+    for path in _find_files(root):
         status = path.stat()
         name = path.relative_to(root) if path != root else path.name
         digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
@@ -67,7 +67,7 @@ def corpus_mark(source: str | os.PathLike[str]) -> str:
 
 def corpus_size(source: str | os.PathLike[str]) -> int:
     """Return the bytes of the files of a corpus."""
-    return sum(path.stat().st_size for path in _files(Path(source)))
+    return sum(path.stat().st_size for path in _find_files(Path(source)))
 
 
 def cut(text: str, words: int) -> Iterator[str]:
@@ -77,7 +77,7 @@ def cut(text: str, words: int) -> Iterator[str]:
     the words of all passages, in order, are the words of the text.
     """
     passage: list[str] = []
-    for sentence in _sentences(text):
+    for sentence in _split_sentences(text):
         if passage and len(passage) + len(sentence) > words:
             yield " ".join(passage)
             passage = []
@@ -89,7 +89,7 @@ def cut(text: str, words: int) -> Iterator[str]:
         yield " ".join(passage)
 
 
-def _sentences(text: str) -> Iterator[list[str]]:
+def _split_sentences(text: str) -> Iterator[list[str]]:
     """Yield each sentence's words; a word is never split, whatever the segmenter says."""
     import sentencex
 
@@ -107,7 +107,7 @@ def _sentences(text: str) -> Iterator[list[str]]:
             yield sentence
 
 
-def _files(root: Path) -> list[Path]:
+def _find_files(root: Path) -> list[Path]:
     try:
         if not root.exists():
             raise InputError(f"{root}: no such file or folder; expected {KNOWN_CORPORA}")
@@ -118,34 +118,34 @@ def _files(root: Path) -> list[Path]:
     for folder, folders, names in os.walk(root):  # a file holds none
         folders[:] = [name for name in folders if not name.startswith(".")]
         result += [Path(folder, name) for name in names if not name.startswith(".")]
-    result = sorted(path for path in result if _kind(path) is not None)
+    result = sorted(path for path in result if _find_suffix(path) is not None)
     if not result:
         raise InputError(f"{root}: {fault}; expected {KNOWN_CORPORA}")
     return result
 
 
-def _kind(path: Path) -> str | None:
+def _find_suffix(path: Path) -> str | None:
     """Return the suffix that says how a file is read, ``None`` for a file that is not."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     packed = suffixes[-1:] == [".gz"]
     kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
-    known = _TEXTS | set(_TABLES) | _RECORDS
-    return kind if kind in known and not (packed and kind == ".parquet") else None
+    known_suffixes = _TEXT_SUFFIXES | set(_TABLE_DELIMITERS) | _RECORD_SUFFIXES
+    return kind if kind in known_suffixes and not (packed and kind == ".parquet") else None
 
 
-def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
+def _read_passages(files: list[Path], words: int | None) -> Iterator[Passage]:
     """Yield the passages; raise when it is clear that records are faulty, and which."""
     faults: list[str] = []
     count = 0
     for path in files:
-        is_text = _kind(path) in _TEXTS
+        is_text = _find_suffix(path) in _TEXT_SUFFIXES
         limit = words or (TEXT_WORDS if is_text else None)
-        for where, result in _texts(path) if is_text else _passages(path):
+        for location, result in _read_text_blocks(path) if is_text else _read_record_passages(path):
             if isinstance(result, str):
-                faults.append(f"{where}: {result}")
-                if len(faults) == FAULTS_SHOWN:
-                    rest = "... the remaining records were not read"
-                    raise InputError("\n".join([*faults, rest]))
+                faults.append(f"{location}: {result}")
+                if len(faults) == MAX_FAULTS:
+                    last_line = "... the remaining records were not read"
+                    raise InputError("\n".join([*faults, last_line]))
             else:
                 count += 1
                 if not limit:
@@ -159,7 +159,7 @@ def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
         raise InputError(f"{files[0].parent if len(files) > 1 else files[0]}: contains no passage")
 
 
-def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
+def _read_text_blocks(path: Path) -> Iterator[tuple[str, Passage | str]]:
     """Yield a file of plain text in blocks of whole paragraphs."""
     title = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     number, block, size = 0, list[str](), 0
@@ -172,7 +172,7 @@ def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
                 continue
             block.append(text)
             size += len(text)
-            if size >= LONGEST_BLOCK and (text.isspace() or size >= 2 * LONGEST_BLOCK):
+            if size >= BLOCK_CHARS and (text.isspace() or size >= 2 * BLOCK_CHARS):
                 number += 1
                 yield str(path), Passage(f"{path.name}:{number}", "".join(block), title)
                 block, size = [], 0
@@ -181,21 +181,25 @@ def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
         yield str(path), Passage(name, "".join(block), title)
 
 
-def _passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
-    kind = _kind(path) or ""
-    raws = _table(path, _TABLES[kind]) if kind in _TABLES else raw_records(str(path), {})
+def _read_record_passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
+    kind = _find_suffix(path) or ""
+    raws = (
+        _read_table(path, _TABLE_DELIMITERS[kind])
+        if kind in _TABLE_DELIMITERS
+        else raw_records(str(path), {})
+    )
     for number, raw in enumerate(raws, 1):
         if isinstance(raw.record, Mapping) and not raw.problems:
-            yield raw.where, _passage(raw.record, f"{path.name}:{number}")
+            yield raw.where, _build_passage(raw.record, f"{path.name}:{number}")
         else:
             problems = "; ".join(map(str, raw.problems))
             yield raw.where, problems or "record: expected an object with text"
 
 
-def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
+def _build_passage(record: Mapping[str, Any], place: str) -> Passage | str:
     """Return the passage that a record holds, or what is wrong with it."""
     result: dict[str, str] = {}
-    for field, names in _NAMES.items():
+    for field, names in _COLUMN_NAMES.items():
         name = next((n for n in names if record.get(n) is not None), field)
         value = record.get(name)
         if field == "id" and isinstance(value, int) and not isinstance(value, bool):
@@ -211,7 +215,7 @@ def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
     return Passage(result["id"] or place, result["text"], result["title"])
 
 
-def _table(path: Path, delimiter: str) -> Iterator[Raw]:
+def _read_table(path: Path, delimiter: str) -> Iterator[Raw]:
     """Yield the rows of a table under its header, as the dump of DPR: ``id  text  title``."""
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     with opened(path, str(path)) as stream:
@@ -219,8 +223,8 @@ def _table(path: Path, delimiter: str) -> Iterator[Raw]:
         rows = csv.reader(text, delimiter=delimiter)
         try:
             header = [cell.strip() for cell in next(rows, [])]
-            if not set(header) & set(_NAMES["text"]):
-                expected = " or ".join(_NAMES["text"])
+            if not set(header) & set(_COLUMN_NAMES["text"]):
+                expected = " or ".join(_COLUMN_NAMES["text"])
                 message = f"the first line is not a header with a column {expected}"
                 raise InputError(f"{path}:1: {message}; it reads {' '.join(header)[:80]!r}")
             for row in rows:

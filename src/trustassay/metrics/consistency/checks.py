@@ -74,11 +74,11 @@ class ConsistencyOptions(Metric):
         """Whether a generator writes distractors, if the run has one."""
         return self.named_sources is None or self.takes("llm")
 
-    def told(self, figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
+    def select_applicable_figures(self, figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
         """Return figures, without that of what a generator wrote where none was asked."""
         if self.asks_generator and "generator" in self.backend_names:
             return figures
-        return {key: one for key, one in figures.items() if key != "written"}
+        return {key: figure for key, figure in figures.items() if key != "written"}
 
     template = shipped_for(__package__, "choose")
     """The template around the question, the options and the examples."""
@@ -110,46 +110,48 @@ async def others_of(pool: Pool, models: Models) -> list[Sample]:
     if len(pool) > OTHERS:
         drawn = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
         places = sorted(drawn.tolist())
-    return await asyncio.gather(*(_answered(pool, place, models) for place in places))
+    return await asyncio.gather(*(_get_answered(pool, place, models) for place in places))
 
 
-async def _answered(pool: Pool, place: int, models: Models) -> Sample:
+async def _get_answered(pool: Pool, place: int, models: Models) -> Sample:
     """Return a sample; one of another shard with the response that is asked for there."""
-    known = pool[place].answered or pool.own is not pool
-    return pool[place] if known else await pool.filled(place, models)
+    has_response = pool[place].answered or pool.own is not pool
+    return pool[place] if has_response else await pool.filled(place, models)
 
 
 async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:
     """Return up to ``options.candidates`` distractors of a sample, best first."""
     sample, models = context.sample, context.models
     answer = answer_of(sample)
-    aliases = _aliases(sample) if options.aliases else []
-    result = _given(sample, aliases) if options.takes("given") else []
+    aliases = _find_aliases(sample) if options.aliases else []
+    result = _select_given(sample, aliases) if options.takes("given") else []
     written = ("llm",) if models.names("generator") else ()
     sources = options.named_sources or (*written, *models.names("distractors"))
-    asked = [name for name in sources if name not in ("given", "pool")]
-    others: Sequence[str] = ()
+    backend_sources = [name for name in sources if name not in ("given", "pool")]
+    pool_answers: Sequence[str] = ()
     if options.takes("pool"):
         golds = sample.answers if options.aliases else ()
         known_as = replace(sample, response=answer, answers=golds)
-        others = same_kind_answers(known_as, context.prepared, seed=context.seed)
-    if asked or others:
+        pool_answers = same_kind_answers(known_as, context.prepared, seed=context.seed)
+    if backend_sources or pool_answers:
         more = await find_distractors(
             sample.question,
             answer,
             models,
             aliases=aliases,
-            pool=others,
-            sources=asked,
+            pool=pool_answers,
+            sources=backend_sources,
             limit=options.candidates,
             seed=context.seed,
         )
-        known = {normalised(one.text) for one in result}
-        result += [one for one in more if normalised(one.text) not in known]
+        earlier_texts = {normalised(distractor.text) for distractor in result}
+        result += [
+            distractor for distractor in more if normalised(distractor.text) not in earlier_texts
+        ]
     return result[: options.candidates]
 
 
-def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
+def _select_given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
     """Return the sample's wrong answers, none twice, none that says what the response says."""
     unlike: dict[str, str] = {}
     for text in sample.wrong_answers:
@@ -158,17 +160,21 @@ def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
     return [Distractor(text, "given", 0, "", "") for text in unlike.values()]
 
 
-def _aliases(sample: Sample) -> list[str]:
+def _find_aliases(sample: Sample) -> list[str]:
     """Return the other wordings of the gold answers that the response holds."""
-    own = normalised(answer_of(sample))
-    held = (group for group in sample.answers if any(contains(own, normalised(a)) for a in group))
-    return [alias for group in held for alias in group]
+    answer_words = normalised(answer_of(sample))
+    matching_groups = (
+        group
+        for group in sample.answers
+        if any(contains(answer_words, normalised(a)) for a in group)
+    )
+    return [alias for group in matching_groups for alias in group]
 
 
 NONE_OF_THEM = "None of the above."
-_KEPT = Mark("good", "✓", "took its own answer")
-_OTHER = Mark("bad", "✕", "took another option")
-_NEITHER = Mark("bad", "✕", "took none of the above")
+_OWN_ANSWER = Mark("good", "✓", "took its own answer")
+_OTHER_OPTION = Mark("bad", "✕", "took another option")
+_NONE_OF_THE_ABOVE = Mark("bad", "✕", "took none of the above")
 _UNPARSED = Mark("none", "○", "the reply names no option")
 
 
@@ -203,27 +209,29 @@ class Row(EvidenceRow, told_by=("options", "right")):
         if self.chosen not in tuple(LETTERS):
             return _UNPARSED
         if self.chosen == self.right:
-            return _KEPT
-        return _NEITHER if self.chosen == LETTERS[-1] else _OTHER
+            return _OWN_ANSWER
+        return _NONE_OF_THE_ABOVE if self.chosen == LETTERS[-1] else _OTHER_OPTION
 
     @property
-    def offered(self) -> "list[Offered]":
+    def option_views(self) -> "list[Offered]":
         """All options with what became of them."""
-        own, place = self.options[:PLACES], LETTERS.find(self.right)
-        answer = own[place].text if 0 <= place < len(own) else ""
-        letters = [*LETTERS[: len(own)], LETTERS[-1]]
+        options, place = self.options[:PLACES], LETTERS.find(self.right)
+        answer = options[place].text if 0 <= place < len(options) else ""
+        letters = [*LETTERS[: len(options)], LETTERS[-1]]
         chances = dict(enumerate(self.probabilities or ()))
         result = []
-        for i, (letter, one) in enumerate(zip(letters, [*own, Option(NONE_OF_THEM)], strict=True)):
-            other = i < len(own) and letter != self.right
+        for i, (letter, option) in enumerate(
+            zip(letters, [*options, Option(NONE_OF_THEM)], strict=True)
+        ):
+            other = i < len(options) and letter != self.right
             result.append(
                 Offered(
                     letter,
-                    (word_differences(answer, one.text) if other else None)
-                    or [Piece("same", one.text)],
+                    (word_differences(answer, option.text) if other else None)
+                    or [Piece("same", option.text)],
                     letter == self.right,
                     letter == self.chosen,
-                    one.source or "",
+                    option.source or "",
                     chances.get(i),
                 )
             )
@@ -246,23 +254,27 @@ class Choices(NamedTuple):
     its answer, and ``rest`` evidence of any other kind.
     """
 
-    shown: Sequence[Row]
+    choices: Sequence[Row]
     first: int | None
-    rest: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> "Choices":
         """Sort the evidence; ``unparsed_counts``: a reply without an option is inconsistent."""
         rows = Rows(evidence, Row)
-        shown = rows.of(Row)
-        wrong = (_OTHER, _NEITHER, _UNPARSED) if unparsed_counts else (_OTHER, _NEITHER)
-        failed = (place for place, one in enumerate(shown) if one.mark in wrong)
-        return cls(shown, next(failed, None), rows.rest)
+        choice_rows = rows.of(Row)
+        wrong = (
+            (_OTHER_OPTION, _NONE_OF_THE_ABOVE, _UNPARSED)
+            if unparsed_counts
+            else (_OTHER_OPTION, _NONE_OF_THE_ABOVE)
+        )
+        failed = (place for place, row in enumerate(choice_rows) if row.mark in wrong)
+        return cls(choice_rows, next(failed, None), rows.rest)
 
 
 STOP = ("\nQuestion:",)
 """Where a base model goes on with a question of its own."""
-LONGEST = 500
+MAX_REPLY_CHARS = 500
 """Characters of a reply in the evidence; the stored call holds it whole."""
 
 
@@ -274,7 +286,10 @@ class Offer(NamedTuple):
 
     def options(self, answer: str) -> list[Option]:
         """Return the first four options, each in one line."""
-        result = [Option(one_line(one.text), one.source, one.level) for one in self.distractors]
+        result = [
+            Option(one_line(distractor.text), distractor.source, distractor.level)
+            for distractor in self.distractors
+        ]
         result.insert(self.right, Option(answer))
         return result
 
@@ -299,19 +314,19 @@ class Done(NamedTuple):
     row: Row
 
 
-def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Offers:
+def offers(sample_id: str, distractors: Sequence[Distractor], n: int, seed: int) -> Offers:
     """Return what up to ``n`` checks offer: fewer where there are fewer triples of distractors.
 
     They follow from the seed, the sample's id and the distractors; those of a smaller ``n`` are
     the first of a larger one.
     """
-    wanted = maths.most_checks(len(found), n)
+    wanted = maths.most_checks(len(distractors), n)
     most = wanted + maths.most_replaced(wanted)
-    triples = maths.triples(len(found), most, generator(seed, sample_id, "triples"))
+    triples = maths.triples(len(distractors), most, generator(seed, sample_id, "triples"))
     places = maths.places(most, generator(seed, sample_id, "places"))
-    chosen = ([found[i] for i in triple] for triple in triples)
-    made = list(map(Offer, chosen, places))
-    return Offers(made[:wanted], made[wanted:], places[wanted:])
+    chosen = ([distractors[i] for i in triple] for triple in triples)
+    all_offers = list(map(Offer, chosen, places))
+    return Offers(all_offers[:wanted], all_offers[wanted:], places[wanted:])
 
 
 async def check(
@@ -323,31 +338,31 @@ async def check(
     if that one names none either, another check takes its place. With more such replies than may
     be replaced the answer stays open, and no more is asked.
     """
-    waiting, done, replaced = list(offers.wanted), list[Done](), 0
+    waiting, results, replaced = list(offers.wanted), list[Done](), 0
     while waiting:
         batch = waiting[:1] if options.stop else waiting
-        made = await all_of(_checked(options, sample, models, offer) for offer in batch)
+        batch_results = await all_of(_make_check(options, sample, models, offer) for offer in batch)
         del waiting[: len(batch)]
-        done += made
+        results += batch_results
         counts = options.unparsed == "inconsistent"
-        if options.stop and maths.decided(made[0].check, unparsed_counts=counts):
+        if options.stop and maths.decided(batch_results[0].check, unparsed_counts=counts):
             break
         if options.unparsed == "again":
-            unread = [one.offer for one in made if one.check.chosen is None]
+            unread = [result.offer for result in batch_results if result.check.chosen is None]
             first, replaced = replaced, replaced + len(unread)
             if replaced > len(offers.places):
                 break
             for number, (distractors, _) in enumerate(unread, first):
-                turned = Offer([*distractors[1:], distractors[0]], offers.places[number])
-                waiting.append(offers.spare[number] if number < len(offers.spare) else turned)
-    return done
+                rotated = Offer([*distractors[1:], distractors[0]], offers.places[number])
+                waiting.append(offers.spare[number] if number < len(offers.spare) else rotated)
+    return results
 
 
-async def _checked(
+async def _make_check(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
 ) -> Done:
-    offered, template = offer.options(answer_of(sample)), options.template
-    texts = [*(one.text for one in offered), NONE_OF_THEM]
+    options_offered, template = offer.options(answer_of(sample)), options.template
+    texts = [*(option.text for option in options_offered), NONE_OF_THEM]
     examples = shipped_examples(__package__)
     prompt = template.filled(question=one_line(sample.question), options=texts, examples=examples)
 
@@ -367,23 +382,23 @@ async def _checked(
             return choice, LETTERS.index(bare) if bare in tuple(LETTERS) else None
         return choice, choice.index
 
-    def unread(read: tuple[Choice, int | None]) -> Unread | None:
-        if read[1] is not None or options.unparsed != "again":
+    def unread(first_try: tuple[Choice, int | None]) -> Unread | None:
+        if first_try[1] is not None or options.unparsed != "again":
             return None
         repair = shipped(__package__, "again")
-        return Unread(read[0].reply, repair.filled(), f"{template.name}+{repair.name}")
+        return Unread(first_try[0].reply, repair.filled(), f"{template.name}+{repair.name}")
 
-    read, again = await asked_twice(chosen, prompt, template.name, unread)
-    first = None if again is None else read[0].reply
-    choice, index = again or read
+    first_try, second_try = await asked_twice(chosen, prompt, template.name, unread)
+    first_reply = None if second_try is None else first_try[0].reply
+    choice, index = second_try or first_try
     likely = choice.way == "likelihood"
     row = Row(
-        offered,
+        options_offered,
         LETTERS[offer.right],
         None if index is None else LETTERS[index],
         choice.way,
         [round(p, 4) for p in choice.probabilities] if likely else None,
-        None if likely else choice.reply[:LONGEST],
-        None if first is None else first[:LONGEST],
+        None if likely else choice.reply[:MAX_REPLY_CHARS],
+        None if first_reply is None else first_reply[:MAX_REPLY_CHARS],
     )
-    return Done(offer, Check(offer.right, index, first is not None), row)
+    return Done(offer, Check(offer.right, index, first_reply is not None), row)

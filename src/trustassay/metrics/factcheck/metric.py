@@ -45,8 +45,8 @@ By = Literal["entailer", "model"]
 Rule = Literal["support", "stronger"]
 
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
-SHOWN = 300
-BORDERLINE = 0.1
+MAX_QUOTED_CHARS = 300
+DOUBT_MARGIN = 0.1
 """Probability above the threshold up to which support is in doubt."""
 
 SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
@@ -89,12 +89,12 @@ _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
     "contradict": Mark("bad", "✕", "contradicts the answer"),
 }
-_TWICE: Mapping[Verdict, str] = {
+_VERDICT_AFTER_SECOND: Mapping[Verdict, str] = {
     "support": "the passages support the answer",
     "contradict": "the passages contradict the answer",
     "neutral": "the passages leave the answer open",
 }
-_OPEN = Mark("none", "○", "leaves the answer open")
+_LEFT_OPEN = Mark("none", "○", "leaves the answer open")
 _SHOWN = Mark("none", "○", "shown to the judge")
 _FAILED = Mark("none", "○", "not judged")
 _JUDGED = Mark("none", "○", "does not decide")
@@ -119,7 +119,7 @@ class JudgeReply(EvidenceRow, row_kind="reply", told_by=("text",)):
     @property
     def mark(self) -> Mark:
         """The verdict, for the report."""
-        return _DECIDES.get(self.verdict, _OPEN)
+        return _DECIDES.get(self.verdict, _LEFT_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Facts(NamedTuple):
     statement: Statement | None
     reply: JudgeReply | None
     passages: Sequence[Passage]
-    rest: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Facts":
@@ -164,8 +164,8 @@ class Facts(NamedTuple):
         rows = Rows(evidence, Statement, JudgeReply, Passage)
         statements, replies = rows.of(Statement), rows.of(JudgeReply)
         passages = [
-            one if 1 <= one.number <= documents else replace(one, text=one.text or "")
-            for one in rows.of(Passage)
+            row if 1 <= row.number <= documents else replace(row, text=row.text or "")
+            for row in rows.of(Passage)
         ]
         last = statements[-1] if statements else None
         return cls(last, replies[-1] if replies else None, passages, rows.rest)
@@ -259,7 +259,7 @@ class FactCheck(Metric):
         statement = self.statement_template.filled(question=question, answer=answer)
         if models.names("retriever"):
             result = await models.search(statement, self.k)
-            passages = [Document(one.id, one.text, one.title) for one in result]
+            passages = [Document(passage.id, passage.text, passage.title) for passage in result]
             return Evidence(question, answer, statement, passages, True)
         documents = sample.documents or ()
         if all(document.blank for document in documents):
@@ -273,7 +273,7 @@ class FactCheck(Metric):
             reason = NO_ANSWER if no_answer(sample.response or "") else NO_EVIDENCE
             return self.assessed(sample, None, reason=reason, parts={"assessable": 0.0})
         if evidence.passages:
-            judge = _by_model if self.by == "model" else _by_entailer
+            judge = _judge_by_model if self.by == "model" else _judge_by_entailer
             verdict, reason, parts, rows = await judge(self, evidence, context)
         else:
             verdict, parts = "neutral", {"passages": 0.0, "unparsed": 0.0}
@@ -302,7 +302,7 @@ class FactCheck(Metric):
 
     def in_doubt(self, assessment: Assessment) -> bool:
         """Whether a passage supports the answer, and is near the line."""
-        near = assessment.parts.get("entailment", 1.0) < min(1.0, self.threshold + BORDERLINE)
+        near = assessment.parts.get("entailment", 1.0) < min(1.0, self.threshold + DOUBT_MARGIN)
         return assessment.verdict == "support" and near
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
@@ -326,21 +326,21 @@ class Evidence(NamedTuple):
     def shown(self) -> list[Passage]:
         """The passages as they stand in the evidence, not judged yet."""
         return [
-            Passage(number, one.id, *((one.title, one.text) if self.retrieved else ()))
-            for number, one in enumerate(self.passages, 1)
+            Passage(number, passage.id, *((passage.title, passage.text) if self.retrieved else ()))
+            for number, passage in enumerate(self.passages, 1)
         ]
 
     @property
     def lacks(self) -> list[str]:
         """Numbers, dates and names of the answer that no passage has."""
-        texts = [passage_text(one) for one in self.passages]
-        titles = [folded(one.title or "") for one in self.passages]
+        texts = [passage_text(passage) for passage in self.passages]
+        titles = [folded(passage.title or "") for passage in self.passages]
         return KnownDetails(texts, titles, folded(self.question)).missing(self.answer)
 
     @property
     def blocks(self) -> list[str]:
         """The passages as they are put to a judge, each under its title if it has one."""
-        return [passage_premise(one) for one in self.passages]
+        return [passage_premise(passage) for passage in self.passages]
 
 
 class Checked(NamedTuple):
@@ -352,7 +352,7 @@ class Checked(NamedTuple):
     evidence: Sequence[EvidenceRow]
 
 
-async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
     """Judge each passage by itself, and, where the run's second reader reads the answer, what is
     nearest to it in all passages once more. One whose judgement named no verdict fails the answer,
     unless another one decides: that an answer is left open is only known if all are judged.
@@ -362,45 +362,46 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context)
         question=evidence.question, answer=evidence.answer
     )
 
-    async def judged_block(passage: Document, block: str) -> Entailment:
+    async def judge_block(passage: Document, block: str) -> Entailment:
         blank = Entailment(0.0, 1.0, 0.0)
         return blank if passage.blank else await read(models, block, hypothesis)
 
     replies = await asyncio.gather(
-        *map(judged_block, evidence.passages, evidence.blocks), return_exceptions=True
+        *map(judge_block, evidence.passages, evidence.blocks), return_exceptions=True
     )
-    broken = [reply for reply in replies if isinstance(reply, BaseException)]
-    for error in broken:
+    errors = [reply for reply in replies if isinstance(reply, BaseException)]
+    for error in errors:
         if not isinstance(error, UnparsedError):
             raise error
-    judged = {place: one for place, one in enumerate(replies) if isinstance(one, Entailment)}
-    places, rows = list(judged), list(judged.values())
+    judged = [(place, r) for place, r in enumerate(replies) if isinstance(r, Entailment)]
+    places, rows = [place for place, _ in judged], [row for _, row in judged]
     verdict, index = decided(rows, options.threshold, options.rule)
-    if broken and verdict == "neutral":
-        raise broken[0]
+    if errors and verdict == "neutral":
+        raise errors[0]
     decisive: int | None = None
     reason = "no passage supports or contradicts the answer"
     if index is not None:
         decisive, row = places[index], rows[index]
         value = row.entailment if verdict == "support" else row.contradiction
         reason = f"passage {decisive + 1} {_DECIDES[verdict].word} ({value:.2f})"
-    if broken:
-        reason += f"; {amount(len(broken), 'passage')} could not be judged"
+    if errors:
+        reason += f"; {amount(len(errors), 'passage')} could not be judged"
     parts = {
         "passages": float(len(replies)),
-        "unparsed": float(len(broken)),
+        "unparsed": float(len(errors)),
         "entailment": max(row.entailment for row in rows),
         "contradiction": max(row.contradiction for row in rows),
     }
     if context.second:
         passages = await TextWork(long=True)(Passages, evidence.passages, splitter("sentencex"))
-        shown = await TextWork(long=True)(passages.windows, hypothesis)
+        windows = await TextWork(long=True)(passages.windows, hypothesis)
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
-        both = await context.second.verdict(models, shown, hypothesis, first)
+        both = await context.second.verdict(models, windows, hypothesis, first)
         verdict, decisive = decided([both], options.threshold, options.rule).verdict, None
         parts |= {"entailment": both.entailment, "contradiction": both.contradiction, READ: 1.0}
-        told = f"entailment {both.entailment:.2f}, contradiction {both.contradiction:.2f}"
-        reason = f"read twice: {_TWICE[verdict]} ({told}; the first reader: {reason})"
+        probabilities = f"entailment {both.entailment:.2f}, contradiction {both.contradiction:.2f}"
+        conclusion = _VERDICT_AFTER_SECOND[verdict]
+        reason = f"read twice: {conclusion} ({probabilities}; the first reader: {reason})"
     if verdict == "support" and (lacks := evidence.lacks):
         verdict, decisive = "neutral", None
         reason = f"no passage has {', '.join(lacks[:6])} of the answer"
@@ -415,7 +416,7 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context)
     return Checked(verdict, reason, parts, [statement, *judged_passages])
 
 
-async def _by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+async def _judge_by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
     """Show a model all passages at once; raises UnparsedError if its reply names no verdict."""
     prompt = options.judge_prompt
     text = prompt.filled(
@@ -428,20 +429,22 @@ async def _by_model(options: FactCheck, evidence: Evidence, context: Context) ->
         )
         return reply.text, verdict_in(reply.text)
 
-    def unread(read: tuple[str, Found | None]) -> Unread | None:
-        return None if read[1] else Unread(read[0], REPAIR, REPAIR_PROMPT)
+    def unread(first_try: tuple[str, Found | None]) -> Unread | None:
+        return None if first_try[1] else Unread(first_try[0], REPAIR, REPAIR_PROMPT)
 
-    read, again = await asked_twice(ask, text, prompt.name, unread)
-    reply, result = again if again and again[1] else read
-    said = " ".join(reply.split())
-    said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
+    first_try, second_try = await asked_twice(ask, text, prompt.name, unread)
+    reply, result = second_try if second_try and second_try[1] else first_try
+    reply_text = " ".join(reply.split())
+    reply_text = (
+        reply_text if len(reply_text) <= MAX_QUOTED_CHARS else reply_text[:MAX_QUOTED_CHARS] + "..."
+    )
     if result is None:
         message = "the judge's reply names none of supports, contradicts and neither"
-        raise UnparsedError(f"{message}: {said!r}")
+        raise UnparsedError(f"{message}: {reply_text!r}")
     rows = [
         Statement(evidence.statement, evidence.retrieved),
         JudgeReply(reply, result.verdict),
         *evidence.shown,
     ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(result.verdict, f"the judge says: {said}", parts, rows)
+    return Checked(result.verdict, f"the judge says: {reply_text}", parts, rows)

@@ -58,8 +58,8 @@ def mean(scores: Sequence[float]) -> float | None:
 
 def weakest(scores: Sequence[float | None]) -> int | None:
     """Return the place of the lowest score, the first of equal ones; ``None`` without any."""
-    known = [(score, place) for place, score in enumerate(scores) if score is not None]
-    return min(known)[1] if known else None
+    scores_and_places = [(score, place) for place, score in enumerate(scores) if score is not None]
+    return min(scores_and_places)[1] if scores_and_places else None
 
 
 _MARKS = {
@@ -140,9 +140,9 @@ class Claim(NamedTuple):
 class Claims(NamedTuple):
     """All evidence of an assessment; ``by_claim`` says that the answer was taken apart."""
 
-    shown: Sequence[Claim]
+    claims: Sequence[Claim]
     by_claim: bool
-    rest: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
 
     @classmethod
     def read(
@@ -150,7 +150,7 @@ class Claims(NamedTuple):
     ) -> "Claims":
         """Sort the evidence; both metrics draw their parts."""
         result = Rows(evidence, Row)
-        shown = [
+        claims = [
             Claim(
                 row,
                 Part.of(factcheck, sample, row.factcheck),
@@ -158,19 +158,19 @@ class Claims(NamedTuple):
             )
             for row in result.of(Row)
         ]
-        return cls(shown, any(one.row.kind == "claim" for one in shown), result.rest)
+        return cls(claims, any(claim.row.kind == "claim" for claim in claims), result.rest)
 
 
-_BOUNDS = ("lowest", "highest", "open")
+_BOUND_PARTS = ("lowest", "highest", "open")
 """Parts that the whole score has its own of."""
-_KEPT = {True: "consistent", False: "inconsistent"}
-SHOWN = 120
+_CONSISTENCY_WORDS = {True: "consistent", False: "inconsistent"}
+MAX_QUOTED_CHARS = 120
 _OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
 """Figures of answers that are taken apart."""
 
 
-def _verdict(verdict: str, consistent: bool) -> str:
-    return f"{verdict}, {_KEPT[consistent]}"
+def _join_verdicts(verdict: str, consistent: bool) -> str:
+    return f"{verdict}, {_CONSISTENCY_WORDS[consistent]}"
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class TrustScore(ConsistencyOptions):
         "the facts contradict it, the model does not choose it again, or one of both could not "
         "be assessed (Table 3 of the paper)"
     )
-    verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in TABLE)
+    verdicts: ClassVar[Sequence[str]] = tuple(_join_verdicts(*key) for key in TABLE)
 
     fact_by: Literal["entailer", "model"] = "entailer"
     k: int = 10
@@ -250,9 +250,9 @@ class TrustScore(ConsistencyOptions):
     def factcheck(self) -> FactCheck:
         """The part that looks at evidence."""
         names = [f.name for f in dataclasses.fields(FactCheck)]
-        own = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
+        own_names = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
         return FactCheck(
-            **{name: getattr(self, mine) for name, mine in zip(names, own, strict=True)}
+            **{name: getattr(self, mine) for name, mine in zip(names, own_names, strict=True)}
         )
 
     @property
@@ -263,13 +263,13 @@ class TrustScore(ConsistencyOptions):
     @property
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
-        result = self.told(read_figures(__package__))
+        result = self.select_applicable_figures(read_figures(__package__))
         if not self.claims:
-            return {key: one for key, one in result.items() if key not in _OF_CLAIMS}
+            return {key: figure for key, figure in result.items() if key not in _OF_CLAIMS}
         words = {"verdicts": "; of its weakest claim"}
         return {
-            key: replace(one, explanation=one.explanation + words.get(one.group, ""))
-            for key, one in result.items()
+            key: replace(figure, explanation=figure.explanation + words.get(figure.group, ""))
+            for key, figure in result.items()
         }
 
     def needs(self) -> Sequence[Need]:
@@ -291,16 +291,20 @@ class TrustScore(ConsistencyOptions):
         sample = context.sample
         answers = [sample]
         if self.claims:
-            answers = await TextWork.on(sample)(self._claims, sample)
+            answers = await TextWork.on(sample)(self._split_claims, sample)
             context.limits.count("statements", len(answers))
-        rows = [await self._row(replace(context, sample=answer)) for answer in answers]
-        return self._whole(sample, rows) if self.claims else self._single(sample, rows[0])
+        rows = [await self._assess_parts(replace(context, sample=answer)) for answer in answers]
+        return (
+            self._build_by_claim(sample, rows)
+            if self.claims
+            else self._build_single(sample, rows[0])
+        )
 
-    def _claims(self, sample: Sample) -> list[Sample]:
+    def _split_claims(self, sample: Sample) -> list[Sample]:
         """Return a sample for each sentence of the response, without numbering and citations."""
         response = sample.response or ""
         claims = build_claims(sample.question, response, splitter(self.splitter))
-        result = [one.hypothesis for one in claims if one.hypothesis]
+        result = [claim.hypothesis for claim in claims if claim.hypothesis]
         if not result:
             raise AssessmentError("the response claims nothing")
         return [
@@ -308,71 +312,71 @@ class TrustScore(ConsistencyOptions):
             for number, text in enumerate(result, 1)
         ]
 
-    async def _row(self, context: Context) -> Row:
+    async def _assess_parts(self, context: Context) -> Row:
         """Return what both parts say of an answer; without evidence the model is not asked."""
         evidence = await self.factcheck.evidence(context)
         work = [self.factcheck.judged(context, evidence)]
         if evidence is not None:
             work.append(self.consistency.assess(context))
-        facts, *others = await all_of(work)
-        kept = others[0] if others else None
+        facts, *consistency_results = await all_of(work)
+        consistency = consistency_results[0] if consistency_results else None
         row = Row(
             "claim" if self.claims else "answer",
             context.sample.response or "",
             None,
             PartRow.of(facts),
-            PartRow.of(kept) if kept else None,
+            PartRow.of(consistency) if consistency else None,
             reason="",
         )
         verdict = cast("Verdict | None", facts.verdict)
-        for part in (facts, kept):
+        for part in (facts, consistency):
             if part is not None and part.verdict is None:
-                left_open = verdict and kept is not None and kept.parts.get("checks")
-                bounds = (
-                    [TABLE[verdict, x] for x in (False, True)] if verdict and left_open else None
-                )
-                said = part.reason.removeprefix("not assessable: ")
+                is_open = verdict and consistency is not None and consistency.parts.get("checks")
+                bounds = [TABLE[verdict, x] for x in (False, True)] if verdict and is_open else None
+                part_reason = part.reason.removeprefix("not assessable: ")
                 return replace(
-                    row, bounds=bounds, reason=f"{part.metric} is not assessable: {said}"
+                    row, bounds=bounds, reason=f"{part.metric} is not assessable: {part_reason}"
                 )
-        assert kept is not None and verdict is not None
-        consistent = kept.verdict == "consistent"
+        assert consistency is not None and verdict is not None
+        consistent = consistency.verdict == "consistent"
         score = trust_ov(verdict, consistent=consistent)
         return replace(
             row,
             score=score,
             bounds=[score, score],
-            verdict=_verdict(verdict, consistent),
-            reason=f"{facts.reason}; {kept.reason}",
+            verdict=_join_verdicts(verdict, consistent),
+            reason=f"{facts.reason}; {consistency.reason}",
         )
 
-    def _single(self, sample: Sample, row: Row) -> Assessment:
-        parts = {"assessable": float(row.score is not None), **_counts([row])}
+    def _build_single(self, sample: Sample, row: Row) -> Assessment:
+        parts = {"assessable": float(row.score is not None), **_compute_counts([row])}
         for name, part in (("factcheck", row.factcheck), ("consistency", row.consistency)):
-            own = part.parts if part else {}
-            left = (*_BOUNDS, READ)
-            parts |= {f"{name}_{k}": v for k, v in own.items() if k not in left}
+            part_values = part.parts if part else {}
+            left_out = (*_BOUND_PARTS, READ)
+            parts |= {f"{name}_{k}": v for k, v in part_values.items() if k not in left_out}
         verdict, reason = row.verdict, row.reason
         return self.assessed(sample, row.score, [row], verdict=verdict, reason=reason, parts=parts)
 
-    def _whole(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
+    def _build_by_claim(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
         scores = [row.score for row in rows]
-        known = [score for score in scores if score is not None]
+        assessable = [score for score in scores if score is not None]
         place = weakest(scores)
         parts = {
-            "assessable": float(bool(known)),
+            "assessable": float(bool(assessable)),
             "claims": float(len(rows)),
-            "claims_assessable": float(len(known)),
-            **_counts(rows),
+            "claims_assessable": float(len(assessable)),
+            **_compute_counts(rows),
         }
         verdict, reason = None, f"not assessable: none of {len(rows)} claims is; {rows[0].reason}"
         if place is not None:
             parts["weakest"], verdict = rows[place].score or 0.0, rows[place].verdict
-            reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
+            reason = f"mean of {len(assessable)} of {len(rows)} claims; weakest: claim {place + 1}"
             reason += f" ({rows[place].reason})"
-        shown = [replace(row, weakest=number == place) for number, row in enumerate(rows)]
-        score = mean(known)
-        return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
+        marked_rows = [replace(row, weakest=number == place) for number, row in enumerate(rows)]
+        score = mean(assessable)
+        return self.assessed(
+            sample, score, marked_rows, verdict=verdict, reason=reason, parts=parts
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
@@ -380,36 +384,38 @@ class TrustScore(ConsistencyOptions):
             return None
         if assessment.score is None:
             return assessment.reason
-        verdict, _, kept = (assessment.verdict or "").partition(", ")
-        held = ["the facts contradict it"] * (verdict == "contradict")
-        held += ["the model does not choose its own answer again"] * (kept == "inconsistent")
-        if not held:
+        verdict, _, consistency = (assessment.verdict or "").partition(", ")
+        problems = ["the facts contradict it"] * (verdict == "contradict")
+        problems += ["the model does not choose its own answer again"] * (
+            consistency == "inconsistent"
+        )
+        if not problems:
             return None
         if not self.claims:
-            return "; ".join(held)
+            return "; ".join(problems)
         rows = [row for row in Rows(assessment.evidence, Row).of(Row) if row.weakest]
         text = rows[0].text if rows else ""
-        text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
-        return f"weakest claim, {text!r}: {'; '.join(held)}"
+        text = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "..."
+        return f"weakest claim, {text!r}: {'; '.join(problems)}"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return both parts, of the answer or of each claim."""
         return View(data=Claims.read(self.factcheck, self.consistency, sample, assessment.evidence))
 
 
-def _counts(rows: Sequence[Row]) -> dict[str, float]:
+def _compute_counts(rows: Sequence[Row]) -> dict[str, float]:
     """Return between which scores an answer lies, of one row or of its claims' rows, and the share
     of its choices that cannot be read; nothing where nothing was chosen. Also how many of the rows
     a second reader read.
     """
-    checked = [row.factcheck.parts for row in rows if row.factcheck]
-    read = sum(parts.get(READ, 0) for parts in checked)
+    fact_parts = [row.factcheck.parts for row in rows if row.factcheck]
+    read = sum(parts.get(READ, 0) for parts in fact_parts)
     result: dict[str, float] = {READ: read} if read else {}
     if ends := [row.bounds for row in rows if row.bounds is not None]:
         low, high = (sum(column) / len(ends) for column in zip(*ends, strict=True))
-        left = any(row.score is None for row in rows if row.bounds is not None)
-        result |= {"lowest": low, "highest": high, "open": float(left)}
-    kept = [row.consistency.parts for row in rows if row.consistency]
-    if checks := sum(parts.get("checks", 0) for parts in kept):
-        result["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
+        is_open = any(row.score is None for row in rows if row.bounds is not None)
+        result |= {"lowest": low, "highest": high, "open": float(is_open)}
+    choice_parts = [row.consistency.parts for row in rows if row.consistency]
+    if checks := sum(parts.get("checks", 0) for parts in choice_parts):
+        result["unparsed"] = sum(parts.get("unparsed", 0) for parts in choice_parts) / checks
     return result
