@@ -123,7 +123,7 @@ def _read_arguments(
     if metrics is None:
         from trustassay.workflows.choose_metric import choose_metric, naming
 
-        # With a retriever, samples without documents can still be checked against evidence.
+        # A retriever supplies the documents that samples lack, which changes the choice.
         retrieves = backend_choices.get("retriever") is not None
         result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
         if options.get("progress"):
@@ -349,7 +349,8 @@ def _on_cluster(
     address: str | None,
     options: dict[str, Any],
 ) -> Run:
-    """Score on a Ray cluster; a run that is already merged continues in this process, as any other."""
+    """Score on a Ray cluster; a run that is already merged continues in this process, as any
+    other."""
     try:
         from trustassay_cluster.engine import HOME, score_on_cluster
         from trustassay_cluster.ray_cluster import ClusterOptions
@@ -391,8 +392,8 @@ def rescore(
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
-    The new run starts with a copy of the stored calls, so a model is asked only what it was not asked
-    before. Metrics, backends and the seed are those of the stored run unless they are given.
+    The new run starts with a copy of the stored calls, so a model is asked only what it was not
+    asked before. Metrics, backends and the seed are those of the stored run unless they are given.
 
     Raises:
         RunFolderError: ``run`` holds no run.

@@ -35,6 +35,7 @@ class Batch:
         self._key = uuid4().hex
         if "out" in options:
             raise UsageError("out: not for batch, whose rows several processes may score at once")
+        # Opened once to check the options, and dropped: models are loaded when its block begins.
         self._open_scorer()
 
     def _open_scorer(self) -> OpenScorer:
@@ -64,7 +65,7 @@ class Batch:
         # Rows keep their place; one that yields no record stays `None` and is reported as such.
         records: list[Located | Fault | None] = [None] * len(table)
         for record in read_samples(table, fields=self._options.get("fields") or {}):
-            # `where` reads "row 12" or "FILE: row 12", counted from 1.
+            # `where` reads "table: row 12", counted from 1.
             row = int(record.where.split(": ")[1].removeprefix("row ")) - 1
             fault = Fault(record.where, (Problem("row", "holds several answers"),))
             # A chat log can hold several answers in a row. The output has one value a row, so which
