@@ -43,7 +43,7 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         assert task
         stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
         # Ctrl-C can arrive before `stop` holds the function to call; then nobody else would cancel.
-        if interrupted.is_set():  # before there was anything to stop
+        if interrupted.is_set():
             raise asyncio.CancelledError
         return await work()
 
@@ -59,11 +59,11 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         # Thread.join cannot be resumed after an interruption. The timeout lets the main thread run
         # the handler of a signal that the operating system delivered to another thread.
-        while not ended.wait(POLL_INTERVAL_S):  # Thread.join does not survive an interruption
-            pass  # one that reached another thread is seen now
+        while not ended.wait(POLL_INTERVAL_S):
+            pass
     # Python raises KeyboardInterrupt in the main thread alone: pass it on to the loop, and wait
     # until running calls are stored.
-    except BaseException:  # an interruption, which comes to the main thread alone
+    except BaseException:
         interrupted.set()
         # IndexError: nothing to stop yet. RuntimeError: the loop has just closed.
         with suppress(IndexError, RuntimeError):
@@ -80,9 +80,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     # Python 3.11 formats the result of the main task with repr for a debug message that nobody
     # reads; the repr of a run would read all its assessments.
-    async def wrap_result() -> Callable[
-        [], T
-    ]:  # Python 3.11 writes out what a task returns, for nobody
+    async def wrap_result() -> Callable[[], T]:
         result = await work()
         return lambda: result
 
@@ -205,7 +203,7 @@ async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
     except asyncio.CancelledError:
         stop.set()
         # The StoppedError of `work` itself, perhaps wrapped by a library, says nothing new.
-        with suppress(Exception):  # a library may have put an error of its own around StoppedError
+        with suppress(Exception):
             await running
         raise
 

@@ -23,7 +23,7 @@ class DiskFullError(OSError):
     def __reduce__(self) -> "tuple[type[DiskFullError], tuple[Path]]":
         # OSError pickles its own arguments, which `__init__` does not take; a worker's error has to
         # reach the main process.
-        return type(self), (Path(self.filename),)  # another process may raise it again
+        return type(self), (Path(self.filename),)
 
 
 def is_full(error: OSError) -> bool:
@@ -99,7 +99,7 @@ def alone(part: Path, *, wait: bool = True) -> IO[bytes]:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         # The lock belongs to the open file, not to its name. If the previous owner renamed the file
         # while we waited, we hold the lock of a finished file and have to start again.
-        with suppress(FileNotFoundError):  # moved while this one waited
+        with suppress(FileNotFoundError):
             if os.path.samestat(part.stat(), os.fstat(file.fileno())):
                 return file
         file.close()

@@ -35,7 +35,7 @@ from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
 from trustassay.views import EvidenceRow, View
 
-# The authors of metrics import everything from here, so that assessment.py can be reorganised.
+# Authors of metrics import everything from here; assessment.py holds a part of it.
 __all__ = [
     "Assessment", "Context", "Direction", "Figure", "Inventory", "Mean", "Metric", "MetricInfo",
     "Need", "Pool", "Quantile", "Share", "Summary", "Total", "Unread", "Weighted",

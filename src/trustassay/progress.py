@@ -1,7 +1,7 @@
 """Progress of long work: a bar in a terminal and in a notebook, plain lines elsewhere.
 
-In a terminal and elsewhere it goes to standard error. In a notebook one display below the cell is
-updated, and empty at the end.
+It goes to standard error. In a notebook one display below the cell is updated, and emptied at the
+end.
 """
 
 import math
@@ -15,8 +15,11 @@ from html import escape
 from types import TracebackType
 from typing import Any, Self
 
+# A log gets a line every 5 s at most; the rate is that of the last 30 s, so that the remaining time
+# follows an endpoint that slows down.
 LINE_EVERY_S = 5.0
 RATE_WINDOW_S = 30.0
+# Columns of a terminal.
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 4, 40
 COLUMNS_BESIDE_BAR = 60
 """Columns next to the bar, for words and numbers that a narrow terminal would cut."""
@@ -28,8 +31,10 @@ _quiet = False
 
 @contextmanager
 def quieted(quiet: bool = True) -> Iterator[None]:
-    """Show no progress, and no line of :func:`tell`, in this process until the end of the block."""
+    """Show neither progress nor lines of :func:`tell` in this process until the end of the
+    block."""
     global _quiet  # noqa: PLW0603 - standard error is one
+    # A nested block cannot make a silent process speak.
     before, _quiet = _quiet, quiet or _quiet
     try:
         yield
@@ -38,10 +43,12 @@ def quieted(quiet: bool = True) -> Iterator[None]:
 
 
 class Progress:
-    """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
+    """Counts steps of ``total`` and shows count, rate and remaining time. Use as a context manager.
 
-    ``shown=None`` shows it in a notebook alone. Use as a context manager. ``total=None``: the
-    number of steps is unknown. With ``after_s`` nothing is shown before that many seconds.
+    Args:
+        what: the work, in a few words. total: number of steps; ``None`` if unknown.
+        shown: ``False`` is silent; ``None`` shows progress in a notebook only.
+        after_s: seconds before anything is shown.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class Progress:
         self._first = shown
         self._notebook = _NotebookBar(after_s) if shown and notebook else None
         self._recent: deque[tuple[float, int]] = deque()
+        # As if a line had been printed before: the first one comes after `after_s`, or at once.
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
         in_terminal = shown and not notebook and sys.stderr is not None and sys.stderr.isatty()
@@ -78,21 +86,24 @@ class Progress:
             self._notebook.end()
 
     def first(self) -> bool:
-        """Return whether this is the first time that it is asked, and progress is shown."""
+        """Return True for the first call only, and only if progress is shown."""
         first, self._first = self._first, False
         return first
 
     def step(self, n: int = 1) -> None:
-        """Count ``n`` more, and show it when it is time to."""
+        """Count ``n`` more steps, and update the display when it is due."""
         self.done += n
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
             return
         now = time.monotonic()
+        # The work took longer than `after_s`: from now on it has a bar.
         if now >= self._bar_from:
             self._bar = _build_bar(self.what, self.total)
             self._bar.start()
             return
+        # The rate is measured from the first step on; what came before it, as loading a model,
+        # would make the estimate too long.
         if not self._recent:
             self._recent.append((now, self.done))  # from here on the rate is measured
         if self._notebook:
@@ -106,10 +117,12 @@ class Progress:
     def line(self, now: float) -> str:
         """Return the state in words: count, rate, remaining time."""
         self._recent.append((now, self.done))
+        # Two entries always stay, so that very slow work has a rate as well.
         while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
             self._recent.popleft()
         (then, before), of = self._recent[0], f"/{self.total}" if self.total else ""
         text = f"{self.what}: {self.done}{of}"
+        # No time or no step in the window: there is no rate yet.
         if now == then or self.done == before:
             return text
         rate = (self.done - before) / (now - then)
@@ -119,6 +132,7 @@ class Progress:
         return text
 
 
+# Items may take microseconds; redrawing for each would cost more than the work itself.
 ITEMS_PER_UPDATE = 16
 SHOWN_AFTER_S = 1.0
 
@@ -128,9 +142,11 @@ class StoppedError(Exception):
 
 
 class Steps:
-    """Shows the steps that take longer than a second, on standard error, if ``shown``.
+    """Shows those steps of a piece of work that take longer than a second.
 
-    Once ``stop`` is set, every step ends with a :class:`StoppedError`.
+    Args:
+        shown: as for :class:`Progress`.
+        stop: once it is set, every step ends with a :class:`StoppedError`.
     """
 
     def __init__(self, *, shown: bool | None = False, stop: threading.Event | None = None) -> None:
@@ -138,7 +154,7 @@ class Steps:
 
     @contextmanager
     def begin(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """Begin a step, and return the function to call for each of the ``total`` items."""
+        """Begin a step, and return the function to call for each of its ``total`` items."""
         self._raise_if_stopped()
         waiting = 0
         with Progress(what, total, shown=self._shown, after_s=SHOWN_AFTER_S) as progress:
@@ -152,6 +168,8 @@ class Steps:
                     waiting = 0
 
             yield step
+            # The rest of the last block of items. Without any complete block the step was too short
+            # to show.
             if progress.done:
                 progress.step(waiting)
 
@@ -165,38 +183,42 @@ SILENT = Steps()
 
 
 def tell(line: str) -> None:
-    """Print a line on standard error; where that is closed or full, the line is lost."""
+    """Print a line on standard error; if that is closed or full, the line is lost."""
     if sys.stderr is not None and not _quiet:
         with suppress(OSError, ValueError):
             print(line, file=sys.stderr, flush=True)
 
 
 def in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook, which shows what is displayed."""
+    """Whether this process is the kernel of a notebook."""
+    # Looked up, not imported: in a notebook it is loaded already, elsewhere it may be missing.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
+    # IPython in a terminal has a shell without a kernel.
     return shell is not None and hasattr(shell, "kernel")
 
 
 class _NotebookBar:
-    """One display below a cell, made when it is first drawn; ``after_s`` seconds wait before."""
+    """One display below a cell, created when it is first drawn, after ``after_s`` seconds."""
 
     def __init__(self, after_s: float) -> None:
         self._next = time.monotonic() + after_s
         self._display: Any = None
 
     def is_time(self, now: float) -> bool:
+        """Whether it is time to redraw; then the next redraw is scheduled."""
         if now < self._next:
             return False
         self._next = now + REDRAW_EVERY_S
         return True
 
     def draw(self, message: str, completed: int, total: int | None) -> None:
-        """Show so much of the work as done."""
+        """Show the message and how much of the work is completed."""
         of = f' value="{completed}" max="{total}"' if total else ""
         self._show(f"<progress{of}></progress> {escape(message)}", message)
 
     def end(self) -> None:
+        """Empty the display."""
         if self._display is not None:
             self._show("", "")
 
@@ -211,6 +233,7 @@ class _NotebookBar:
 
 
 def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
+    """Return a rich progress bar; rich is imported only where a bar is shown."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -231,6 +254,7 @@ def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     console = Console(stderr=True)
     bar = Bar(
         TextColumn("{task.description}"),
+        # A narrow terminal keeps the numbers and gets a shorter bar.
         BarColumn(max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, console.width - COLUMNS_BESIDE_BAR))),
         MofNCompleteColumn(),
         RateColumn(),

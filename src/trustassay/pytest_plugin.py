@@ -26,10 +26,10 @@ MAX_EVIDENCE_ITEMS, MAX_ITEM_CHARS = 20, 240
 
 
 class AssertTrust:
-    """Scores single samples and compares the score; each local model is loaded once.
+    """Scores single samples and compares the score with bounds; each local model is loaded once.
 
     Args:
-        backends: as of :func:`trustassay.score`: ``entailer``, ``judge``, ...; a metric receives
+        backends: as for :func:`trustassay.score`: ``entailer``, ``judge``, ...; a metric receives
             those that it uses.
     """
 
@@ -58,10 +58,12 @@ class AssertTrust:
             ValueError: no bound is given, or one that is outside the metric's range; and as
                 ``score``.
         """
+        # pytest then shows the failure at the line of the user's test.
         __tracebackhide__ = True
         from trustassay.api import score
         from trustassay.registry import metric_from_text, read_score
 
+        # Without a bound the assertion could never fail.
         if at_least is None and at_most is None:
             raise UsageError("assert_trust: expected at_least= or at_most=, a bound of the score")
         chosen = metric_from_text(metric) if isinstance(metric, str) else metric
@@ -75,7 +77,7 @@ class AssertTrust:
         raise AssertionError("\n".join(_build_message(result, outcome, at_least, at_most)))
 
     def _backends_of(self, metric: Metric) -> dict[str, Any]:
-        """Return the backends that a metric uses; local ones loaded, once each."""
+        """Return the backends that a metric uses; local ones are loaded, once each."""
         from trustassay.runs.needs import demands_of
 
         demands = demands_of([metric], self._backends)
@@ -84,6 +86,7 @@ class AssertTrust:
         for demand in demands:
             kind = demand.served
             choice = result.get(kind.backend, None if demand.need.optional else demand.default)
+            # Chat models are opened by the run itself; objects are loaded already.
             if kind.name == "chat" or not isinstance(choice, str):
                 continue
             key = (kind.backend, choice)
@@ -96,6 +99,7 @@ class AssertTrust:
 def _build_message(
     assessment: Assessment, outcomes: Outcomes, at_least: float | None, at_most: float | None
 ) -> Iterator[str]:
+    """Yield the lines of a failed assertion: scores, bounds, verdict, reason and evidence."""
     bounds = [("at least", at_least), ("at most", at_most)]
     expected = " and ".join(f"{label} {bound:g}" for label, bound in bounds if bound is not None)
     score = "no score" if assessment.score is None else f"score {assessment.score:.3g}"
@@ -118,7 +122,7 @@ def _build_message(
 
 
 def _outcome_in_words(outcomes: Outcomes) -> str:
-    """Return the outcome of the only question, in the metric's own words."""
+    """Return the outcome of the only question in the metric's own words."""
     word = next(outcomes.words[kind] for kind, share in outcomes.shares.items() if share.answers)
     return f"{word} ({next(iter(outcomes.reasons))})" if outcomes.reasons else word
 

@@ -1,7 +1,7 @@
-"""Metrics by name: the entry points of all installed packages, a user's own file, and options.
+"""Metrics by name: entry points of installed packages, and classes in a user's own file.
 
-``python:FILE.py:CLASS`` names a metric in a single file. It is executed because the user names it;
-that a run's folder names it never executes it.
+``python:FILE.py:CLASS`` names a metric in a file. The file is executed because the user names it; a
+file that only a run's folder names is never executed.
 """
 
 import dataclasses
@@ -24,22 +24,26 @@ from trustassay.metric import ORIGIN, Metric
 ENTRY_POINT_GROUP = "trustassay.metrics"
 FILE_PREFIX = "python:"
 """How the name of a metric in a file begins."""
+# "python:my/metric.py:Echo" or "python:my/metric.py:Echo:k=3". The path ends at the first ".py:",
+# so it may itself contain colons.
 _FILE_SPEC = re.compile(r"python:(.+?\.py):(\w+)(?::(.*))?", re.DOTALL)
 _loaded: dict[tuple[str, str], type[Metric]] = {}
 """The classes of files that were named in this process, by name and digest of the content."""
 
 
 def metric_class(name: str) -> type[Metric]:
-    """Return the metric class of this name among the entry points.
+    """Return the class of an installed metric.
 
     Raises:
-        UnknownNameError: there is none, with the nearest names, or it cannot be loaded.
+        UnknownNameError: there is none of this name, with the nearest names, or it cannot be
+            loaded.
     """
     entries = _entries()
     if name not in entries:
         raise UnknownNameError(did_you_mean("metric", name, entries))
     try:
         loaded = entries[name]()
+    # Any error: the entry point imports another package's code.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise UnknownNameError(
@@ -52,18 +56,21 @@ def metric_class(name: str) -> type[Metric]:
 
 @dataclasses.dataclass(frozen=True)
 class MetricFile:
-    """A class in a user's file, as ``python:FILE.py:CLASS`` named it, with the file's content.
+    """A class in a user's file, as ``python:FILE.py:CLASS``, with the file's content.
 
-    It travels with the metric, so that a worker process needs no file.
+    It is pickled with the metric, so that a worker process does not need the file.
     """
 
     path: str
+    """The file as the user named it."""
     class_name: str
+    """The class in it."""
     content: bytes = dataclasses.field(repr=False)
+    """The bytes of the file when it was read."""
 
     @classmethod
     def read(cls, path: str, class_name: str) -> "MetricFile":
-        """Read the file, and execute nothing.
+        """Read the file without executing it.
 
         Raises:
             UnknownNameError: it cannot be read.
@@ -77,27 +84,30 @@ class MetricFile:
             ) from None
 
     def settings(self) -> dict[str, str]:
-        """Return what ``run.json`` says of it."""
+        """Return the description for ``run.json``."""
         digest = hashlib.sha256(self.content).hexdigest()
         return {"file": self.path, "class": self.class_name, "sha256": digest}
 
     def load(self) -> type[Metric]:
-        """Execute the file, once in a process, and return the class.
+        """Execute the file, once per process, and return the class.
 
         Raises:
             UnknownNameError: it has no such class, or the class is no metric.
             UsageError: the file cannot be executed; the message names the line.
         """
         digest = self.settings()["sha256"]
+        # By content, not by path: an edited file is a new metric, a moved one is the same.
         key = self.class_name, digest
         if key not in _loaded:
             result = self._check_class(self._execute(f"trustassay_metric_{digest[:16]}"))
             result.origin = self
+            # pickle finds classes by module and name, and a worker has no module of this name.
             setattr(result, "__reduce__", _reduce_metric)  # noqa: B010
             _loaded[key] = result
         return _loaded[key]
 
     def _execute(self, name: str) -> types.ModuleType:
+        """Execute the file as a module of this name, and return the module."""
         if name in sys.modules:
             return sys.modules[name]
         module = types.ModuleType(name)
@@ -108,8 +118,10 @@ class MetricFile:
         except (Exception, SystemExit) as error:
             del sys.modules[name]
             frames = traceback.extract_tb(error.__traceback__)
+            # Frames of libraries that the file calls are skipped: the user's own line is of use.
             lines = [frame.lineno for frame in frames if frame.filename == self.path]
             message: object = error
+            # A syntax error has no frame in the file; it carries its line itself.
             if isinstance(error, SyntaxError) and error.filename == self.path:
                 lines, message = [error.lineno], error.msg
             line_text = f", line {lines[-1]}" if lines else ""
@@ -120,7 +132,9 @@ class MetricFile:
         return module
 
     def _check_class(self, module: types.ModuleType) -> type[Metric]:
+        """Return the named class, or raise UnknownNameError with what the contract demands."""
         what = f"metric {FILE_PREFIX}{self.path}:{self.class_name}"
+        # Classes that the file defines itself; the metrics that it imports are no candidates.
         class_names = {
             name
             for name, value in vars(module).items()
@@ -146,17 +160,19 @@ class MetricFile:
         for text in ("name", "title"):
             if not isinstance(getattr(result, text, None), str):
                 raise UnknownNameError(f"{what}: expected a class variable `{text}`, a text")
+        # Results are stored by a metric's name, so one name must not have two meanings.
         if result.name in _entries():
             raise UnknownNameError(f"{what}: its `name` is that of the metric {result.name}")
         return result
 
 
 def _reduce_metric(metric: Metric) -> tuple[Any, ...]:
-    """Pickle a metric of a file with the file's content."""
+    """Pickle a metric of a file together with the file's content."""
     return _rebuild_metric, (metric.origin, dict(metric.__dict__))
 
 
 def _rebuild_metric(origin: MetricFile, state: Mapping[str, Any]) -> Metric:
+    """Return the metric of a file from its pickled state."""
     metric = object.__new__(origin.load())
     metric.__dict__.update(state)
     return metric
@@ -166,8 +182,9 @@ def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric]
     """Return the class of a metric and its options, as a run recorded them.
 
     Raises:
-        UnknownNameError: no such metric is installed, or it is of a file that this process was not
-            told to execute.
+        UnknownNameError: no such metric is installed, or it is a class of a file that the user
+            has not
+            named in this process.
     """
     origin = settings.get(ORIGIN)
     if not isinstance(origin, Mapping):
@@ -183,11 +200,12 @@ def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric]
 
 
 def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
-    """Build a metric from the options that a run recorded; a function cannot be restored, and its
-    option keeps its default.
+    """Build a metric from the options that a run recorded.
+
+    A function cannot be restored from its name, so its option keeps its default.
 
     Raises:
-        UnknownNameError: as :func:`recorded_class`, or an option that it does not have any more.
+        UnknownNameError: as :func:`find_recorded_class`, or the metric no longer has an option.
     """
     cls, settings = recorded_class(name, settings)
     fields_by_name = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -196,15 +214,17 @@ def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
             raise UnknownNameError(did_you_mean(f"option of {name}", key, fields_by_name))
     try:
         return _build_metric(cls, settings)
-    except UsageError:  # a function stands there by its name
+    # The recorded value of a function is its name, which the metric refuses.
+    except UsageError:
         hints = typing.get_type_hints(cls)
         plain = {k: v for k, v in settings.items() if "Callable" not in str(hints[k])}
         return _build_metric(cls, plain)
 
 
 def metric_from_text(text: str) -> Metric:
-    """Build a metric from ``NAME``, ``NAME:option=value,option=value`` or ``python:FILE.py:CLASS``,
-    after which options may follow a colon.
+    """Build a metric from ``NAME``, ``NAME:option=value,option=value`` or ``python:FILE.py:CLASS``.
+
+    The latter may also be followed by a colon and options.
 
     Raises:
         UnknownNameError: no such metric or option; the message names the nearest known ones.
@@ -236,7 +256,7 @@ def metric_from_text(text: str) -> Metric:
 
 
 def _build_metric(cls: type[Metric], options: Mapping[str, Any]) -> Metric:
-    """Build a metric; one of another package says by any ``ValueError`` that an option is wrong."""
+    """Build a metric; any ``ValueError`` of another package's metric counts as a wrong option."""
     try:
         return cls(**options)
     except UsageError:
@@ -249,11 +269,11 @@ def read_score(metric: Metric, option: str, raw: float | str) -> float:
     """Return a bound of a metric's scores.
 
     Args:
-        option: what it was given for, for messages.
-        given: a number, or a text; with a per cent sign it is a percentage of the score's range.
+        metric: the metric. option: the name of the option, for messages.
+        raw: a number or a text; with a per cent sign a percentage of the score's range.
 
     Raises:
-        UsageError: it is not a finite number, or not in the range, so that it decides nothing.
+        UsageError: it is not a finite number, or outside the range, so that it decides nothing.
     """
     low, high = metric.score_range
     text = str(raw).strip()
@@ -280,11 +300,12 @@ def _entries() -> dict[str, Callable[[], Any]]:
 
 
 def _convert_value(text: str, hint: Any, where: str) -> Any:
-    """Read ``text`` as the simplest type that ``hint`` allows."""
+    """Convert ``text`` to the simplest type that the annotation ``hint`` allows."""
     several = typing.get_origin(hint) in (typing.Union, types.UnionType)
     kinds = typing.get_args(hint) if several else (hint,)
     if type(None) in kinds and text.lower() == "none":
         return None
+    # Before the numbers: "1" is a switch here.
     if bool in kinds:
         if text.lower() in {"true", "yes", "on", "1"}:
             return True
@@ -296,6 +317,7 @@ def _convert_value(text: str, hint: Any, where: str) -> Any:
     ]
     if text in literals:
         return text
+    # int before float, so that "10" for `int | float` stays whole.
     for kind, expected in ((int, "a whole number"), (float, "a number")):
         if kind in kinds:
             try:

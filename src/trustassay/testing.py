@@ -1,4 +1,4 @@
-"""What the author of a metric needs for its tests: the contract of metrics, and scripted backends.
+"""What the author of a metric needs for tests: the contract of metrics, and scripted backends.
 
     from trustassay.testing import MetricContract, ScriptedSimilarity
 
@@ -38,15 +38,18 @@ EMBEDDING_SIZE = 64
 
 
 class ScriptedChat:
-    """A chat model that replies by a script; ``requests`` are those that it got, in order.
+    """A chat model that replies by a script; ``requests`` are those that it received, in order.
 
     Args:
-        script: the reply to everything; or replies by a text that stands in the last message, the
-            first of several, ``""`` for all others; or a function of the request. An exception
+        script: the reply to everything; or replies by a text that the last message contains,
+            where the
+            first match counts and ``""`` matches all others; or a function of the request. An
+                exception
             among the replies is raised.
         name: of the model, a part of each stored call.
     """
 
+    # The replies of a test must not enter the file that the user's runs share.
     shared = False
 
     def __init__(self, script: Script, name: str = "scripted") -> None:
@@ -54,7 +57,7 @@ class ScriptedChat:
         self.requests: list[ChatRequest] = []
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Return the reply of the script; raises ``KeyError`` where it has none."""
+        """Return the reply of the script; raises ``KeyError`` if it has none."""
         self.requests.append(request)
         result = self._find_reply(request)
         if isinstance(result, Exception):
@@ -74,9 +77,10 @@ class ScriptedChat:
 
 
 class ScriptedEntailer:
-    """An entailer by a function of premise and hypothesis; ``pairs`` are those that it got.
+    """An entailer by a function of premise and hypothesis; ``pairs`` are those that it received.
 
-    Without a function a premise entails what it has all words of, and else leaves it open.
+    Without a function a premise entails a hypothesis all words of which it has, and is neutral
+    otherwise.
     """
 
     name = "scripted-entailer"
@@ -109,12 +113,13 @@ class ScriptedEmbedder:
         result = np.zeros((len(texts), EMBEDDING_SIZE), dtype=np.float32)
         for row, text in zip(result, texts, strict=True):
             for word in text.split() or [""]:
+                # A hash that is equal in every process, unlike Python's own.
                 row[sum(word.encode("utf-8", "surrogatepass")) % EMBEDDING_SIZE] += 1
         return np.asarray(result / np.linalg.norm(result, axis=1, keepdims=True))
 
 
 class ScriptedSimilarity:
-    """A similarity by a table of (text, reference); of other pairs, the share of common words."""
+    """A similarity by a table of (text, reference); for other pairs the share of common words."""
 
     name = "scripted-similarity"
 
@@ -149,6 +154,7 @@ def _split_words(text: str) -> set[str]:
     return {word.strip(".,;:!?\"'()[]") for word in text.casefold().split()} - {""}
 
 
+# `_Failing` gives each kind of backend the method that the engine looks for.
 _METHODS = {
     "entailer": "scores",
     "similarity": "scores",
@@ -166,6 +172,7 @@ class _Failing:
 
     def __init__(self, keyword: str, name: str) -> None:
         self.name = name
+        # The engine recognises a capability by its method, so the object may only have this one.
         method = _METHODS.get(keyword, "reply")
         setattr(self, method, self._refuse if method == "reply" else self._fail)
 
@@ -177,6 +184,7 @@ class _Failing:
 
 
 def _make_failing(keyword: str, backend: Any) -> Any:
+    """Return failing backends in the form in which these were given: one, a list or a mapping."""
     if isinstance(backend, Mapping):
         return {name: _Failing(keyword, name) for name in backend}
     if isinstance(backend, list | tuple):
@@ -188,21 +196,20 @@ def _make_failing(keyword: str, backend: Any) -> Any:
 
 
 class MetricContract:
-    """The rules that every metric keeps, one test each; a subclass says of which metric.
-
-    metric: the metric, with the options under test. samples: records with ids that it can score;
-    a call should be made for one at least. backends: as keywords of :func:`trustassay.score`, best
-    scripted ones. plan_is_exact: ``False`` for a metric that asks more or less by what it is
-    replied, of which a plan gives an estimate.
-    """
+    """The rules that every metric keeps, one test each; a subclass names the metric."""
 
     metric: Metric
+    """The metric, with the options under test."""
     samples: Sequence[Mapping[str, Any]]
+    """Records with ids that it can score; a call should be made for at least one of them."""
     backends: Mapping[str, Any] = {}
+    """Keywords of :func:`trustassay.score`, best scripted ones."""
     plan_is_exact: bool = True
+    """``False`` for a metric whose number of calls depends on the replies, so that a plan is an
+    estimate."""
 
     def run(self, samples: Sequence[Mapping[str, Any]] | None = None, **options: Any) -> Run:
-        """Score the samples, or others, with nothing cached; ``options`` as of ``score``."""
+        """Score the samples, or others, without a cache; ``options`` as of ``score``."""
         records = self.samples if samples is None else samples
         chosen = {"cache": None, **self.backends, **options}
         return score([dict(record) for record in records], metrics=self.metric, **chosen)
@@ -214,6 +221,7 @@ class MetricContract:
         assert decoded == settings, (
             f"options change in JSON: {_find_differences(settings, decoded)}"
         )
+        # A function is written by its name and cannot be read back.
         functions = {name for name in decoded if callable(getattr(self.metric, name))}
         plain = {name: value for name, value in decoded.items() if name not in functions}
         rebuilt = {k: v for k, v in type(self.metric)(**plain).settings().items() if k in plain}
@@ -224,6 +232,7 @@ class MetricContract:
     def test_a_worker_process_gets_the_same_metric(self) -> None:
         """The metric can be pickled, also after it was used, and is the same in a new process."""
         self.run()
+        # spawn, since a forked process would inherit the metric without pickling it.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             settings = pool.submit(methodcaller("settings"), self.metric).result()
@@ -243,6 +252,7 @@ class MetricContract:
                 assert result.values[key] is not None or result.not_applicable.get(key), key
             if isinstance(figure.statistic, Mean | Quantile | Total):
                 of = figure.statistic.of
+                # `study` needs to know which end of a part is better.
                 is_declared = of == "score" or self.metric.direction_of(of) is not None
                 assert is_declared, f"part_directions does not name {of!r}, of which {key} is made"
 
@@ -275,6 +285,7 @@ class MetricContract:
             results = folder / "assessments.jsonl"
             all_bytes, figures = results.read_bytes(), _read_figures(folder)
             lines = all_bytes.splitlines(keepends=True)
+            # As a killed run leaves it: the first half of the results, complete.
             results.write_bytes(b"".join(lines[: len(lines) // 2]))
             self.run(out=folder, report=False)
             assert results.read_bytes() == all_bytes, "the resumed run gives other results"
@@ -283,6 +294,7 @@ class MetricContract:
     def test_the_order_of_samples_changes_nothing(self) -> None:
         """Each sample has the same result, whichever are scored before it or beside it."""
         forth = {assessment.id: assessment for assessment in self.run().assessments}
+        # Reversed and one by one: other neighbours, and other batches.
         back = self.run(list(reversed(self.samples)), samples_at_once=1)
         for assessment in back.assessments:
             same = _is_close(assessment.to_dict(), forth[assessment.id].to_dict())
@@ -299,7 +311,9 @@ class MetricContract:
             name,
             requests,
         ) in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
+            # A repeated request is answered from the run itself and is no call.
             counted[name.partition(" ")[0]] += requests.requested - requests.repeated
+        # A unary plus drops zero counts.
         if self.plan_is_exact:
             assert +planned == +counted, f"planned: {dict(+planned)}, made: {dict(+counted)}"
         unplanned = {name for name in +counted if not planned[name]}
@@ -310,6 +324,7 @@ class MetricContract:
         ids_with_calls = {
             assessment.id for assessment in self.run().assessments if assessment.calls
         }
+        # Options that are no backends, as `limit`, stay as they are.
         kinds = {*_METHODS, "model", "judge", "generator", "references"}
         broken = {
             name: _make_failing(name, backend) if name in kinds else backend
@@ -335,13 +350,15 @@ class MetricContract:
             except UsageError:
                 continue  # problems() refuses it before anything is asked
             for assessment in run.assessments:
+                # The engine words an unexpected exception this way; a metric's own AssessmentError
+                # reads otherwise.
                 accident = (assessment.error or "").startswith(f"{self.metric.name} failed: ")
                 assert not accident, f"{assessment.id}, {text!r}: {assessment.error}"
                 assert assessment.score is None or math.isfinite(assessment.score)
 
 
 def _is_close(first: Any, second: Any) -> bool:
-    """Whether two results are the same, but for the last digits of their numbers."""
+    """Whether two results are equal up to the last digits of their numbers."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         return first.keys() == second.keys() and all(_is_close(first[k], second[k]) for k in first)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
@@ -352,9 +369,11 @@ def _is_close(first: Any, second: Any) -> bool:
 
 
 def _find_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Collection[str]:
+    """Return the names of the settings that differ."""
     return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
 
 
 def _read_figures(folder: Path) -> Any:
+    """Return the figures that a run stored."""
     content = json.loads((folder / "summary.json").read_bytes())
     return content["summaries"] if "summaries" in content else content["metrics"]

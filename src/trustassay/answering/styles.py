@@ -1,13 +1,13 @@
-"""How a model is asked for an answer that is going to be assessed.
+"""Requests for answers: the styles in which a model is asked, and how its replies are read.
 
-closed-book   from what the model knows, in full sentences, after four examples (TrustScore: five)
+closed-book   from what the model knows, in full sentences, after examples (TrustScore)
 rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples
-own           with the sample's own prompt, as it stands
+own           with the sample's own prompt, unchanged
 
-Several different answers in one call: one model asked for five diversified answers stands for five
-references (Wei et al. 2024, section 4.1). Wrong answers with corrected ones: one call asks a
+Several answers can be requested in one call: five diversified answers of one model stand for five
+references (Wei et al. 2024, section 4.1). Wrong answers come with corrections: one call asks a
 generator for 25 pairs (section 3.2).
 """
 
@@ -61,6 +61,7 @@ class Answering:
             raise UnknownNameError(did_you_mean("style", self.style, ["auto", *STYLES]))
         if self.style == "icl" and not self.examples:
             raise UsageError("style icl: needs examples (--examples FILE)")
+        # The own prompt is complete; a second one would never be used.
         if self.style == "own" and self.prompt is not None:
             raise UsageError("style own: sends each sample's own prompt, and takes no --prompt")
         for place, example in enumerate(self.examples, 1):
@@ -78,8 +79,10 @@ class Answering:
         return "rag-refusal" if sample.documents else "closed-book"
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Return the reasons why a sample cannot be answered in this style; raises PromptError if
-        the user's prompt uses a name that does not exist.
+        """Return why a sample cannot be answered in this style.
+
+        Raises:
+            PromptError: the user's prompt uses a name that does not exist.
         """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             message = f"is missing or empty (expected the passages for style {self.style})"
@@ -87,6 +90,8 @@ class Answering:
         if self.style == "own" and _read_own_prompt(sample) is None:
             return [Problem(OWN_PROMPT, "is missing (expected the prompt's text for style own)")]
         if self.prompt is not None:
+            # Filling the prompt for each sample finds faults that only some samples trigger, before
+            # anything is paid for.
             self.request(sample)
         return []
 
@@ -94,8 +99,11 @@ class Answering:
         """Return the request to the model; raises :class:`PromptError`."""
         style = self.style_for(sample)
         examples: Sequence[Any] = self.examples
+        # An example without documents teaches nothing about citing them, and the other way round.
         if self.style == "auto":
             examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
+        # Base models answer in full sentences only after examples; those of the package are
+        # shipped.
         if style == "closed-book" and not examples:
             examples = shipped_examples(__package__)
         text, name = _read_own_prompt(sample) or "", "own"
@@ -119,8 +127,10 @@ class Answering:
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the answers, as JSON values."""
         names = {name: prompt.name for name, prompt in self._prompts.items()}
+        # A digest, since examples may hold whole documents and `run.json` is read by people.
         content = json.dumps([example.to_dict() for example in self.examples], default=str)
         logprob_setting = {} if self.logprobs is None else {"logprobs": self.logprobs}
+        # `logprobs` only if set: runs of before this option have the same settings.
         return logprob_setting | {
             "style": self.style,
             "prompt": self.style if self.style == "own" else names.get(self.style, names),
@@ -141,14 +151,15 @@ class Answering:
 
 
 def _read_own_prompt(sample: Sample) -> str | None:
+    """Return the sample's own prompt, or ``None`` if it has none."""
     text = sample.metadata.get(OWN_PROMPT)
     return clean(text) if isinstance(text, str) and text.strip() else None
 
 
 def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
-    """Return what a model is asked for n answers.
+    """Return the request for n different answers in one reply.
 
-    Temperature and length are those of ``answering``, each answer as long as one.
+    Temperature and length of one answer are those of ``answering``.
     """
     prompt = shipped(__package__, "diverse-answers")
     return ChatRequest.of(
@@ -161,10 +172,10 @@ def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest
 
 
 def answers_in(text: str, n: int) -> tuple[str, ...]:
-    """Return the numbered answers of a reply, n at most, each once; total.
+    """Return the numbered answers of a reply, at most n, without repetitions; never raises.
 
-    With n = 1 the whole reply is the answer. An answer goes on over further lines. A reply without
-    a number holds none: whatever stands in it, it is not what was asked for.
+    With n = 1 the whole reply is the answer. An answer may continue on further lines. A reply
+    without numbers has no answers: it is not what was asked for.
     """
     if n == 1:
         return (text.strip(),)
@@ -173,8 +184,9 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
 
 
 def _read_item_texts(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
-    """Return items with their words, which go on over further lines up to the next item."""
+    """Return each item with its text, which continues up to the next item."""
     ends = [*(after.start() for after in items[1:]), len(text)]
+    # Without items `ends` still has the end of the text, so strict must be off.
     items_and_ends = zip(items, ends, strict=bool(items))
     words = (
         (item, (item["text"] + text[item.end() : end]).split()) for item, end in items_and_ends
@@ -182,6 +194,7 @@ def _read_item_texts(items: Sequence[re.Match[str]], text: str) -> list[tuple[re
     return [(item, " ".join(item_words).strip("*_ ")) for item, item_words in words]
 
 
+# A line such as "1. Wrong answer: Rome" or "**2) Non-wrong:** Paris"; `kind` is the label.
 _PAIR_ITEM = re.compile(
     r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
     r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"
@@ -191,25 +204,28 @@ _PAIR_ITEM = re.compile(
 
 
 class AnswerPairs(NamedTuple):
-    """Wrong answers and, in the same order, their corrections; incomplete pairs are dropped and
-    counted."""
+    """Wrong answers and their corrections."""
 
     wrong: tuple[str, ...]
+    """The wrong answers."""
     corrected: tuple[str, ...]
+    """Their corrections, in the same order."""
     dropped: int
+    """Number of answers without a counterpart, which were dropped."""
 
 
 def pairs_in(text: str) -> AnswerPairs:
     """Return the pairs in a reply; any text gives a result, possibly without a pair.
 
-    Items are numbered, and labelled as wrong or non-wrong; an item may continue on further lines.
-    Of several items with the same number and label the first counts.
+    Items are numbered and labelled as wrong or non-wrong; an item may continue on further lines.
+    The first of several items with the same number and label counts.
     """
     result: dict[bool, dict[int, str]] = {True: {}, False: {}}
     for item, answer in _read_item_texts(list(_PAIR_ITEM.finditer(text)), text):
         is_wrong = item["kind"].lower() in ("wrong", "incorrect")
         if answer:
             result[is_wrong].setdefault(int(item["number"]), answer)
+    # In the order of the wrong answers.
     both = [number for number in result[True] if number in result[False]]
     wrong, corrected = (tuple(result[kind][number] for number in both) for kind in (True, False))
     return AnswerPairs(wrong, corrected, len(result[True].keys() ^ result[False].keys()))
