@@ -118,7 +118,7 @@ def _read_arguments(
 
     chosen = [] if metrics is None else _build_metrics(metrics)
     backend_choices, other_options = _split_options(options, chosen)
-    # From here on a path and a list of paths are one type, and an iterator is read only once.
+    # From here on a path and a list of paths are one type.
     samples = Files.of(samples)
     if metrics is None:
         from trustassay.workflows.choose_metric import choose_metric, naming
@@ -428,18 +428,18 @@ def rescore(
         new_options["seed"] = settings["seed"]
     if new_options.get(UNIT) is None:
         new_options[UNIT] = settings.get(UNIT)
-    # Flattened, since `recorded_backends` compares with the names under which a run records them.
+    # Flattened, so that a backend given in either way replaces the recorded one.
     new_options |= new_options.pop("backends", {})
     # A `limit` makes another selection of samples, so the record of how they were drawn is void.
     if "limit" not in new_options:
         new_options[DRAWN] = settings.get(DRAWN)
-    recorded = recorded_backends(settings["backends"], chosen, old.calls_path, new_options)
+    recorded_choices = recorded_backends(settings["backends"], chosen, old.calls_path, new_options)
     return score(
         old.samples_path,
         metrics=chosen,
         out=out,
         calls_from=old.calls_path,
-        **(recorded | new_options),
+        **(recorded_choices | new_options),
     )
 
 

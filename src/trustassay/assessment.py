@@ -101,7 +101,8 @@ class Figure:
     name: str = ""
     """A few words for readers who do not know the key; without it the explanation is shown."""
     range: tuple[float, float] | None = None
-    """Least and largest value, where unit and statistic do not determine them (:meth:`within`)."""
+    """Least and largest value, where unit and statistic do not determine them
+    (:meth:`value_range`)."""
 
     def within(self, score_range: tuple[float, float]) -> tuple[float, float] | None:
         """Return the least and the largest possible value; ``None`` if there are no such bounds.
@@ -131,8 +132,8 @@ class Figure:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Figure:
         """Return the object from the output of :meth:`to_dict`."""
-        ends = raw.get("range")
-        return cls(**{**raw, "range": ends and tuple(ends)})
+        bounds = raw.get("range")
+        return cls(**{**raw, "range": bounds and tuple(bounds)})
 
 
 @cache
@@ -146,9 +147,9 @@ def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Fig
     table = files(package or __name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
     result = {}
     for row in csv.DictReader(io.StringIO(table)):
-        of, headline = row.pop("statistic"), row.pop("headline") == "yes"
+        statistic, headline = row.pop("statistic"), row.pop("headline") == "yes"
         fields: dict[str, Any] = row | {
-            "statistic": _parse_statistic(*of.split(" ", 1)) if of else None
+            "statistic": _parse_statistic(*statistic.split(" ", 1)) if statistic else None
         }
         result[row["key"]] = Figure(**fields, headline=headline)
     return result
@@ -278,7 +279,8 @@ CHUNK = 4096
 
 
 def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
-    """Yield assessments in lists of at most :data:`CHUNK`, to bound the memory of large runs."""
+    """Yield assessments in lists of at most :data:`ASSESSMENTS_PER_CHUNK`, to bound the memory of
+    large runs."""
     iterator = iter(assessments)
     while chunk := list(islice(iterator, CHUNK)):
         yield chunk
@@ -392,7 +394,7 @@ def interval_of(
     ):
         return reason
     if isinstance(statistic, Quantile):
-        # Order statistics of dependent answers are known for the median only.
+        # For dependent answers there is an interval of the median only.
         if statistic.q != 0.5 and intervals.units_in(units) < len(numbers):
             return "samples of one unit are not independent; of them only a median has an interval"
         result = intervals.unit_quantile_interval(numbers, units, statistic.q)
@@ -438,7 +440,7 @@ class Weighted(Protocol):
 
 @dataclass(frozen=True)
 class WeightedColumns:
-    """Figures that are declared with a statistic, as :class:`Weighted`."""
+    """Figures that are declared with a statistic, as :class:`WeightedFigures`."""
 
     statistics: Mapping[str, Statistic]
     """The statistic of each figure, by key."""
@@ -498,15 +500,15 @@ def _compute_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
     order = np.argsort(values)
     # `cumulative[b, i]`: values up to the i-th smallest in data set b, with repetitions.
     cumulative = weights[:, order].cumsum(axis=1)
-    last = np.maximum(weights.sum(axis=1) - 1, 0)
+    last_position = np.maximum(weights.sum(axis=1) - 1, 0)
     # numpy's default: position q (n - 1) in the sorted list, interpolated between its neighbours.
-    position = q * last
+    position = q * last_position
     below = np.floor(position)
     # Counting the ends at or before a position finds the value there without building the list.
-    before = (cumulative <= np.minimum([below, below + 1], last)[..., None]).sum(axis=-1)
+    indices = (cumulative <= np.minimum([below, below + 1], last_position)[..., None]).sum(axis=-1)
     # The NaN is what an empty data set points at.
-    low, high = np.append(values[order], np.nan)[before]
-    part, gap = position - below, high - low
+    low, high = np.append(values[order], np.nan)[indices]
+    fraction, gap = position - below, high - low
     # numpy's `_lerp` does the same: from the nearer end, so that both ends are exact.
-    result: Floats = np.where(part < 0.5, low + gap * part, high - gap * (1 - part))
+    result: Floats = np.where(fraction < 0.5, low + gap * fraction, high - gap * (1 - fraction))
     return result

@@ -95,8 +95,8 @@ class ChatRequest:
     @classmethod
     def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> "ChatRequest":
         """Return a request with one user message, after a system message if given."""
-        first = () if system is None else (Message("system", system),)
-        return cls((*first, Message("user", text)), **parameters)
+        system_turns = () if system is None else (Message("system", system),)
+        return cls((*system_turns, Message("user", text)), **parameters)
 
 
 class TokenLogprob(NamedTuple):

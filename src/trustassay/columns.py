@@ -27,8 +27,8 @@ class Batch:
     def __init__(self, metrics: Metrics, options: ScorerOptions) -> None:
         # Names are resolved here, so that a wrong one is reported where the function is made and
         # not in a worker, where the traceback would be far away.
-        several = [metrics] if isinstance(metrics, str | Metric) else metrics
-        self._metrics = [metric_from_text(m) if isinstance(m, str) else m for m in several]
+        specs = [metrics] if isinstance(metrics, str | Metric) else metrics
+        self._metrics = [metric_from_text(m) if isinstance(m, str) else m for m in specs]
         self._options = options
         # Workers unpickle this object for every partition; the key finds the scorer that the
         # process has already opened, with its loaded models.
@@ -49,9 +49,9 @@ class Batch:
             ValueError, BackendError: the scorer cannot be opened.
         """
         # A frame or an Arrow table knows how to be read; plain columns are wrapped.
-        read = Columns(table) if isinstance(table, Mapping) else table
+        rows_read = Columns(table) if isinstance(table, Mapping) else table
         # An empty partition, as Spark hands out, must not load the models.
-        rows = self._score_rows(read) if len(read) else []
+        rows = self._score_rows(rows_read) if len(rows_read) else []
         return {
             f"{metric.name}_{name}": [_read_cell(name, metric, row) for row in rows]
             for metric in self._metrics
@@ -74,9 +74,9 @@ class Batch:
         try:
             # All rows are submitted before the first is awaited, so that they are scored in
             # batches.
-            for row, read in enumerate(records):
-                if isinstance(read, Located):
-                    futures[row] = threads.submit(read.sample)
+            for row, record_of_row in enumerate(records):
+                if isinstance(record_of_row, Located):
+                    futures[row] = threads.submit(record_of_row.sample)
             pairs = zip(records, futures, strict=True)
             return [_collect_row(number, *pair) for number, pair in enumerate(pairs, 1)]
         finally:

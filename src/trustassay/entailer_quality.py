@@ -81,9 +81,11 @@ class EntailerQuality:
         if self.near_copies:
             copies = self.near_copies
             # The upper end of the interval counts: only then is the whole interval close to 0.5.
-            how = "hardly better than chance, " if copies.interval[1] < NEAR_CHANCE_AUC else ""
+            qualifier = (
+                "hardly better than chance, " if copies.interval[1] < NEAR_CHANCE_AUC else ""
+            )
             auc = _format_share(copies.auc, 3)
-            result += f"; on {copies.n} hand-written minimal pairs {how}AUC {auc}"
+            result += f"; on {copies.n} hand-written minimal pairs {qualifier}AUC {auc}"
         if self.weak:
             result += f"; it misses {', '.join(self.weak[:-1])} and {self.weak[-1]}"
         return f"{result}."
@@ -104,16 +106,16 @@ class EntailerQuality:
             return ""
         message = f"A larger judge: --entailer {BETTER}"
         name, size = LOCAL
-        get = f"`trustassay models get {name}` ({size})"
+        command = f"`trustassay models get {name}` ({size})"
         # `* self.alone` leaves the advice out where the run has a second reader, or can have none.
-        local = f" A second reader on this machine: {get}, then --second {name}." * self.alone
+        local = f" A second reader on this machine: {command}, then --second {name}." * self.alone
         if not self.larger:
             return f"{message}.{local}"
         usd, samples = self.larger["usd"], self.larger["samples"]
         price = "less than 0.01" if usd < 0.01 else f"about {usd:,.2f}"
-        of = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
-        of = f"{'this 1' if samples == 1 else f'these {samples:,}'}{of}"
-        return f"{message}, {price} USD for {of}.{local}"
+        for_samples = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
+        for_samples = f"{'this 1' if samples == 1 else f'these {samples:,}'}{for_samples}"
+        return f"{message}, {price} USD for {for_samples}.{local}"
 
 
 def entailer_quality(

@@ -135,8 +135,8 @@ def did_you_mean(what: str, name: str, known_names: Iterable[str]) -> str:
     """Return "unknown WHAT 'NAME'" with the nearest known names, or all when none is near."""
     names = sorted(known_names)
     # Below difflib's default of 0.6, so that a short name with one wrong letter is still found.
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    matches = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(matches)}?" if matches else f"known: {', '.join(names)}"
     return f"unknown {what} {name!r}; {hint}"
 
 

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
-# Python runs signal handlers in the main thread only, and only between its own instructions. A wait
-# without a timeout would not return to them.
+# A signal that the system delivers to another thread does not end a wait of the main thread, which
+# therefore waits in steps of this length.
 POLL_INTERVAL_S = 0.5
 GC_THRESHOLD = 10_000
 """New objects after which Python looks for circular garbage while calls are made; else 700."""
@@ -30,7 +30,7 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     Inside a running loop (a notebook) the work gets a loop of its own in another thread, and the
     calling thread waits for it.
     """
-    if not _in_event_loop():
+    if not _is_in_event_loop():
         return _run(work)
     # Lists, so that the thread can hand over a value that may itself be None.
     result: list[T] = []
@@ -150,7 +150,7 @@ def _report_unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[st
         loop.default_exception_handler(context)
 
 
-def _in_event_loop() -> bool:
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -175,8 +175,7 @@ async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
             futures.append(asyncio.ensure_future(awaitable))
             if number % STARTS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        # `return_exceptions` makes gather wait for all: a first failure must not leave other calls,
-        # which have been paid for, running with nobody to store their replies.
+        # Without `return_exceptions` gather would raise the first failure while others still run.
         await asyncio.gather(*futures, return_exceptions=True)
     except BaseException:
         for future in futures:
@@ -245,7 +244,7 @@ class TaskLimiter:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            # Tasks may still be added by other tasks, so the set is looked at anew each time.
+            # Until `_finish` has removed every task, or one of them has failed.
             while self._tasks and not self._error and not kind:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
             if self._error and not kind:

@@ -62,9 +62,9 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
     process is overwritten; of two processes one waits for the other.
     """
     # In the same folder, since a rename is atomic only within one file system.
-    part = path.with_name(f".{path.name}{suffix}")
-    with named(path, part):
-        file = alone(part)
+    temporary = path.with_name(f".{path.name}{suffix}")
+    with named(path, temporary):
+        file = alone(temporary)
         try:
             with file:
                 # Only now: before the lock is held, another process may still be writing.
@@ -72,9 +72,9 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 # While the lock is held, so that a waiting process sees that the file was moved.
-                part.replace(path)
+                temporary.replace(path)
         except BaseException:
-            part.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
 
@@ -121,11 +121,11 @@ class Appender:
             DiskFullError: the line could not be written; no part of it is left.
         """
         with named(self._path):
-            written = self._file.write(line)
+            written_bytes = self._file.write(line)
             # A short write without an error is how a disk reports that it has just become full.
-            if written != len(line):
+            if written_bytes != len(line):
                 size = os.fstat(self._file.fileno()).st_size
-                os.ftruncate(self._file.fileno(), size - written)
+                os.ftruncate(self._file.fileno(), size - written_bytes)
                 raise DiskFullError(self._path)
 
     def close(self) -> None:

@@ -84,8 +84,8 @@ class Inventory:
         self.labels += sample.label is not None
         # The first alias is the canonical wording; five words and a final sign make it a sentence.
         firsts = [aliases[0] for aliases in sample.answers if aliases]
-        ends = (".", "!", "?")
-        sentences = [t for t in firsts if len(t.split()) >= 5 and t.rstrip().endswith(ends)]
+        final_signs = (".", "!", "?")
+        sentences = [t for t in firsts if len(t.split()) >= 5 and t.rstrip().endswith(final_signs)]
         self.sentence_answers += 2 * len(sentences) > len(firsts) > 0
 
 
@@ -245,7 +245,7 @@ class Metric(ABC):
     def ordered_by(self) -> str:
         """What orders answers wherever they are listed: ``score``, or a part that orders better.
 
-        Such a part has the same range and direction as the score; see :func:`badness_of`.
+        Such a part has the same range and direction as the score; see :func:`compute_badness`.
         """
         return "score"
 
@@ -497,7 +497,7 @@ class MetricInfo:
             tuple(metric.verdicts),
             metric.stability_bound,
             {
-                # The range is fixed here: `within` needs the statistic, which is not stored.
+                # The range is fixed here: `value_range` needs the statistic, which is not stored.
                 key: dataclasses.replace(figure, range=figure.within((low, high)))
                 for key, figure in metric.figures.items()
             },

@@ -133,7 +133,7 @@ def _read_rows() -> dict[str, dict[str, Any]]:
     """Return the fields of :class:`Flag` for each option; default and bounds are written as
     JSON."""
     text = files("trustassay").joinpath("options.csv").read_text(encoding="utf-8")
-    read = dict.fromkeys(("default", "least", "most"), json.loads)
+    convert = dict.fromkeys(("default", "least", "most"), json.loads)
     result = {}
     for row in csv.DictReader(io.StringIO(text)):
         option, name = row.pop("option"), row["name"]
@@ -141,7 +141,7 @@ def _read_rows() -> dict[str, dict[str, Any]]:
         if name and not name.startswith("-"):
             row |= {"name": "", "metavar": name}
         # Empty cells are left out, so that the defaults of Flag apply.
-        result[option] = {key: read.get(key, str)(cell) for key, cell in row.items() if cell}
+        result[option] = {key: convert.get(key, str)(cell) for key, cell in row.items() if cell}
         result[option]["positional"] = row["name"] != name
     return result
 
@@ -380,9 +380,9 @@ def check_bounds(options: Mapping[str, Any]) -> None:
     """Raise :class:`UsageError` if an option is below its lower bound; unknown options are
     ignored."""
     for name, value in options.items():
-        least = FLAGS[name].least if name in FLAGS else None
-        if value is not None and least is not None and value < least:
-            raise UsageError(f"{name}: expected {least} or more, got {value:g}")
+        bound = FLAGS[name].least if name in FLAGS else None
+        if value is not None and bound is not None and value < bound:
+            raise UsageError(f"{name}: expected {bound} or more, got {value:g}")
 
 
 # Keywords of Python functions --------------------------------------------------------------------

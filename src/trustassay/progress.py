@@ -35,11 +35,11 @@ def quieted(quiet: bool = True) -> Iterator[None]:
     block."""
     global _quiet  # noqa: PLW0603 - standard error is one
     # A nested block cannot make a silent process speak.
-    before, _quiet = _quiet, quiet or _quiet
+    earlier, _quiet = _quiet, quiet or _quiet
     try:
         yield
     finally:
-        _quiet = before
+        _quiet = earlier
 
 
 class Progress:
@@ -65,7 +65,8 @@ class Progress:
         self._first = shown
         self._notebook = _NotebookBar(after_s) if shown and notebook else None
         self._recent: deque[tuple[float, int]] = deque()
-        # As if a line had been printed before: the first one comes after `after_s`, or at once.
+        # As if a line had been printed before: the first one comes after `after_s`, or
+        # LINE_EVERY_S.
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
         in_terminal = shown and not notebook and sys.stderr is not None and sys.stderr.isatty()
@@ -105,7 +106,7 @@ class Progress:
         # The rate is measured from the first step on; what came before it, as loading a model,
         # would make the estimate too long.
         if not self._recent:
-            self._recent.append((now, self.done))  # from here on the rate is measured
+            self._recent.append((now, self.done))
         if self._notebook:
             if self._notebook.is_time(now):
                 self._notebook.draw(self.line(now), self.done, self.total)
@@ -120,12 +121,15 @@ class Progress:
         # Two entries always stay, so that very slow work has a rate as well.
         while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
             self._recent.popleft()
-        (then, before), of = self._recent[0], f"/{self.total}" if self.total else ""
-        text = f"{self.what}: {self.done}{of}"
+        (window_start, done_at_start), of_total = (
+            self._recent[0],
+            f"/{self.total}" if self.total else "",
+        )
+        text = f"{self.what}: {self.done}{of_total}"
         # No time or no step in the window: there is no rate yet.
-        if now == then or self.done == before:
+        if now == window_start or self.done == done_at_start:
             return text
-        rate = (self.done - before) / (now - then)
+        rate = (self.done - done_at_start) / (now - window_start)
         text += f", {rate:.1f}/s"
         if self.total:
             text += f", {duration((self.total - self.done) / rate)} left"
@@ -214,8 +218,8 @@ class _NotebookBar:
 
     def draw(self, message: str, completed: int, total: int | None) -> None:
         """Show the message and how much of the work is completed."""
-        of = f' value="{completed}" max="{total}"' if total else ""
-        self._show(f"<progress{of}></progress> {escape(message)}", message)
+        attributes = f' value="{completed}" max="{total}"' if total else ""
+        self._show(f"<progress{attributes}></progress> {escape(message)}", message)
 
     def end(self) -> None:
         """Empty the display."""

@@ -53,7 +53,7 @@ class Prompt:
         # the old text are not taken for replies to the new one.
         digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
         try:
-            template = _environment().from_string(text)
+            template = _build_environment().from_string(text)
         except jinja2.TemplateSyntaxError as error:
             raise PromptError(f"{path}:{error.lineno}: {error.message}") from None
         return cls(f"{path.stem}/{result[1] if result else digest}", template)
@@ -107,7 +107,7 @@ def shipped_examples(package: str) -> list[dict[str, Any]]:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _build_environment() -> jinja2.Environment:
     """Return the Jinja environment: a template of a user cannot reach Python objects."""
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 

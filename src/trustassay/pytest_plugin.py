@@ -69,20 +69,20 @@ class AssertTrust:
         chosen = metric_from_text(metric) if isinstance(metric, str) else metric
         low = -math.inf if at_least is None else read_score(chosen, "at_least", at_least)
         high = math.inf if at_most is None else read_score(chosen, "at_most", at_most)
-        run = score([sample], metrics=chosen, **self._backends_of(chosen))
+        run = score([sample], metrics=chosen, **self._load_backends(chosen))
         result = run.assessments[0]
         if result.error is None and result.score is not None and low <= result.score <= high:
             return result
         outcome = run.outcomes[chosen.name]
         raise AssertionError("\n".join(_build_message(result, outcome, at_least, at_most)))
 
-    def _backends_of(self, metric: Metric) -> dict[str, Any]:
+    def _load_backends(self, metric: Metric) -> dict[str, Any]:
         """Return the backends that a metric uses; local ones are loaded, once each."""
         from trustassay.runs.needs import demands_of
 
         demands = demands_of([metric], self._backends)
-        words = {demand.word for demand in demands}
-        result = {word: chosen for word, chosen in self._backends.items() if word in words}
+        used_names = {demand.word for demand in demands}
+        result = {word: chosen for word, chosen in self._backends.items() if word in used_names}
         for demand in demands:
             kind = demand.served
             choice = result.get(kind.backend, None if demand.need.optional else demand.default)
@@ -103,7 +103,7 @@ def _build_message(
     bounds = [("at least", at_least), ("at most", at_most)]
     expected = " and ".join(f"{label} {bound:g}" for label, bound in bounds if bound is not None)
     score = "no score" if assessment.score is None else f"score {assessment.score:.3g}"
-    yield f"{assessment.metric}: {_outcome_in_words(outcomes)}; {score}, expected {expected}"
+    yield f"{assessment.metric}: {_describe_outcome(outcomes)}; {score}, expected {expected}"
     if assessment.error is not None:
         yield f"could not be scored: {assessment.error}"
     if assessment.verdict:
@@ -121,7 +121,7 @@ def _build_message(
         yield f"  ... and {len(assessment.evidence) - MAX_EVIDENCE_ITEMS} more"
 
 
-def _outcome_in_words(outcomes: Outcomes) -> str:
+def _describe_outcome(outcomes: Outcomes) -> str:
     """Return the outcome of the only question in the metric's own words."""
     word = next(outcomes.words[kind] for kind, share in outcomes.shares.items() if share.answers)
     return f"{word} ({next(iter(outcomes.reasons))})" if outcomes.reasons else word

@@ -42,16 +42,16 @@ def metric_class(name: str) -> type[Metric]:
     if name not in entries:
         raise UnknownNameError(did_you_mean("metric", name, entries))
     try:
-        loaded = entries[name]()
+        metric = entries[name]()
     # Any error: the entry point imports another package's code.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise UnknownNameError(
             f"metric {name} is installed, but cannot be loaded ({reason})"
         ) from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Metric)):
+    if not (isinstance(metric, type) and issubclass(metric, Metric)):
         raise UnknownNameError(f"entry point {name!r} of {ENTRY_POINT_GROUP} is not a Metric class")
-    return loaded
+    return metric
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +133,7 @@ class MetricFile:
 
     def _check_class(self, module: types.ModuleType) -> type[Metric]:
         """Return the named class, or raise UnknownNameError with what the contract demands."""
-        what = f"metric {FILE_PREFIX}{self.path}:{self.class_name}"
+        subject = f"metric {FILE_PREFIX}{self.path}:{self.class_name}"
         # Classes that the file defines itself; the metrics that it imports are no candidates.
         class_names = {
             name
@@ -146,23 +146,25 @@ class MetricFile:
         if result is None:
             hint = did_you_mean(f"class in {self.path}", self.class_name, class_names)
             absent = f"{self.path} has no class {self.class_name}, and no other subclass of Metric"
-            raise UnknownNameError(f"{what}: {hint if class_names else absent}")
+            raise UnknownNameError(f"{subject}: {hint if class_names else absent}")
         if not (isinstance(result, type) and issubclass(result, Metric)):
-            raise UnknownNameError(f"{what}: is not a subclass of trustassay.Metric")
+            raise UnknownNameError(f"{subject}: is not a subclass of trustassay.Metric")
         if missing := sorted(result.__abstractmethods__):
-            raise UnknownNameError(f"{what}: does not define {', '.join(missing)}")
+            raise UnknownNameError(f"{subject}: does not define {', '.join(missing)}")
         if not dataclasses.is_dataclass(result):
             raise UnknownNameError(
-                f"{what}: expected a line @dataclass(frozen=True) above the class"
+                f"{subject}: expected a line @dataclass(frozen=True) above the class"
             )
         if not callable(result.needs):
-            raise UnknownNameError(f"{what}: expected a method needs(self), got {result.needs!r}")
+            raise UnknownNameError(
+                f"{subject}: expected a method needs(self), got {result.needs!r}"
+            )
         for text in ("name", "title"):
             if not isinstance(getattr(result, text, None), str):
-                raise UnknownNameError(f"{what}: expected a class variable `{text}`, a text")
+                raise UnknownNameError(f"{subject}: expected a class variable `{text}`, a text")
         # Results are stored by a metric's name, so one name must not have two meanings.
         if result.name in _entries():
-            raise UnknownNameError(f"{what}: its `name` is that of the metric {result.name}")
+            raise UnknownNameError(f"{subject}: its `name` is that of the metric {result.name}")
         return result
 
 
@@ -231,13 +233,13 @@ def metric_from_text(text: str) -> Metric:
         UsageError: a value does not fit its option, or the file cannot be executed.
     """
     if text.startswith(FILE_PREFIX):
-        parts = _FILE_SPEC.fullmatch(text)
-        if parts is None:
+        match = _FILE_SPEC.fullmatch(text)
+        if match is None:
             raise UnknownNameError(
                 f"metric {text}: expected python:FILE.py:CLASS, and options as in "
                 "python:FILE.py:CLASS:option=value"
             )
-        cls, option_text = MetricFile.read(parts[1], parts[2]).load(), parts[3] or ""
+        cls, option_text = MetricFile.read(match[1], match[2]).load(), match[3] or ""
         name = cls.name
     else:
         name, _, option_text = text.partition(":")
@@ -301,8 +303,8 @@ def _entries() -> dict[str, Callable[[], Any]]:
 
 def _convert_value(text: str, hint: Any, where: str) -> Any:
     """Convert ``text`` to the simplest type that the annotation ``hint`` allows."""
-    several = typing.get_origin(hint) in (typing.Union, types.UnionType)
-    kinds = typing.get_args(hint) if several else (hint,)
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(hint) if is_union else (hint,)
     if type(None) in kinds and text.lower() == "none":
         return None
     # Before the numbers: "1" is a switch here.

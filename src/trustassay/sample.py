@@ -248,15 +248,15 @@ class _SampleParser:
         items = value if isinstance(value, list | tuple) else [value]
         texts = []
         for index, item in enumerate(items):
-            place = f"{where}[{index}]" if isinstance(value, list | tuple) else where
+            item_field = f"{where}[{index}]" if isinstance(value, list | tuple) else where
             if isinstance(item, str):
                 if not (blank_allowed or item.strip()):
-                    self.problems.append(Problem(place, "is blank"))
+                    self.problems.append(Problem(item_field, "is blank"))
                 texts.append(clean(item))
             elif isinstance(item, int | float) and not isinstance(item, bool):
                 texts.append(str(item))
             else:
-                self.add_fault(place, "expected text", item)
+                self.add_fault(item_field, "expected text", item)
         return tuple(texts)
 
     def read_answers(self) -> tuple[tuple[str, ...], ...]:

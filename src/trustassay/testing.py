@@ -232,7 +232,7 @@ class MetricContract:
     def test_a_worker_process_gets_the_same_metric(self) -> None:
         """The metric can be pickled, also after it was used, and is the same in a new process."""
         self.run()
-        # spawn, since a forked process would inherit the metric without pickling it.
+        # spawn: a forked process would have the modules of this one loaded already.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             settings = pool.submit(methodcaller("settings"), self.metric).result()
@@ -251,10 +251,12 @@ class MetricContract:
                 assert key in result.values, f"the summary has no figure {key}"
                 assert result.values[key] is not None or result.not_applicable.get(key), key
             if isinstance(figure.statistic, Mean | Quantile | Total):
-                of = figure.statistic.of
+                part = figure.statistic.of
                 # `study` needs to know which end of a part is better.
-                is_declared = of == "score" or self.metric.direction_of(of) is not None
-                assert is_declared, f"part_directions does not name {of!r}, of which {key} is made"
+                is_declared = part == "score" or self.metric.direction_of(part) is not None
+                assert is_declared, (
+                    f"part_directions does not name {part!r}, of which {key} is made"
+                )
 
     def _check_assessment(self, assessment: Assessment) -> None:
         """Check one result as it was stored, and that it can be shown."""
@@ -293,18 +295,18 @@ class MetricContract:
 
     def test_the_order_of_samples_changes_nothing(self) -> None:
         """Each sample has the same result, whichever are scored before it or beside it."""
-        forth = {assessment.id: assessment for assessment in self.run().assessments}
+        forward = {assessment.id: assessment for assessment in self.run().assessments}
         # Reversed and one by one: other neighbours, and other batches.
-        back = self.run(list(reversed(self.samples)), samples_at_once=1)
-        for assessment in back.assessments:
-            same = _is_close(assessment.to_dict(), forth[assessment.id].to_dict())
-            assert same, f"{assessment.id}: depends on the order of the samples"
+        backward = self.run(list(reversed(self.samples)), samples_at_once=1)
+        for assessment in backward.assessments:
+            is_same = _is_close(assessment.to_dict(), forward[assessment.id].to_dict())
+            assert is_same, f"{assessment.id}: depends on the order of the samples"
 
     def test_the_plan_counts_the_calls(self) -> None:
         """``plan`` gives as many calls of each capability as a run makes."""
         chosen = {"cache": None, **self.backends}
         result = plan([dict(record) for record in self.samples], metrics=self.metric, **chosen)
-        planned, counted = Counter[str](), Counter[str]()
+        planned, calls_made = Counter[str](), Counter[str]()
         for part in result.parts:
             planned[part.capability] += part.calls
         for (
@@ -312,11 +314,11 @@ class MetricContract:
             requests,
         ) in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
             # A repeated request is answered from the run itself and is no call.
-            counted[name.partition(" ")[0]] += requests.requested - requests.repeated
+            calls_made[name.partition(" ")[0]] += requests.requested - requests.repeated
         # A unary plus drops zero counts.
         if self.plan_is_exact:
-            assert +planned == +counted, f"planned: {dict(+planned)}, made: {dict(+counted)}"
-        unplanned = {name for name in +counted if not planned[name]}
+            assert +planned == +calls_made, f"planned: {dict(+planned)}, made: {dict(+calls_made)}"
+        unplanned = {name for name in +calls_made if not planned[name]}
         assert not unplanned or any(result.unsure.values()), f"not in the plan: {unplanned}"
 
     def test_a_failed_call_is_a_failed_sample(self) -> None:
@@ -352,8 +354,8 @@ class MetricContract:
             for assessment in run.assessments:
                 # The engine words an unexpected exception this way; a metric's own AssessmentError
                 # reads otherwise.
-                accident = (assessment.error or "").startswith(f"{self.metric.name} failed: ")
-                assert not accident, f"{assessment.id}, {text!r}: {assessment.error}"
+                is_accident = (assessment.error or "").startswith(f"{self.metric.name} failed: ")
+                assert not is_accident, f"{assessment.id}, {text!r}: {assessment.error}"
                 assert assessment.score is None or math.isfinite(assessment.score)
 
 

@@ -45,7 +45,7 @@ def greedy_match(
         answer_special, gold_special: indices of their rows that are special tokens.
     """
     # Rounding can put the cosine of equal vectors a little above 1.
-    cosines = np.clip(_unit(answer) @ _unit(gold).T, -1.0, 1.0)
+    cosines = np.clip(_scale_to_unit(answer) @ _scale_to_unit(gold).T, -1.0, 1.0)
     ours = [i for i in range(cosines.shape[0]) if i not in answer_special]
     theirs = [i for i in range(cosines.shape[1]) if i not in gold_special]
     if not ours or not theirs:
@@ -55,7 +55,7 @@ def greedy_match(
     return Overlap(precision, recall, harmonic_mean(precision, recall))
 
 
-def _unit(rows: ArrayLike) -> NDArray[np.float64]:
+def _scale_to_unit(rows: ArrayLike) -> NDArray[np.float64]:
     """Return the rows scaled to length 1; a zero row stays zero."""
     array = np.asarray(rows, dtype=np.float64)
     lengths = np.linalg.norm(array, axis=1, keepdims=True)

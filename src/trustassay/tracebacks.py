@@ -78,8 +78,10 @@ def place_of(error: BaseException) -> str:
     ]
     if not places:
         return "an unknown place"
-    last = [frame_place for frame_place in places if _is_own_or_user_file(frame_place[0])] or places
-    return f"{_redact_file(last[-1][0])}:{last[-1][1]}"
+    own_frames = [
+        frame_place for frame_place in places if _is_own_or_user_file(frame_place[0])
+    ] or places
+    return f"{_redact_file(own_frames[-1][0])}:{own_frames[-1][1]}"
 
 
 @cache

@@ -103,8 +103,8 @@ class EvidenceRow:
     """A row of evidence. Subclass as a dataclass: its fields are the keys of the row, in order.
 
     A field without a default is always written, a field with one only if its value differs. Reading
-    accepts any JSON value: a row is of this kind if the fields named in ``told_by`` have the right
-    type, and any other field of a wrong type counts as absent. ``row_kind`` and ``told_by`` may be
+    accepts any JSON value: a row is of this kind if the fields named in ``required`` have the right
+    type, and any other field of a wrong type counts as absent. ``row_kind`` and ``required`` may be
     given as keywords of the class.
     """
 
@@ -116,8 +116,8 @@ class EvidenceRow:
 
     def __init_subclass__(cls, row_kind: str = "", told_by: tuple[str, ...] = ()) -> None:
         # ``slots=True`` makes a class anew, without the keywords
-        # `slots=True` makes dataclass create the class a second time, without these keywords; the
-        # values of the first time are inherited from the class dictionary and kept.
+        # `slots=True` makes dataclass create the class a second time, without these keywords. The
+        # values of the first time are in the class's dictionary, which is copied.
         cls.row_kind, cls.told_by = row_kind or cls.row_kind, told_by or cls.told_by
 
     def to_json(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class EvidenceRow:
             value = getattr(self, f.name)
             # Evidence is most of a run's bytes, so defaults are not written.
             if f.default is dataclasses.MISSING or value != f.default:
-                row[f.name] = _as_json(value)
+                row[f.name] = _to_json(value)
         return row
 
     @classmethod
@@ -136,7 +136,7 @@ class EvidenceRow:
         if not isinstance(item, Mapping) or (cls.row_kind and item.get("kind") != cls.row_kind):
             return None
         result: dict[str, Any] = {}
-        for name, (kind, default) in _fields_of(cls).items():  # type: ignore[arg-type]
+        for name, (kind, default) in _read_fields(cls).items():  # type: ignore[arg-type]
             typed = _read_typed(item.get(name), kind)
             if not typed and name in cls.told_by:
                 return None
@@ -145,8 +145,8 @@ class EvidenceRow:
 
 
 class Rows:
-    """Evidence sorted by kind; ``rest`` holds items of none of these kinds, which a report lists as
-    data."""
+    """Evidence sorted by kind; ``other_items`` holds items of none of these kinds, which a report
+    lists as data."""
 
     def __init__(self, evidence: Iterable[Any], *kinds: type[EvidenceRow]) -> None:
         self._rows: list[EvidenceRow] = []
@@ -169,15 +169,15 @@ class Rows:
 _ABSENT_VALUES: Mapping[Any, Any] = {str: "", int: 0, bool: False}
 
 
-def _as_json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return rows within a value as JSON."""
     if isinstance(value, list | tuple):
-        return [_as_json(item) for item in value]
+        return [_to_json(item) for item in value]
     return value.to_json() if isinstance(value, EvidenceRow) else value
 
 
 @cache
-def _fields_of(kind: Any) -> dict[str, tuple[Any, Any]]:
+def _read_fields(kind: Any) -> dict[str, tuple[Any, Any]]:
     """Return for each field of a row class its type and the value that it has if absent."""
     hints, result = get_type_hints(kind), {}
     for f in dataclasses.fields(kind):
@@ -196,10 +196,10 @@ def _read_typed(value: Any, kind: Any) -> tuple[Any, ...]:
     if origin in (Union, UnionType):
         return next(filter(None, (_read_typed(value, option) for option in inner)), ())
     if origin is Sequence:
-        listed = isinstance(value, list | tuple)
+        is_list = isinstance(value, list | tuple)
         return (
             ([option for item in value for option in _read_typed(item, inner[0])],)
-            if listed
+            if is_list
             else ()
         )
     if origin is Literal:
@@ -230,21 +230,25 @@ def word_differences(original: str, other: str) -> list[Piece] | None:
 
     ``None`` if one of the two has more than :data:`MAX_WORDS_COMPARED` words.
     """
-    before, after = _WORD_WITH_SPACE.findall(original), _WORD_WITH_SPACE.findall(other)
-    if max(len(before), len(after)) > MOST_WORDS:
+    original_words, other_words = (
+        _WORD_WITH_SPACE.findall(original),
+        _WORD_WITH_SPACE.findall(other),
+    )
+    if max(len(original_words), len(other_words)) > MOST_WORDS:
         return None
     # Words are compared without their space, so that a line break is no difference.
-    alike = [[word.strip() for word in words] for words in (before, after)]
+    alike = [[word.strip() for word in words] for words in (original_words, other_words)]
     pieces: list[Piece] = []
+    # Removed and new words are collected up to the next equal word, and shown as one change.
     gone = new = ""
     for step in Indel.opcodes(*alike):
         if step.tag == "equal":
             pieces += _mark_changes(gone, new)
-            pieces.append(Piece("same", "".join(after[step.dest_start : step.dest_end])))
+            pieces.append(Piece("same", "".join(other_words[step.dest_start : step.dest_end])))
             gone = new = ""
         else:
-            gone += "".join(before[step.src_start : step.src_end])
-            new += "".join(after[step.dest_start : step.dest_end])
+            gone += "".join(original_words[step.src_start : step.src_end])
+            new += "".join(other_words[step.dest_start : step.dest_end])
     return pieces + _mark_changes(gone, new)
 
 
@@ -252,9 +256,9 @@ def _mark_changes(gone: str, new: str) -> list[Piece]:
     """Return removed and new words as pieces; the space before them is not marked."""
     pieces = []
     for kind, text in (("gone", gone), ("new", new)):
-        words = text.lstrip()
-        if space := text[: len(text) - len(words)]:
+        marked = text.lstrip()
+        if space := text[: len(text) - len(marked)]:
             pieces.append(Piece("same", space))
-        if words:
-            pieces.append(Piece(kind, words))
+        if marked:
+            pieces.append(Piece(kind, marked))
     return pieces

@@ -1,6 +1,6 @@
 """Requests for answers: the styles in which a model is asked, and how its replies are read.
 
-closed-book   from what the model knows, in full sentences, after examples (TrustScore)
+closed-book   from what the model knows, in full sentences, after four examples (TrustScore: five)
 rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples
@@ -64,11 +64,11 @@ class Answering:
         # The own prompt is complete; a second one would never be used.
         if self.style == "own" and self.prompt is not None:
             raise UsageError("style own: sends each sample's own prompt, and takes no --prompt")
-        for place, example in enumerate(self.examples, 1):
+        for number, example in enumerate(self.examples, 1):
             if example.response is None:
-                raise UsageError(f"example {place} ({example.id}): has no response")
+                raise UsageError(f"example {number} ({example.id}): has no response")
             if self.style in _WITH_DOCUMENTS and example.documents is None:
-                raise UsageError(f"example {place} ({example.id}): has no documents")
+                raise UsageError(f"example {number} ({example.id}): has no documents")
 
     def style_for(self, sample: Sample) -> str:
         """Return the style in which a sample is answered."""
@@ -101,9 +101,12 @@ class Answering:
         examples: Sequence[Any] = self.examples
         # An example without documents teaches nothing about citing them, and the other way round.
         if self.style == "auto":
-            examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
-        # Base models answer in full sentences only after examples; those of the package are
-        # shipped.
+            examples = [
+                example
+                for example in examples
+                if bool(example.documents) == (style in _WITH_DOCUMENTS)
+            ]
+        # The examples that ship with the package, which show answers in full sentences.
         if style == "closed-book" and not examples:
             examples = shipped_examples(__package__)
         text, name = _read_own_prompt(sample) or "", "own"
@@ -188,10 +191,10 @@ def _read_item_texts(items: Sequence[re.Match[str]], text: str) -> list[tuple[re
     ends = [*(after.start() for after in items[1:]), len(text)]
     # Without items `ends` still has the end of the text, so strict must be off.
     items_and_ends = zip(items, ends, strict=bool(items))
-    words = (
+    split_items = (
         (item, (item["text"] + text[item.end() : end]).split()) for item, end in items_and_ends
     )
-    return [(item, " ".join(item_words).strip("*_ ")) for item, item_words in words]
+    return [(item, " ".join(item_words).strip("*_ ")) for item, item_words in split_items]
 
 
 # A line such as "1. Wrong answer: Rome" or "**2) Non-wrong:** Paris"; `kind` is the label.
@@ -226,8 +229,8 @@ def pairs_in(text: str) -> AnswerPairs:
         if answer:
             result[is_wrong].setdefault(int(item["number"]), answer)
     # In the order of the wrong answers.
-    both = [number for number in result[True] if number in result[False]]
-    wrong, corrected = (tuple(result[kind][number] for number in both) for kind in (True, False))
+    numbers = [number for number in result[True] if number in result[False]]
+    wrong, corrected = (tuple(result[kind][number] for number in numbers) for kind in (True, False))
     return AnswerPairs(wrong, corrected, len(result[True].keys() ^ result[False].keys()))
 
 

@@ -147,8 +147,8 @@ class Outcomes:
         # Rounded together, so that the numbers in the sentence add up to 100.
         numbers = whole_percents([share.percent for share in self.shares.values()])
         parts = [
-            f"{percent} % {self.words[kind]}{_format_interval(share.interval, first=not place)}"
-            for place, (percent, (kind, share)) in enumerate(
+            f"{percent} % {self.words[kind]}{_format_interval(share.interval, is_first=not index)}"
+            for index, (percent, (kind, share)) in enumerate(
                 zip(numbers, self.shares.items(), strict=True)
             )
         ]
@@ -189,12 +189,12 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
 
-def _format_interval(interval: Interval | None, *, first: bool) -> str:
+def _format_interval(interval: Interval | None, *, is_first: bool) -> str:
     """Return an interval in brackets; only the first of a sentence says what it is."""
     if interval is None:
         return ""
     low, high = (round(end) for end in interval)
-    label = "95 % interval " if first else ""
+    label = "95 % interval " if is_first else ""
     return f" ({label}{low} to {high})"
 
 

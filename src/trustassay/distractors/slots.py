@@ -1,8 +1,8 @@
-"""Which words of an answer can be replaced, by how much they tell; and answers of the same kind.
+"""The words of an answer that can be replaced, ranked by how much they tell; and answers of a kind.
 
 Level 1: entities and dates that are only in the answer. Level 2: nouns and numbers that are only
-there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers
-that are in the question, too. Level 4: all other words. (Zheng et al. 2024, section 2.1 and
+there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers that
+are in the question as well. Level 4: all other words. (Zheng et al. 2024, section 2.1 and
 Algorithm 1.)
 """
 
@@ -42,16 +42,22 @@ _NAME_TAGS = ("NNP", "NNPS")
 def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
     """Return the slots of an answer in groups, those that tell most first.
 
-    ``linked`` are entities that a linker found; they take the place of those found by capital
-    letters that they overlap, never that of dates and numbers. An entity without types has those
-    that the question asks for.
+    Args:
+        question: the question, whose words tell little in the answer.
+        answer: the answer.
+        linked: entities that a linker found. They replace overlapping entities that were found by
+            capital letters, but never dates and numbers. An entity without types gets those
+                that the
+            question asks for.
     """
     tokens = tagged(answer)
+    # Overlaps are resolved in this order: dates, linked entities, names, numbers, words.
     date_spans = date_slots(answer)
     likely = likely_types(question)
     linked_slots = [
         replace(slot, types=slot.types or likely)
         for slot in _drop_overlapping(_build_linked_slots(linked, answer, tokens), date_spans)
+        # Linkers also link plain numbers, whose neighbours are better drawn than looked up.
         if not _is_number(slot.text)
     ]
     names = _drop_overlapping(_find_names(answer, tokens), [*date_spans, *linked_slots])
@@ -65,6 +71,7 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
         key=lambda slot: slot.start,
     )
     verbs_and_adjectives = [slot for slot in words if slot.tag[:2] in ("VB", "JJ")]
+    # What the question already says tells least: an answer with it replaced is easily seen through.
     shared = frozenset(words_of(question))
 
     def is_asked(candidate: Slot) -> bool:
@@ -73,7 +80,8 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     wanted = kind_asked_for(question)
 
     def select_new(slots: Sequence[Slot]) -> list[Slot]:
-        """Return those that are not in the question; of the kind that it asks for first."""
+        """Return the slots that are not in the question, those of the kind that it asks for
+        first."""
         new = (slot for slot in slots if not is_asked(slot))
         return sorted(new, key=lambda slot: slot.kind != wanted)
 
@@ -84,19 +92,21 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
         _set_level(3, [slot for slot in entities if is_asked(slot)]),
         _set_level(3, [slot for slot in nouns if is_asked(slot)]),
     ]
-    used = [slot for group in groups for slot in group]
+    # Whatever has no level yet; words that hold the sentence together come last.
+    slots_so_far = [slot for group in groups for slot in group]
     functional = [_build_word_slot(token) for token in tokens if token.word and token.functional]
     groups += [
-        _set_level(4, _drop_overlapping(words, used)),
-        _set_level(4, _drop_overlapping(functional, used)),
+        _set_level(4, _drop_overlapping(words, slots_so_far)),
+        _set_level(4, _drop_overlapping(functional, slots_so_far)),
     ]
     return [group for group in groups if group]
 
 
 def entity_words(slot: Slot) -> list[Slot]:
-    """Return the words of an entity of several that can each be replaced."""
-    parts = [token for token in tagged(slot.text) if token.word and not token.functional]
-    if len(parts) < 2:
+    """Return the words of an entity of several words that can each be replaced."""
+    words = [token for token in tagged(slot.text) if token.word and not token.functional]
+    # The word would be the whole entity again.
+    if len(words) < 2:
         return []
     return [
         replace(
@@ -107,7 +117,7 @@ def entity_words(slot: Slot) -> list[Slot]:
             tag=token.tag if token.tag in _NAME_TAGS else "NNP",
             types=(),
         )
-        for token in parts
+        for token in words
     ]
 
 
@@ -117,52 +127,53 @@ _FINITE_VERB_TAGS = ("VBZ", "VBP", "VBD", "MD")
 
 
 def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
-    """Return a short answer as one slot; ``None`` for a long one, a sentence, or one of no words.
-
-    ``groups`` are its slots.
-    """
-    words = [token for token in tagged(answer) if token.word]
+    """Return a short answer as one slot; ``None`` for a long one, a sentence, or one without
+    slots."""
+    tokens = [token for token in tagged(answer) if token.word]
     if (
         not groups
-        or len(words) > MAX_WHOLE_ANSWER_WORDS
-        or any(token.tag in _FINITE_VERB_TAGS for token in words)
+        or len(tokens) > MAX_WHOLE_ANSWER_WORDS
+        or any(token.tag in _FINITE_VERB_TAGS for token in tokens)
     ):
         return None
     text = answer.strip().rstrip(".")
+    # White space and the full stop around the answer stay in it.
     start = answer.index(text)
     return replace(groups[0][0], text=text, start=start, end=start + len(text))
 
 
 def kinds_of(text: str, start: int, end: int) -> frozenset[str]:
-    """Return the kinds of the words ``text[start:end]``: dates, numbers, names, nouns, finite
-    verbs, and words that hold a sentence together, but for ``the``.
+    """Return the kinds of the words ``text[start:end]``.
 
-    Others count where there is none of the first four.
+    Dates, numbers, names, nouns, finite verbs, and words that hold a sentence together except
+    ``the``. Other kinds count only if there is none of the first four.
     """
     groups = slots_of("", text)
     result = [o for group in groups for o in group if o.start < end and start < o.end]
-    most = max(2, min((slot.level for slot in result), default=4))
+    max_level = max(2, min((slot.level for slot in result), default=4))
     return frozenset(
         _name_kind(slot)
         for slot in result
         if slot.text.lower() != "the"
-        and (slot.level <= most or slot.tag in (*FUNCTION_TAGS, *_FINITE_VERB_TAGS))
+        and (slot.level <= max_level or slot.tag in (*FUNCTION_TAGS, *_FINITE_VERB_TAGS))
     )
 
 
 def _name_kind(slot: Slot) -> str:
+    """Return the kind of a slot for the comparison of a replacement with the words it replaces."""
     if slot.kind in ("date", "number"):
         return slot.kind
     if slot.kind == "entity" or slot.tag == "JJ":
+        # A name in small letters is indistinguishable from a noun.
         tag = "NN" if slot.kind == "entity" else "JJ"
         return tag if slot.text.islower() else "name"
     return slot.tag if slot.tag.startswith("NN") else slot.tag[:2]
 
 
 def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the sets of an entity's types to look others up by: all of them, then fewer.
+    """Return sets of an entity's types by which to look up others: all types, then fewer.
 
-    At most 16; of each size those that keep the first types come first.
+    At most 16; among sets of one size those that keep the first types come first.
     """
     sizes = range(len(types), 0, -1)
     sets = (chosen for size in sizes for chosen in combinations(types, size))
@@ -170,13 +181,16 @@ def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _set_level(level: int, slots: Sequence[Slot]) -> list[Slot]:
+    """Return the slots with another level."""
     return [replace(slot, level=level) for slot in slots]
 
 
 def _drop_overlapping(slots: Iterable[Slot], occupied: Iterable[Slot]) -> list[Slot]:
-    """Return the slots that overlap none of those taken."""
+    """Return the slots that overlap none of the occupied ones."""
     ordered = sorted(occupied, key=lambda slot: slot.start)
     starts = [slot.start for slot in ordered]
+    # `ends[i]`: the furthest end among the first i + 1, since occupied slots may overlap each
+    # other. A long answer has hundreds of slots, so each is tested by bisection.
     ends = list(accumulate((slot.end for slot in ordered), max))
 
     def is_free(candidate: Slot) -> bool:
@@ -187,7 +201,7 @@ def _drop_overlapping(slots: Iterable[Slot], occupied: Iterable[Slot]) -> list[S
 
 
 def _is_number(text: str) -> bool:
-    """Whether words are a number, perhaps with its unit, and no name (``12 km``, not ``U2``)."""
+    """Whether words are a number, perhaps with a unit, and no name (``12 km``, but not ``U2``)."""
     numbers = number_slots(text)
     signs = list(text)
     for slot in numbers:
@@ -196,12 +210,14 @@ def _is_number(text: str) -> bool:
 
 
 def _build_word_slot(token: Token) -> Slot:
+    """Return the slot of one word."""
     return Slot(token.text, token.start, token.end, "word", 4, token.tag)
 
 
 def _build_linked_slots(
     entities: Sequence[Entity], answer: str, tokens: Sequence[Token]
 ) -> Iterator[Slot]:
+    """Yield the slots of linked entities, the first and longest of those that overlap."""
     end = 0
     for entity in sorted(entities, key=lambda entity: (entity.start, -entity.end)):
         text = answer[entity.start : entity.end]
@@ -209,23 +225,31 @@ def _build_linked_slots(
             continue
         end = entity.end
         types = tuple(map(str, entity.details.get("types", ())))
-        last = [token for token in tokens if token.end <= entity.end and token.word]
-        tag = last[-1].tag if last and last[-1].tag in _NAME_TAGS else "NNP"
+        # The head of an English name is its last word, so its tag decides between singular and
+        # plural.
+        words_before_end = [token for token in tokens if token.end <= entity.end and token.word]
+        tag = (
+            words_before_end[-1].tag
+            if words_before_end and words_before_end[-1].tag in _NAME_TAGS
+            else "NNP"
+        )
         yield Slot(text, entity.start, entity.end, "entity", 1, tag, types)
 
 
 def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
-    """Yield runs of names: tagged as such, or with a capital inside a sentence."""
+    """Yield runs of names: words that are tagged as such, or have a capital inside a sentence."""
     runs: list[list[Token]] = []
     between: list[Token] | None = None  # what stands behind the last name, if that may go on
     for index, token in enumerate(tokens):
         if _is_name(tokens, index):
+            # Two names with only white space between them are one ("Marie Curie").
             follows = between is not None and not answer[runs[-1][-1].end : token.start].strip()
             if between or follows:
                 runs[-1] += [*(between or ()), token]
             else:
                 runs.append([token])
             between = []
+        # At most two connectors in a row, as in "Duke of the North".
         elif between is not None and token.text.lower() in _NAME_CONNECTORS and len(between) < 2:
             between.append(token)
         else:
@@ -237,16 +261,25 @@ def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
 
 
 def _is_name(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token is a name or a part of one."""
     token = tokens[index]
-    after = tokens[index + 1] if index + 1 < len(tokens) else None
-    if len(token.text) == 1 and token.text.isupper() and after is not None and after.text == ".":
+    next_token = tokens[index + 1] if index + 1 < len(tokens) else None
+    if (
+        len(token.text) == 1
+        and token.text.isupper()
+        and next_token is not None
+        and next_token.text == "."
+    ):
         return True  # an initial
     if not token.word or token.functional or token.text[0].isdigit():
         return False
     if token.tag in _NAME_TAGS or not token.text[0].isupper():
         return token.tag in _NAME_TAGS
-    begins = index == 0 or tokens[index - 1].text in ".!?:\"“'‘("
-    return not begins or (after is not None and after.word and after.text[0].isupper())
+    # A capital at the beginning of a sentence proves nothing, unless the next word has one as well.
+    starts_sentence = index == 0 or tokens[index - 1].text in ".!?:\"“'‘("
+    return not starts_sentence or (
+        next_token is not None and next_token.word and next_token.text[0].isupper()
+    )
 
 
 MAX_POOL_ANSWERS = 200
@@ -254,12 +287,12 @@ MAX_POOL_ANSWERS = 200
 
 
 def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) -> list[str]:
-    """Return what answers other questions that ask by the same words as the sample's (``who``).
+    """Return the answers to other questions that begin like the sample's question (``who``).
 
-    Of each answer the words that tell most: the first of its slots of the highest level, the whole
-    answer where there is none. Of the kind of the sample's own (a date for a date), those of a
-    similar number of words first; at most 200, none twice, none that says what the sample's answer
-    or a gold answer says.
+    Of each answer the most telling words are returned: the first slot of the highest level, or the
+    whole answer if it has none. They are of the kind of the sample's own (a date for a date), those
+    with a similar number of words first; at most 200, without repetitions, and none that says the
+    same as the sample's answer or a gold answer.
     """
     own_slot = _find_telling_slot(sample.question, sample.response or "")
     question_word, length = asked_for(sample.question), len(words_of(own_slot.text))
@@ -277,12 +310,16 @@ def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) 
         answers_used.add(key)
         if not says_the_same(result.text, own_slot.text, golds):
             length_difference = abs(len(words_of(result.text)) - length)
+            # Equal lengths are in random order, or the first samples of the file would always be
+            # taken.
             ranked.append((length_difference, float(rng.random()), result.text))
     return [text for _, _, text in sorted(ranked)[:MAX_POOL_ANSWERS]]
 
 
 def _find_telling_slot(question: str, answer: str) -> Slot:
-    """Return the slot of an answer that tells most; the whole answer where nothing does."""
+    """Return the slot of an answer that tells most; the whole answer if nothing does."""
+    # Each sample goes through all others, so the result is cached; long texts are not kept in
+    # memory.
     short = len(question) + len(answer) < SHORT
     return _found(question, answer) if short else _found.__wrapped__(question, answer)
 
@@ -297,15 +334,17 @@ def _found(question: str, answer: str) -> Slot:
 
 
 def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
-    """Return those of a pool that are of the kind of a slot, and at most one word longer."""
-    words = len(words_of(slot.text))
+    """Return the answers of a pool of a slot's kind, with at most one word more or less."""
+    length = len(words_of(slot.text))
     result = []
     for text in pool:
         first_slot = next((part for group in slots_of("", text) for part in group), None)
+        # Only an answer that is one slot as a whole fits in the place of one.
         if first_slot is None or first_slot.text != text or first_slot.kind != slot.kind:
             continue
+        # A noun for a noun, a plural for a plural.
         if slot.kind == "word" and tagged(text)[0].tag != slot.tag:
             continue
-        if abs(len(words_of(text)) - words) <= 1:
+        if abs(len(words_of(text)) - length) <= 1:
             result.append(text)
     return list(dict.fromkeys(result))
