@@ -68,7 +68,7 @@ async def ascore(
 
     # A temporary folder gets a report only on request; an explicit `report=` in `options` wins.
     all_options = {"report": out is not None, **options}
-    chosen, samples, backend_choices, settings = _read_arguments(samples, metrics, all_options)
+    metric_list, samples, backend_choices, settings = _read_arguments(samples, metrics, all_options)
     calibrator, report = settings.calibrator, settings.report
     # The report has to show the calibrated probabilities, which exist only after the run.
     if calibrator:
@@ -85,14 +85,14 @@ async def ascore(
     folder = RunFolder(path)
     try:
         stores = settings.stores(folder)
-        backends = await settle(chosen, backend_choices, stores=stores, unanswered=unanswered)
-        outcome = await execute(samples, chosen, backends, folder, settings)
+        backends = await settle(metric_list, backend_choices, stores=stores, unanswered=unanswered)
+        outcome = await execute(samples, metric_list, backends, folder, settings)
         if calibrator:
             # In a thread, since fitting and rewriting the results is plain Python that would block
             # the event loop; `stop` ends it between two steps when the task is cancelled.
             def apply(stop: threading.Event) -> None:
                 steps = Steps(shown=settings.progress, stop=stop)
-                apply_calibrator(folder, calibrator, chosen, report=report, steps=steps)
+                apply_calibrator(folder, calibrator, metric_list, report=report, steps=steps)
 
             await run_in_thread(apply)
     # BaseException: an interruption must not leave a temporary folder behind either.
@@ -116,8 +116,8 @@ def _read_arguments(
     """
     from trustassay.runs.intake import run_options
 
-    chosen = [] if metrics is None else _build_metrics(metrics)
-    backend_choices, other_options = _split_options(options, chosen)
+    metric_list = [] if metrics is None else _build_metrics(metrics)
+    backend_choices, other_options = _split_options(options, metric_list)
     # From here on a path and a list of paths are one type.
     samples = Files.of(samples)
     if metrics is None:
@@ -128,15 +128,15 @@ def _read_arguments(
         result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
         if options.get("progress"):
             tell(f"{naming(result.metrics)}: {result.why}")
-        chosen, samples = _build_metrics(result.metrics), result.source
+        metric_list, samples = _build_metrics(result.metrics), result.source
         # The caller's own `why` comes last, and so takes precedence over the reason found here.
         other_options = {"why": result.why, **other_options}
-    return chosen, samples, backend_choices, run_options(**other_options)
+    return metric_list, samples, backend_choices, run_options(**other_options)
 
 
 def _split_options(
     options: Mapping[str, Any],
-    chosen: Sequence[Metric],
+    metric_list: Sequence[Metric],
     option_group: type = ScoreOptions,
     argument_names: Collection[str] = ("metrics", "out"),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,7 +144,7 @@ def _split_options(
 
     Args:
         options: keywords as the user gave them.
-        chosen: the metrics, so that the error for a metric's option can say how it is given.
+        metric_list: the metrics, so that the error for a metric's option can say how it is given.
         option_group: the ``TypedDict`` that declares the allowed options.
         argument_names: named arguments of the public function, which are allowed as well.
 
@@ -154,7 +154,7 @@ def _split_options(
     from trustassay.runs.needs import backend_words
 
     backend_names = set(backend_words())
-    check_keywords(options, option_group, {*backend_names, *argument_names}, chosen)
+    check_keywords(options, option_group, {*backend_names, *argument_names}, metric_list)
     backend_choices = {name: value for name, value in options.items() if name in backend_names}
     # `backends={...}` holds capabilities of other packages, whose names are no keywords of ours.
     backend_choices |= options.get("backends") or {}
@@ -181,10 +181,10 @@ def plan(
 
     async def rehearse() -> Plan:
         # Checked inside the coroutine, so that all errors reach the caller through `run_anywhere`.
-        chosen, source, backend_choices, settings = _read_arguments(samples, metrics, options)
-        backends = await settle(chosen, backend_choices)
+        metric_list, source, backend_choices, settings = _read_arguments(samples, metrics, options)
+        backends = await settle(metric_list, backend_choices)
         return await plan_calls(
-            source, chosen, backends, settings, None if out is None else Path(out)
+            source, metric_list, backends, settings, None if out is None else Path(out)
         )
 
     return run_anywhere(rehearse)
@@ -216,14 +216,14 @@ def watch(
     from trustassay.workflows.watch import Watch
 
     async def follow() -> Watched:
-        chosen = _build_metrics(metric)
-        choices, _ = _split_options(backend_choices, chosen, BackendChoices, ("metric", "out"))
+        metric_list = _build_metrics(metric)
+        choices, _ = _split_options(backend_choices, metric_list, BackendChoices, ("metric", "out"))
         folder = RunFolder(Path(out))
         # Replies already paid for are looked up in the run's own store first, then in the shared
         # one.
         stores = (folder.calls_path, shared_file(options.calls.cache))
-        backends = await settle(chosen, choices, stores=stores)
-        return await Watch(Path(source), chosen[0], backends, folder, options, tell).run()
+        backends = await settle(metric_list, choices, stores=stores)
+        return await Watch(Path(source), metric_list[0], backends, folder, options, tell).run()
 
     return run_anywhere(follow)
 
@@ -264,8 +264,8 @@ def scorer(
     from trustassay.runs.needs import settle
     from trustassay.workflows.scorer import EvaluationEvents, OpenScorer, open_scorer
 
-    chosen = _build_metrics(metrics)
-    backend_choices, other_options = _split_options(options, chosen)
+    metric_list = _build_metrics(metrics)
+    backend_choices, other_options = _split_options(options, metric_list)
     # Options about files, drawing and filling exist for `score`; a single sample has no use for
     # them.
     if unsupported := sorted(set(other_options) - set(ScorerOptions.__annotations__)):
@@ -278,8 +278,8 @@ def scorer(
     # models.
     async def open_session() -> AsyncIterator[Scorer]:
         events = EvaluationEvents.of(opentelemetry)
-        backends = await settle(chosen, backend_choices)
-        async with open_scorer(chosen, backends, folder, settings, events) as result:
+        backends = await settle(metric_list, backend_choices)
+        async with open_scorer(metric_list, backends, folder, settings, events) as result:
             yield result
 
     return OpenScorer(open_session)
@@ -366,7 +366,7 @@ def _on_cluster(
     )
     if out is None:
         raise UsageError("--engine ray needs the run's folder: out")
-    chosen, samples, backend_choices, settings = _read_arguments(samples, metrics, options)
+    metric_list, samples, backend_choices, settings = _read_arguments(samples, metrics, options)
     if "second" in backend_choices:
         raise UsageError("second: not with engine='ray'; rescore the finished run with it")
     if unsupported := [name for name in ("sample", "append") if options.get(name)]:
@@ -375,10 +375,10 @@ def _on_cluster(
     # A cluster's folder has HOME until its shards are merged. Without HOME nothing is left to
     # distribute, and new metrics or samples of the same run are scored here.
     if (folder / "run.json").exists() and not (folder / HOME).exists():
-        return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    result = score_on_cluster(samples, chosen, backend_choices, folder, settings, cluster)
+        return run_anywhere(lambda: ascore(samples, metrics=metric_list, out=folder, **options))
+    result = score_on_cluster(samples, metric_list, backend_choices, folder, settings, cluster)
     if settings.calibrator:
-        apply_calibrator(result.folder, settings.calibrator, chosen, report=settings.report)
+        apply_calibrator(result.folder, settings.calibrator, metric_list, report=settings.report)
     return Run(result.folder, result.outcome)
 
 
@@ -414,14 +414,14 @@ def rescore(
         )
     if metrics is None:
         classes = [recorded_class(name, options) for name, options in settings["metrics"].items()]
-        metrics = [cls(**chosen) for cls, chosen in classes]
-    chosen = _build_metrics(metrics)
-    check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, chosen)
+        metrics = [cls(**recorded_options) for cls, recorded_options in classes]
+    metric_list = _build_metrics(metrics)
+    check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, metric_list)
     new_options: dict[str, Any] = dict(options)
     # The old run's pool is a copy in its folder or the path of the user's file. Only metrics that
     # look at other samples need one; any other would refuse the option.
     pool = old.pool_path if old.pool_path.exists() else settings.get(POOL)
-    if pool is not None and any(metric.pool for metric in chosen):
+    if pool is not None and any(metric.pool for metric in metric_list):
         new_options.setdefault("pool", pool)
     # `None` counts as not given: the same seed draws the same distractors, so stored replies fit.
     if new_options.get("seed") is None:
@@ -433,10 +433,12 @@ def rescore(
     # A `limit` makes another selection of samples, so the record of how they were drawn is void.
     if "limit" not in new_options:
         new_options[DRAWN] = settings.get(DRAWN)
-    recorded_choices = recorded_backends(settings["backends"], chosen, old.calls_path, new_options)
+    recorded_choices = recorded_backends(
+        settings["backends"], metric_list, old.calls_path, new_options
+    )
     return score(
         old.samples_path,
-        metrics=chosen,
+        metrics=metric_list,
         out=out,
         calls_from=old.calls_path,
         **(recorded_choices | new_options),
@@ -446,11 +448,11 @@ def rescore(
 def _build_metrics(metrics: Metrics) -> list[Metric]:
     """Return the metrics as objects; raises UsageError if there is none, or one twice."""
     specs = [metrics] if isinstance(metrics, str | Metric) else metrics
-    chosen = [metric_from_text(m) if isinstance(m, str) else m for m in specs]
-    if not chosen:
+    metric_list = [metric_from_text(m) if isinstance(m, str) else m for m in specs]
+    if not metric_list:
         raise UsageError("no metric given")
     # Results are stored by a metric's name, so two variants of one metric cannot share a run.
-    names = [metric.name for metric in chosen]
+    names = [metric.name for metric in metric_list]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"metric {repeated[0]} is given more than once")
-    return chosen
+    return metric_list

@@ -59,8 +59,8 @@ class Assessment:
     fault: str | None = None
     """The kind of failure, if known: that of a :class:`~trustassay.capabilities.CallError`."""
     unit: int | None = field(default=None, compare=False)
-    """Number of the unit that the sample shares with others, as answers to one question; set when
-    assessments are summarised, and not stored."""
+    """Number of the unit that the sample shares with others, such as answers to one question; set
+    when assessments are summarised, and not stored."""
 
     @classmethod
     def failed(
@@ -193,7 +193,7 @@ class Summary:
     details: Mapping[str, Any] = field(default_factory=dict)
     """A few JSON values for the metric's own ``summary_template``."""
     units: dict[str, int] = field(default_factory=dict)
-    """Independent units behind a figure, as questions, where these are fewer than samples."""
+    """Independent units behind a figure, such as questions, where these are fewer than samples."""
 
     def put(
         self,
@@ -433,7 +433,7 @@ class Weighted(Protocol):
     def counted(self, key: str, /) -> Bools:
         """Return whether each answer is among those that a figure is a mean of, shape (n,).
 
-        A figure that itself sorts answers into such groups, as an F1 of refusals, counts all
+        A figure that itself sorts answers into such groups, like an F1 of refusals, counts all
         answers that did not fail.
         """
 

@@ -189,7 +189,7 @@ class Entity:
     end: int
     """Character after the span."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further facts of the entry, as ``types``."""
+    """Further facts of the entry, such as ``types``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,7 +162,8 @@ class Context:
     seed: int = 0
     """The run's seed."""
     limits: TextLimits = USUAL_LIMITS
-    """Limits on what is counted in a sample, as sentences; its texts have been checked already."""
+    """Limits on what is counted in a sample, such as sentences; its texts have been checked
+    already."""
     second: SecondReader | None = None
     """The second reader, for an answer that it is to read; ``None`` for metrics without that need.
     """
@@ -308,7 +309,7 @@ class Metric(ABC):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for another process: the options and backend names.
 
-        Cached properties are left out, as templates and prompts, which may not be picklable.
+        Cached properties are left out, such as templates and prompts, which may not be picklable.
         """
         state_names = {f.name for f in dataclasses.fields(self)} | {"_backends"}  # type: ignore[arg-type]
         return {name: value for name, value in self.__dict__.items() if name in state_names}
@@ -425,8 +426,8 @@ class Metric(ABC):
         """Return the outcome of the question of an assessment.
 
         An assessment without a score, or of a refusal, is not answered. Any other fails if
-        :meth:`problem` names something. A metric overrides this if it knows more, as whether a
-        refusal was right.
+        :meth:`problem` names something. A metric overrides this if it knows more, for example
+        whether a refusal was right.
         """
         reason = why_not_judged(assessment)
         if not self.counts_outcomes:

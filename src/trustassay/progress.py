@@ -103,7 +103,7 @@ class Progress:
             self._bar = _build_bar(self.what, self.total)
             self._bar.start()
             return
-        # The rate is measured from the first step on; what came before it, as loading a model,
+        # The rate is measured from the first step on; what came before it, such as loading a model,
         # would make the estimate too long.
         if not self._recent:
             self._recent.append((now, self.done))

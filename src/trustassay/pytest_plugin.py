@@ -66,14 +66,14 @@ class AssertTrust:
         # Without a bound the assertion could never fail.
         if at_least is None and at_most is None:
             raise UsageError("assert_trust: expected at_least= or at_most=, a bound of the score")
-        chosen = metric_from_text(metric) if isinstance(metric, str) else metric
-        low = -math.inf if at_least is None else read_score(chosen, "at_least", at_least)
-        high = math.inf if at_most is None else read_score(chosen, "at_most", at_most)
-        run = score([sample], metrics=chosen, **self._load_backends(chosen))
+        metric_object = metric_from_text(metric) if isinstance(metric, str) else metric
+        low = -math.inf if at_least is None else read_score(metric_object, "at_least", at_least)
+        high = math.inf if at_most is None else read_score(metric_object, "at_most", at_most)
+        run = score([sample], metrics=metric_object, **self._load_backends(metric_object))
         result = run.assessments[0]
         if result.error is None and result.score is not None and low <= result.score <= high:
             return result
-        outcome = run.outcomes[chosen.name]
+        outcome = run.outcomes[metric_object.name]
         raise AssertionError("\n".join(_build_message(result, outcome, at_least, at_most)))
 
     def _load_backends(self, metric: Metric) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class AssertTrust:
 
         demands = demands_of([metric], self._backends)
         used_names = {demand.word for demand in demands}
-        result = {word: chosen for word, chosen in self._backends.items() if word in used_names}
+        result = {word: backend for word, backend in self._backends.items() if word in used_names}
         for demand in demands:
             kind = demand.served
             choice = result.get(kind.backend, None if demand.need.optional else demand.default)

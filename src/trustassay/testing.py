@@ -211,8 +211,8 @@ class MetricContract:
     def run(self, samples: Sequence[Mapping[str, Any]] | None = None, **options: Any) -> Run:
         """Score the samples, or others, without a cache; ``options`` as of ``score``."""
         records = self.samples if samples is None else samples
-        chosen = {"cache": None, **self.backends, **options}
-        return score([dict(record) for record in records], metrics=self.metric, **chosen)
+        all_options = {"cache": None, **self.backends, **options}
+        return score([dict(record) for record in records], metrics=self.metric, **all_options)
 
     def test_options_survive_json(self) -> None:
         """``settings()`` is JSON, and the metric built from it has the same settings."""
@@ -304,8 +304,8 @@ class MetricContract:
 
     def test_the_plan_counts_the_calls(self) -> None:
         """``plan`` gives as many calls of each capability as a run makes."""
-        chosen = {"cache": None, **self.backends}
-        result = plan([dict(record) for record in self.samples], metrics=self.metric, **chosen)
+        options = {"cache": None, **self.backends}
+        result = plan([dict(record) for record in self.samples], metrics=self.metric, **options)
         planned, calls_made = Counter[str](), Counter[str]()
         for part in result.parts:
             planned[part.capability] += part.calls

@@ -88,7 +88,7 @@ def place_of(error: BaseException) -> str:
 def _is_own_or_user_file(file: str) -> bool:
     """Whether a file belongs to this package or to the user, and not to a library.
 
-    Compiled modules name files without their folder, as ``numpy/random/mtrand.pyx``.
+    Compiled modules name files without their folder, for example ``numpy/random/mtrand.pyx``.
     """
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     # "<string>" and "<frozen importlib>" are no files.

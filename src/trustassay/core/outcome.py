@@ -7,7 +7,7 @@ all questions asked, so they add up to 100 %:
 1. Each answer gets its :class:`Outcome` (:meth:`trustassay.metric.Metric.outcome`).
 2. All answers to one question together weigh one question: copies of an answer under new ids
    change no share.
-3. The interval of a share is over independent units, as questions or conversations.
+3. The interval of a share is over independent units, such as questions or conversations.
 """
 
 import math
@@ -30,7 +30,7 @@ NOT_SCORED: OutcomeKind = "not_scored"
 WITH_LINE: Sequence[OutcomeKind] = (PASSED, FAILED, NOT_ANSWERED)
 WITHOUT_LINE: Sequence[OutcomeKind] = (SCORED, NOT_SCORED)
 
-# Why a question is not answered. A metric may give others, as its own verdicts.
+# Why a question is not answered. A metric may give others, such as its own verdicts.
 BLANK = "blank"
 ERROR = "error"
 LANGUAGE_NOT_READ = "language not read"

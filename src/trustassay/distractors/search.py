@@ -282,7 +282,7 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     # Ten give 120 triples, enough for all checks; of forty, three quarters would be near words,
     # which make the choice as easy as before.
     limit = min(limit, FEW) if LLM in sources else limit
-    chosen = _DistractorCollector(answer, aliases, limit)
+    collector = _DistractorCollector(answer, aliases, limit)
     search = _SubstituteSearch(question, answer, models, pool, limit, seed)
     lowest = [source for source in sources if source in SOURCES]
     higher = [source for source in sources if source not in (*SOURCES, LLM)]
@@ -292,24 +292,24 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
         for candidate in await ask_generator(question, answer, groups, models, limit):
             # Also compared with the distractors so far: the same wrong answer in other words adds
             # nothing.
-            right = [answer, *aliases, *(other.text for other in chosen.found)]
-            if chosen.take(LLM, [candidate]) and await _is_equivalent(
-                question, chosen.found[-1].text, right, models
+            right = [answer, *aliases, *(other.text for other in collector.found)]
+            if collector.take(LLM, [candidate]) and await _is_equivalent(
+                question, collector.found[-1].text, right, models
             ):
                 # Taken first, since `take` puts the text together that the entailer has to read.
-                chosen.found.pop()
-        if chosen.enough:
-            return chosen.found
+                collector.found.pop()
+        if collector.enough:
+            return collector.found
     # Strictly by rank: the next source, and the next group, only while there are too few.
     for group in groups:
         for source in (*RANDOM_KINDS, *higher, *lowest):
             # A long answer has hundreds of slots; most are never needed.
             for start in range(0, len(group), SLOTS_PER_BLOCK):
                 block = group[start : start + SLOTS_PER_BLOCK]
-                chosen.take(source, await search.candidates(source, block))
-                if chosen.enough:
-                    return chosen.found
-    return chosen.found
+                collector.take(source, await search.candidates(source, block))
+                if collector.enough:
+                    return collector.found
+    return collector.found
 
 
 def _check_sources(models: Models, sources: Sequence[str]) -> None:

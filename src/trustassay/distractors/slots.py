@@ -176,7 +176,7 @@ def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
     At most 16; among sets of one size those that keep the first types come first.
     """
     sizes = range(len(types), 0, -1)
-    sets = (chosen for size in sizes for chosen in combinations(types, size))
+    sets = (subset for size in sizes for subset in combinations(types, size))
     return list(islice(sets, MAX_TYPE_SETS))
 
 

@@ -476,13 +476,14 @@ def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     values = [low + int(place) for place in places]
     if step > 1:  # a round number has round neighbours
         values = [candidate // step * step for candidate in values]
-    chosen = [
+    selected = [
         candidate
         for candidate in dict.fromkeys(values)
         if candidate != value and low <= candidate <= high
     ][:n]
     return [
-        _write_number(candidate, scale, len(decimals), "," in text, ordinal) for candidate in chosen
+        _write_number(candidate, scale, len(decimals), "," in text, ordinal)
+        for candidate in selected
     ]
 
 

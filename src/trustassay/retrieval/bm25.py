@@ -160,7 +160,7 @@ def build_index(
 
     Args:
         folder: the index. passages: the corpus. corpus: identifies its content (``corpus_mark``).
-        about: further entries of the manifest.
+        details: further entries of the manifest.
 
     Raises:
         BackendError: the folder contains something else.

@@ -125,7 +125,7 @@ def _find_files(root: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
     fault = "is not a corpus" if result else "contains no file of a known kind"
-    # Hidden files and folders are skipped, as `.git` and editors' copies.
+    # Hidden files and folders are skipped, such as `.git` and editors' copies.
     for folder, folders, names in os.walk(root):  # a file holds none
         folders[:] = [name for name in folders if not name.startswith(".")]
         result += [Path(folder, name) for name in names if not name.startswith(".")]

@@ -101,8 +101,8 @@ def one_line(text: str) -> str:
 def answer_of(sample: Sample) -> str:
     """Return the response as the model is offered it: in one line, without citations.
 
-    Citations, as ``[1]`` and ``[2, 3]``, are no part of the statement, and another number would
-    make a distractor that says the same.
+    Citations, such as ``[1]`` and ``[2, 3]``, are no part of the statement, and another number
+    would make a distractor that says the same.
     """
     text = one_line(sample.response or "")
     bare = one_line(without_citations(text))
@@ -369,8 +369,8 @@ def offers(sample_id: str, distractors: Sequence[Distractor], n: int, seed: int)
     most = wanted + maths.most_replaced(wanted)
     triples = maths.triples(len(distractors), most, generator(seed, sample_id, "triples"))
     places = maths.places(most, generator(seed, sample_id, "places"))
-    chosen = ([distractors[i] for i in triple] for triple in triples)
-    all_offers = list(map(Offer, chosen, places))
+    distractor_triples = ([distractors[i] for i in triple] for triple in triples)
+    all_offers = list(map(Offer, distractor_triples, places))
     return Offers(all_offers[:wanted], all_offers[wanted:], places[wanted:])
 
 
@@ -418,7 +418,7 @@ async def _make_check(
     examples = shipped_examples(__package__)
     prompt = template.filled(question=one_line(sample.question), options=texts, examples=examples)
 
-    async def chosen(turns: Any, name: str) -> tuple[Choice, int | None]:
+    async def ask_for_choice(turns: Any, name: str) -> tuple[Choice, int | None]:
         choice = await models.choose(
             turns,
             texts,
@@ -443,7 +443,7 @@ async def _make_check(
         repair = shipped(__package__, "again")
         return Unread(first_try[0].reply, repair.filled(), f"{template.name}+{repair.name}")
 
-    first_try, second_try = await asked_twice(chosen, prompt, template.name, unread)
+    first_try, second_try = await asked_twice(ask_for_choice, prompt, template.name, unread)
     # Kept in the evidence, so that a reader sees why the model was asked twice.
     first_reply = None if second_try is None else first_try[0].reply
     choice, index = second_try or first_try

@@ -191,7 +191,7 @@ _OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
 
 
 def _join_verdicts(verdict: str, consistent: bool) -> str:
-    """Return a verdict of the metric, as ``support, consistent``."""
+    """Return a verdict of the metric, for example ``support, consistent``."""
     return f"{verdict}, {_CONSISTENCY_WORDS[consistent]}"
 
 
@@ -305,7 +305,7 @@ class TrustScore(ConsistencyOptions):
 
     def needs(self) -> Sequence[Need]:
         """The needs of both parts."""
-        # Both may need the same, as an entailer.
+        # Both may need the same, such as an entailer.
         return list(dict.fromkeys([*self.factcheck.needs(), *self.consistency.needs()]))
 
     def problems(self, sample: Sample) -> list[Problem]:
