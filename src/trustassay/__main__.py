@@ -13,8 +13,7 @@ def main() -> None:
     try:
         run()
     except SystemExit as ending:
-        # Writes out what a closed pipe or an interruption left, then the exit status goes on as it
-        # is.
+        # Leaves an interrupted process without waiting for its threads; else does nothing.
         end(ending.code)
         raise
 

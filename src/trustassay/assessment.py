@@ -21,10 +21,10 @@ from trustassay.statistics import Bools, Floats, Places, intervals
 from trustassay.statistics.intervals import Interval
 
 Direction = Literal["higher", "lower", ""]
-"""Which end of a number is better; neither of a count, a length or a setting."""
+"""Which end of a number is better; empty for a count, a length or a setting."""
 
 _OPTIONAL_FIELDS = frozenset({"usage", "fault", "unit"})
-"""Fields of an assessment that a stored line need not have."""
+"""Fields that a stored assessment may lack."""
 
 
 @dataclass(frozen=True, slots=True)

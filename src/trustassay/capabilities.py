@@ -20,7 +20,7 @@ Probabilities = NDArray[np.float64]
 
 
 on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
-"""Called before each request of the current task is sent; it may cancel the request by raising."""
+"""Called before each request of the current task is sent; it may raise to cancel the request."""
 
 
 class Entailment(NamedTuple):
@@ -43,7 +43,7 @@ class Message(NamedTuple):
 Turns = str | Sequence[Message]
 """One user message, or a whole chat."""
 MAX_ECHOED_CHARS = 2000
-"""Characters of an unreadable reply that the model is shown again."""
+"""Characters of an unreadable reply that are shown to the model again."""
 
 
 def repair_turns(prompt: str, unreadable: str, instruction: str) -> tuple[Message, ...]:

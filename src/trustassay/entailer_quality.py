@@ -12,16 +12,17 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 BETTER = "openai:gpt-4o-mini"
-"""An entailer that reads all languages and more closely than the embedded one, at a low price."""
+"""An entailer for all languages that is more accurate than the embedded one, at a low price."""
 LOCAL = ("qwen2.5-coder-1.5b", "1.1 GB")
-"""A model for a second reader on this machine that ``trustassay models get`` fetches; its size."""
+"""A model for a second reader on this machine, which ``trustassay models get`` downloads, and its
+size."""
 READ_TWICE = frozenset({"faithfulness", "grounding"})
 """The metrics that take a second reader."""
 
 NEAR_CHANCE_AUC = 0.6
-"""An interval that ends below it is called hardly better than chance, which is 0.5."""
+"""An AUC whose interval ends below this is called hardly better than chance, which is 0.5."""
 PAIR_SETS = "pairs"
-"""The sets of passages and statements, for metrics without figures of their own."""
+"""Key of the sets of passages and statements, for metrics without measurements of their own."""
 
 
 class BenchmarkAuc(NamedTuple):

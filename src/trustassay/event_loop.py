@@ -17,7 +17,8 @@ T = TypeVar("T")
 # therefore waits in steps of this length.
 POLL_INTERVAL_S = 0.5
 GC_THRESHOLD = 10_000
-"""New objects after which Python looks for circular garbage while calls are made; else 700."""
+"""Number of new objects after which Python collects cyclic garbage while calls are made; 700 by
+default."""
 
 _gc_lock = threading.Lock()
 _active_runs = 0
@@ -160,7 +161,7 @@ def _is_in_event_loop() -> bool:
 
 # Thousands of coroutines started in one go would delay replies that have already arrived.
 STARTS_PER_TURN = 16
-"""Coroutines that begin before other work of the event loop has its turn."""
+"""Number of coroutines that are started before other work of the event loop gets a turn."""
 
 
 async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:

@@ -47,9 +47,9 @@ T = TypeVar("T")
 BLANK_RESPONSE = "the response is blank"
 """The error of a sample whose response is blank."""
 BLANK_PART = "blank"
-"""The part that is 1 where a metric gives a blank answer a score."""
+"""The part that is 1 if a metric gives a blank answer a score."""
 REFUSED_PART = "refusal"
-"""The part that is 1 where a metric gives a refusal a score although it answers nothing."""
+"""The part that is 1 if a metric gives a refusal a score although it answers nothing."""
 
 
 @dataclass(slots=True)

@@ -147,9 +147,9 @@ def _read_rows() -> dict[str, dict[str, Any]]:
 
 
 ROWS = _read_rows()
-"""What ``options.csv`` says of each option: fields of :class:`Flag`. Options of one command have
-its name before theirs; what has a name without dashes is an argument, shown by this name.
-"""
+"""The content of ``options.csv``: fields of :class:`Flag` by option. Options of a single command
+have its name in front of theirs; a name without dashes makes an argument, which is shown by this
+name."""
 
 
 def row(option: str, kind: Any = None, **other_fields: Any) -> Flag:
@@ -219,7 +219,7 @@ class Records(TypedDict, total=False):
 
 
 class Drawn(TypedDict, total=False):
-    """Which part of the samples is drawn at random, and what is done with one that grew."""
+    """Which part of the samples is drawn at random, and how a grown input is treated."""
 
     append: Annotated[bool, row("append")]
     sample: Annotated[str | int | None, row("sample", str | None)]
@@ -397,7 +397,7 @@ KINDS: Mapping[Any, tuple[Any, str]] = {
     Mapping: (Mapping, "a mapping"),
     type(None): (type(None), "None"),
 }
-"""By a plain kind: what it is, and its name."""
+"""By plain type: the class that a value must have, and its name in messages."""
 
 
 def check_keywords(

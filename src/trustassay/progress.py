@@ -22,9 +22,9 @@ RATE_WINDOW_S = 30.0
 # Columns of a terminal.
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 4, 40
 COLUMNS_BESIDE_BAR = 60
-"""Columns next to the bar, for words and numbers that a narrow terminal would cut."""
+"""Columns that are left for words and numbers, which a narrow terminal would cut."""
 REDRAW_EVERY_S = 0.2
-"""Time between two updates of the bar in a notebook."""
+"""Minimum time between two updates of the bar in a notebook."""
 
 _quiet = False
 
@@ -183,7 +183,7 @@ class Steps:
 
 
 SILENT = Steps()
-"""Steps that nobody sees and nobody stops."""
+"""Steps that are not shown and cannot be stopped."""
 
 
 def tell(line: str) -> None:

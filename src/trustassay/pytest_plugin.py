@@ -22,7 +22,7 @@ from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
 
 MAX_EVIDENCE_ITEMS, MAX_ITEM_CHARS = 20, 240
-"""Pieces of evidence in a message, and characters of each."""
+"""Pieces of evidence in a message, and characters of each piece."""
 
 
 class AssertTrust:

@@ -23,12 +23,12 @@ from trustassay.metric import ORIGIN, Metric
 
 ENTRY_POINT_GROUP = "trustassay.metrics"
 FILE_PREFIX = "python:"
-"""How the name of a metric in a file begins."""
+"""Prefix of the name of a metric in a file."""
 # "python:my/metric.py:Echo" or "python:my/metric.py:Echo:k=3". The path ends at the first ".py:",
 # so it may itself contain colons.
 _FILE_SPEC = re.compile(r"python:(.+?\.py):(\w+)(?::(.*))?", re.DOTALL)
 _loaded: dict[tuple[str, str], type[Metric]] = {}
-"""The classes of files that were named in this process, by name and digest of the content."""
+"""The classes of files that were named in this process, by class name and digest of the content."""
 
 
 def metric_class(name: str) -> type[Metric]:

@@ -154,10 +154,11 @@ class Sample:
 
 CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name != "metadata")
 TOKENS = "token_logprobs"
-"""Field of a sample with the tokens of its response: a list of [token, log-probability], each maybe
-with a list of alternatives in the same form, or of objects as OpenAI's endpoints return."""
+"""Field of a sample with the tokens of its response: a list of [token, log-probability], each
+optionally with a list of alternatives in the same form, or of objects as OpenAI's endpoints return
+them."""
 _MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
-"""Fields that may be empty, or 0, and are not absent then."""
+"""Fields that may be empty or 0, which does not make them absent."""
 
 
 def content_id(raw: Mapping[str, Any]) -> str:

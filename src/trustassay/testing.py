@@ -164,7 +164,7 @@ _METHODS = {
     "linker": "link",
     "distractors": "substitutes",
 }
-"""By keyword, the method of a backend; of all others it is ``reply``, of a chat model."""
+"""The method of a backend, by keyword; of all other keywords it is ``reply``, of a chat model."""
 
 
 class _Failing:
@@ -280,7 +280,7 @@ class MetricContract:
         metric.view(sample, assessment)
 
     def test_resumed_results_are_equal(self) -> None:
-        """A run of which results are lost goes on from its folder, and ends with the same bytes."""
+        """A run that has lost results continues from its folder, and ends with the same bytes."""
         with tempfile.TemporaryDirectory() as home:
             folder = Path(home) / "run"
             self.run(out=folder, report=False)

@@ -16,11 +16,11 @@ from pathlib import Path
 # Names in a run's folder.
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
 MOST = 20
-"""Files of a run's folder; what fails at other places then is not kept."""
+"""Maximum number of traceback files in a run's folder; further ones are not written."""
 MAX_TRACEBACK_CHARS = 16_000
-"""Characters of a traceback; of a longer one the middle is left out."""
+"""Characters of a traceback; the middle of a longer one is left out."""
 SECRET = 8
-"""Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
+"""Minimum length of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
 OWNER_ONLY_MODE = 0o600
 
 _hidden: set[str] = set()

@@ -213,7 +213,8 @@ def _read_typed(value: Any, kind: Any) -> tuple[Any, ...]:
 
 
 MOST_WORDS = 4000
-"""Words beyond which two answers are shown without marks: comparing takes their product."""
+"""Words beyond which two answers are shown without marks: the comparison takes time in proportion
+to their product."""
 # A word with the space before it; or the space at the end, so that the matches add up to the text.
 _WORD_WITH_SPACE = re.compile(r"\s*\S+|\s+$")
 

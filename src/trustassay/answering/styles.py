@@ -28,11 +28,11 @@ from trustassay.text.replies import numbered
 
 STYLES = ("closed-book", "rag", "rag-refusal", "icl", "own")
 OWN_PROMPT = "own_prompt"
-"""Field of a sample with the whole prompt by which it is to be answered."""
+"""Field of a sample with a complete prompt, with which the sample is to be answered."""
 REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
 """The sentence by which Trust-Eval recognises a refusal."""
 STOP_SEQUENCES = ("\nQuestion:",)
-"""Where a model begins a new question."""
+"""Texts with which a model begins a new question."""
 _WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
 
 

@@ -43,7 +43,7 @@ NO_CLAIM = "no claim"
 NOT_ASSESSABLE = "not assessable"
 
 MAX_REASONS = 8
-"""Reasons that are counted by name; a metric of a user may give a new one for each answer."""
+"""Reasons that are counted by name; a user's metric may give a different one for each answer."""
 OTHER_REASONS = "other reasons"
 
 

@@ -37,12 +37,12 @@ from trustassay.statistics.resampling import generator
 from trustassay.text.limits import SHORT_ANSWER, TextWork
 
 EXTRA_TOKENS_PER_ANSWER = 30
-"""Tokens that a wrong answer may take, beside twice the words of the answer."""
+"""Tokens allowed for a wrong answer, in addition to two for each word of the answer."""
 FEW = 10
-"""Wrong answers that the generator is asked for; other sources fill up to as many."""
+"""Number of wrong answers that the generator is asked for; other sources fill up to this number."""
 ENTAILMENT_THRESHOLD = 0.5
 RANDOM_KINDS = ("date", "number")
-"""Kinds of words whose substitutes are drawn near them."""
+"""Kinds of slots whose replacements are drawn at random near the original."""
 MAX_REPLY_LINES = 100
 # Signs that a model puts around an answer: quotes, asterisks of Markdown.
 _WRAPPING_SIGNS = "\"“”'‘’*_` "
@@ -165,7 +165,7 @@ _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
 _THE = re.compile(r"\bthe\s+$", re.IGNORECASE)
 _WORD = re.compile(r"\s+(\w+)")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
-"""Before the first word of a sentence."""
+"""Matches what comes before the first word of a sentence."""
 # "an hour", "an honest man" begin with a silent h; "a university", "a European", "a one-way street"
 # begin with a vowel that is spoken as a consonant, but "an uninvited guest" and "an unimportant"
 # not.
@@ -231,16 +231,17 @@ def _starts_with_vowel_sound(text: str) -> bool:
 
 
 SOURCES = ("embedding", "pos")
-"""Where substitutes come from unless something else is said: neither asks a network."""
+"""The default sources of substitutes; neither uses a network."""
 CANDIDATES_PER_WANTED = 2
-"""So many times as many substitutes are asked for as are wanted, since some are dropped."""
+"""Substitutes that are requested for each one that is wanted, since some are dropped."""
 SLOTS_PER_BLOCK = 8
-"""Slots of a group that a source is asked for at once; the next only where there are too few."""
+"""Slots of a group for which a source is asked at once; the next block only if there are too
+few."""
 LLM = "llm"
 DBPEDIA = "dbpedia"
 
 Replacements = list[tuple[Slot, str]]
-"""What could replace what."""
+"""Slots with the text that could replace each."""
 
 
 async def find_distractors(  # noqa: PLR0913 - what each sample brings

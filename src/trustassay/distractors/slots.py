@@ -32,10 +32,10 @@ from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
 
 MAX_TYPE_SETS = 16
-"""Sets of an entity's types that are tried; of ten types there are a thousand."""
+"""Sets of an entity's types that are tried; ten types have a thousand."""
 
 _NAME_CONNECTORS = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
-"""What may stand between two parts of a name."""
+"""Words and signs that may stand between two parts of a name."""
 _NAME_TAGS = ("NNP", "NNPS")
 
 
@@ -122,7 +122,8 @@ def entity_words(slot: Slot) -> list[Slot]:
 
 
 MAX_WHOLE_ANSWER_WORDS = 5
-"""A whole answer of so many words, without a verb that makes it a sentence, is one slot, too."""
+"""A whole answer of up to this many words is one slot as well, unless a verb makes it a
+sentence."""
 _FINITE_VERB_TAGS = ("VBZ", "VBP", "VBD", "MD")
 
 
@@ -239,7 +240,7 @@ def _build_linked_slots(
 def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
     """Yield runs of names: words that are tagged as such, or have a capital inside a sentence."""
     runs: list[list[Token]] = []
-    between: list[Token] | None = None  # what stands behind the last name, if that may go on
+    between: list[Token] | None = None  # the tokens after the last name, while it may continue
     for index, token in enumerate(tokens):
         if _is_name(tokens, index):
             # Two names with only white space between them are one ("Marie Curie").
@@ -283,7 +284,7 @@ def _is_name(tokens: Sequence[Token], index: int) -> bool:
 
 
 MAX_POOL_ANSWERS = 200
-"""Answers that are handed on."""
+"""Answers to other questions that are returned for one sample."""
 
 
 def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) -> list[str]:

@@ -59,7 +59,7 @@ class Slot:
 
 _ARTICLES = frozenset(("a", "an", "the"))
 SHORT = 200
-"""Characters of a text that is kept with its normalisation; longer ones seldom come again."""
+"""Characters up to which the normalisation of a text is cached; longer texts rarely recur."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ FUNCTION_WORDS = frozenset(
     "having do does did doing will would shall should can could may might must also so such then "
     "s t just very more most some any each other own same both all only".split()
 )
-"""Words that carry no subject of their own."""
+"""Words without a subject of their own."""
 
 
 class Token(NamedTuple):
@@ -200,7 +200,7 @@ def _load_tagger() -> tuple[Any, Any]:
     """Return TextBlob's parser and lexicon, loaded on first use."""
     from textblob.en import lexicon, parser
 
-    len(lexicon)  # it is read when it is first asked for something
+    len(lexicon)  # loads it: TextBlob reads its data on first use
     return parser, lexicon
 
 
@@ -261,9 +261,9 @@ def likely_types(question: str) -> tuple[str, ...]:
 
 
 MAX_YEARS_APART = 20
-"""A year is varied by so many at most."""
+"""A year is varied by at most this many years."""
 LATEST_KNOWN_YEAR = 2025
-"""Where a date is not in the future, its neighbours are not either."""
+"""The neighbours of a date up to this year are not later than it either."""
 
 _MONTHS = list(calendar.month_name)[1:]
 _SHORT_MONTHS = [*(name[:3] for name in _MONTHS), "Sept"]
@@ -416,7 +416,7 @@ _DIGITS = re.compile(
     r"|(?<![\w.,:/-])[0-9]+(?:\.[0-9]+)?(?:st|nd|rd|th)?(?![\w-])"
 )
 _MAX_DIGITS = 18
-"""Longer numbers are marks rather than amounts, and do not fit a random integer."""
+"""Longer numbers are codes rather than amounts, and do not fit in a random integer."""
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _ORDINALS = (

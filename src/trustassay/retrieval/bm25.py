@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 
 MANIFEST = "trustassay-bm25.json"
-"""File in every finished index; written last."""
+"""Name of the file that describes a finished index; it is written last."""
 # Suffix of the folder in which an index is built.
 UNFINISHED = ".part"
 LOCK_FILE = "lock"
 ANALYSIS = "words, lower case, without accents, English stop words and stems/1"
-"""How texts and queries are analysed; an index built in another way is not used."""
+"""How texts and queries are analysed; an index that was built differently is not used."""
 MAX_WORD_CHARS = 100
 HEAP_BYTES = 64_000_000
-"""What the writer keeps in memory before it goes to disk."""
+"""Memory that the writer uses before it writes to disk."""
 SCORE_DIGITS = 4
 """Scores that agree to this many digits after the decimal point are ties."""
 
@@ -300,9 +300,9 @@ def _import_tantivy() -> Any:
 
 
 IN_MEMORY_BYTES = 50_000_000
-"""A corpus of larger files is indexed on disk."""
+"""A larger corpus is indexed on disk."""
 PASSAGES_PER_UPDATE = 1000
-"""Passages between two looks at the clock."""
+"""Passages after which the progress bar is updated."""
 
 
 def bm25_retriever(

@@ -24,10 +24,10 @@ KNOWN_CORPORA = (
     "(text files also with .gz)"
 )
 TEXT_WORDS = 100
-"""Words of a passage that is cut from a file of plain text, as in the Wikipedia dump of DPR."""
+"""Words of the passages into which plain text is cut, as in the Wikipedia dump of DPR."""
 MAX_FAULTS = 20
 BLOCK_CHARS = 100_000
-"""Characters of plain text that are looked at together; a paragraph is rarely as long."""
+"""Characters of plain text that are processed together; paragraphs are rarely as long."""
 
 _TEXT_SUFFIXES = frozenset({".txt", ".md"})
 _TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}

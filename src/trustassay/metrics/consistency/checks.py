@@ -111,7 +111,8 @@ def answer_of(sample: Sample) -> str:
 
 
 OTHERS = 1000
-"""Samples whose answers may serve as distractors; each sample goes through all of them."""
+"""Maximum number of samples whose answers may serve as distractors; each sample goes through
+all."""
 
 
 async def others_of(pool: Pool, models: Models) -> list[Sample]:
@@ -312,9 +313,9 @@ class Choices(NamedTuple):
 
 
 STOP = ("\nQuestion:",)
-"""Where a base model goes on with a question of its own."""
+"""Text with which a base model continues with a question of its own."""
 MAX_REPLY_CHARS = 500
-"""Characters of a reply in the evidence; the stored call holds it whole."""
+"""Characters of a reply in the evidence; the stored call holds all of it."""
 
 
 class Offer(NamedTuple):

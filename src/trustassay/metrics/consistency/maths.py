@@ -15,7 +15,7 @@ LETTERS = "ABCDE"
 """The letters of the options; the last one is "none of the above"."""
 NONE = LETTERS.index("E")
 PLACES = 4
-"""The places at which the answer may stand."""
+"""Number of places at which the answer may stand."""
 
 Triple = tuple[int, int, int]
 

@@ -55,7 +55,7 @@ RATIO_FIGURES: Mapping[str, tuple[str, str]] = {
     for kind in ("offered", "chosen")
     for x in LETTERS[:PLACES]
 }
-"""Figures that are a sum over answers by another, as percentages."""
+"""Figures that are the ratio of two sums over answers, in percent."""
 # Each sum once, in a fixed order: these are the columns of RowSums.
 _SUM_COLUMNS = tuple(dict.fromkeys(name for pair in RATIO_FIGURES.values() for name in pair))
 _REASON_WITHOUT = {
@@ -163,7 +163,7 @@ class Consistency(ConsistencyOptions):
         return self.uses_source("pool")
 
     def needs(self) -> Sequence[Need]:
-        """The model under assessment, and whatever finds distractors."""
+        """The model under assessment, and the sources of distractors."""
         needs = [Need("likelihood" if self.by == "likelihood" else "choose", "model")]
         if self.named_sources is None or set(self.named_sources) - set(ELSEWHERE):
             needs += [Need("substitutes"), Need("link", optional=True)]

@@ -55,12 +55,11 @@ Rule = Literal["support", "stronger"]
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
 MAX_QUOTED_CHARS = 300
 DOUBT_MARGIN = 0.1
-"""Probability above the threshold up to which support is in doubt."""
+"""Support whose probability is less than this above the threshold is in doubt."""
 
 SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
-"""Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; of equal distances any
-three give the same correlations.
-"""
+"""Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; any three equidistant
+numbers give the same correlations."""
 
 
 class Decision(NamedTuple):
@@ -379,7 +378,7 @@ class Evidence(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The verdict on an answer, and what it is made of."""
+    """The verdict on an answer, with its reason, numbers and rows."""
 
     verdict: Verdict
     """Support, neutral or contradict."""

@@ -39,7 +39,8 @@ TABLE: Mapping[tuple[Verdict, bool], float] = {
     ("contradict", True): 0.2,
     ("contradict", False): 0.0,
 }
-"""Zheng et al. 2024, Table 3: by what the facts say, and whether the model keeps to its answer."""
+"""Zheng et al. 2024, Table 3: the score by the verdict of the facts, and by whether the model is
+consistent."""
 
 
 def trust_ov(verdict: Verdict, *, consistent: bool) -> float:
@@ -183,11 +184,11 @@ class Claims(NamedTuple):
 
 
 _BOUND_PARTS = ("lowest", "highest", "open")
-"""Parts that the whole score has its own of."""
+"""Parts that the whole score has as well."""
 _CONSISTENCY_WORDS = {True: "consistent", False: "inconsistent"}
 MAX_QUOTED_CHARS = 120
 _OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
-"""Figures of answers that are taken apart."""
+"""Figures that exist only for answers divided into claims."""
 
 
 def _join_verdicts(verdict: str, consistent: bool) -> str:
