@@ -320,9 +320,9 @@ def _check_sources(models: Models, sources: Sequence[str]) -> None:
         if source == LLM and not models.names("generator"):
             raise BackendError("the source llm asks a chat model: name one with --generator")
         if source != LLM and source not in source_names:
-            known = ", ".join(source_names) or "none"
+            available = ", ".join(source_names) or "none"
             raise BackendError(
-                f"no source of distractors is called {source!r} here; known: {known}"
+                f"no source of distractors is called {source!r} here; known: {available}"
             )
         if source == DBPEDIA and not models.names("linker"):
             message = (
