@@ -468,7 +468,7 @@ def test_type_checkers_are_told_of_the_same_names_from_the_same_modules() -> Non
         if isinstance(one, ast.ImportFrom)
         for name in one.names
     }
-    assert told == trustassay._HOMES  # type: ignore[attr-defined]
+    assert told == trustassay._MODULES_OF_NAMES  # type: ignore[attr-defined]
     exported = next(ast.literal_eval(one.value) for one in body if isinstance(one, ast.Assign))
     assert exported == trustassay.__all__
 

@@ -3,7 +3,9 @@
 import importlib
 from typing import Any
 
-_HOMES = {
+# Public names by the module that defines them. They are imported when they are first used: numpy,
+# tokenizers and the report together take longer to import than `trustassay --help` may take.
+_MODULES_OF_NAMES = {
     name: module
     for module, names in {
         "trustassay.answering": "Answering",
@@ -29,14 +31,15 @@ _HOMES = {
     }.items()
     for name in names.split()
 }
-__all__ = [*sorted(_HOMES)]  # noqa: PLE0604 - their types: __init__.pyi
+# `__init__.pyi` gives type checkers what the dynamic import hides from them.
+__all__ = [*sorted(_MODULES_OF_NAMES)]  # noqa: PLE0604 - their types: __init__.pyi
 
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used; this keeps ``trustassay --help`` fast."""
-    if name not in _HOMES:
+    if name not in _MODULES_OF_NAMES:
         raise AttributeError(f"module 'trustassay' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES_OF_NAMES[name]), name)
 
 
 def __dir__() -> list[str]:

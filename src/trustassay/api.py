@@ -1,4 +1,5 @@
-"""The Python interface: ``score`` and ``ascore`` with the run that they return, and ``scorer``."""
+"""The Python interface: ``score``, ``ascore``, ``plan``, ``watch``, ``scorer``, ``rescore``, and
+``Run``."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ from trustassay.registry import metric_from_text, recorded_class
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 
-if TYPE_CHECKING:  # what a door needs is loaded when it is used
+# Each function below imports the modules that it needs when it is called, so that importing
+# `trustassay` stays fast.
+if TYPE_CHECKING:
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import RunOptions, Source
     from trustassay.workflows.scorer import EventsChoice, OpenScorer, Scorer
@@ -63,75 +66,101 @@ async def ascore(
     from trustassay.runs.needs import settle
     from trustassay.runs.results import apply_calibrator
 
-    own = {"report": out is not None, **options}
-    chosen, samples, named, settings = _read(samples, metrics, own)
+    # A temporary folder gets a report only on request; an explicit `report=` in `options` wins.
+    all_options = {"report": out is not None, **options}
+    metric_list, samples, backend_choices, settings = _read_arguments(samples, metrics, all_options)
     calibrator, report = settings.calibrator, settings.report
-    if calibrator:  # the report is written once, with the probabilities
+    # The report has to show the calibrated probabilities, which exist only after the run.
+    if calibrator:
         settings = dataclasses.replace(settings, report=False)
+    # Without responses the model is needed to write them. The input is only searched for such
+    # samples when a model is given; otherwise a missing response is a fault of the sample.
     unanswered = False
-    if "model" in named:
+    if "model" in backend_choices:
         from trustassay.workflows.choose_metric import some_unanswered
 
         unanswered = some_unanswered(samples, settings.fields)
+    # The caller who names no folder gets a temporary one, which lives as long as the run object.
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
         stores = settings.stores(folder)
-        backends = await settle(chosen, named, stores=stores, unanswered=unanswered)
-        outcome = await execute(samples, chosen, backends, folder, settings)
+        backends = await settle(metric_list, backend_choices, stores=stores, unanswered=unanswered)
+        outcome = await execute(samples, metric_list, backends, folder, settings)
         if calibrator:
-
+            # In a thread, since fitting and rewriting the results is plain Python that would block
+            # the event loop; `stop` ends it between two steps when the task is cancelled.
             def apply(stop: threading.Event) -> None:
                 steps = Steps(shown=settings.progress, stop=stop)
-                apply_calibrator(folder, calibrator, chosen, report=report, steps=steps)
+                apply_calibrator(folder, calibrator, metric_list, report=report, steps=steps)
 
             await run_in_thread(apply)
+    # BaseException: an interruption must not leave a temporary folder behind either.
     except BaseException:
         if out is None:
             shutil.rmtree(path, ignore_errors=True)
         raise
     run = Run(folder, outcome, row_index(samples, outcome.intake, settings.limit))
     if out is None:
+        # Tied to `folder`, not to `run`: a user may keep only the folder and drop the run.
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
     return run
 
 
-def _read(
+def _read_arguments(
     samples: Source, metrics: Metrics | None, options: Mapping[str, Any]
 ) -> tuple[list[Metric], Source, dict[str, Any], RunOptions]:
-    """Return the metrics, the samples, the backends that were named, and the run's options; what is
-    wrong in names is told before the samples are looked at."""
+    """Return the metrics, the samples, the backends given by keyword, and the run's options.
+
+    Wrong names are reported before the samples are read.
+    """
     from trustassay.runs.intake import run_options
 
-    chosen = [] if metrics is None else _built(metrics)
-    named, others = _split(options, chosen)
+    metric_list = [] if metrics is None else _build_metrics(metrics)
+    backend_choices, other_options = _split_options(options, metric_list)
+    # From here on a path and a list of paths are one type.
     samples = Files.of(samples)
     if metrics is None:
         from trustassay.workflows.choose_metric import choose_metric, naming
 
-        retrieves = named.get("retriever") is not None
+        # A retriever supplies the documents that samples lack, which changes the choice.
+        retrieves = backend_choices.get("retriever") is not None
         result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
         if options.get("progress"):
             tell(f"{naming(result.metrics)}: {result.why}")
-        chosen, samples = _built(result.metrics), result.source
-        others = {"why": result.why, **others}
-    return chosen, samples, named, run_options(**others)
+        metric_list, samples = _build_metrics(result.metrics), result.source
+        # The caller's own `why` comes last, and so takes precedence over the reason found here.
+        other_options = {"why": result.why, **other_options}
+    return metric_list, samples, backend_choices, run_options(**other_options)
 
 
-def _split(
+def _split_options(
     options: Mapping[str, Any],
-    chosen: Sequence[Metric],
-    known: type = ScoreOptions,
-    own: Collection[str] = ("metrics", "out"),
+    metric_list: Sequence[Metric],
+    option_group: type = ScoreOptions,
+    argument_names: Collection[str] = ("metrics", "out"),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the backends that were named, and the other options; refuse wrong names."""
+    """Separate the backends from the other options, and refuse unknown names.
+
+    Args:
+        options: keywords as the user gave them.
+        metric_list: the metrics, so that the error for a metric's option can say how it is given.
+        option_group: the ``TypedDict`` that declares the allowed options.
+        argument_names: named arguments of the public function, which are allowed as well.
+
+    Raises:
+        UnknownNameError, UsageError: as :func:`~trustassay.options.check_keywords`.
+    """
     from trustassay.runs.needs import backend_words
 
-    words = set(backend_words())
-    check_keywords(options, known, {*words, *own}, chosen)
-    named = {name: value for name, value in options.items() if name in words}
-    named |= options.get("backends") or {}
-    return named, {k: v for k, v in options.items() if k not in words and k != "backends"}
+    backend_names = set(backend_words())
+    check_keywords(options, option_group, {*backend_names, *argument_names}, metric_list)
+    backend_choices = {name: value for name, value in options.items() if name in backend_names}
+    # `backends={...}` holds capabilities of other packages, whose names are no keywords of ours.
+    backend_choices |= options.get("backends") or {}
+    return backend_choices, {
+        k: v for k, v in options.items() if k not in backend_names and k != "backends"
+    }
 
 
 @shows_keywords(ScoreOptions)
@@ -142,19 +171,20 @@ def plan(
     out: str | os.PathLike[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Plan:
-    """Return the calls that :func:`score` would make with the same arguments; make none.
+    """Return the calls that :func:`score` would make with the same arguments, without making any.
 
     Raises:
         As :func:`score`.
     """
     from trustassay.runs.needs import settle
-    from trustassay.runs.plan import plan as rehearsed
+    from trustassay.runs.plan import plan as plan_calls
 
     async def rehearse() -> Plan:
-        chosen, given, named, settings = _read(samples, metrics, options)
-        backends = await settle(chosen, named)
-        return await rehearsed(
-            given, chosen, backends, settings, None if out is None else Path(out)
+        # Checked inside the coroutine, so that all errors reach the caller through `run_anywhere`.
+        metric_list, source, backend_choices, settings = _read_arguments(samples, metrics, options)
+        backends = await settle(metric_list, backend_choices)
+        return await plan_calls(
+            source, metric_list, backends, settings, None if out is None else Path(out)
         )
 
     return run_anywhere(rehearse)
@@ -168,11 +198,15 @@ def watch(
     out: str | os.PathLike[str],
     options: WatchOptions,
     tell: Callable[[str], None] = print,
-    **named: Unpack[BackendChoices],
+    **backend_choices: Unpack[BackendChoices],
 ) -> Watched:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
 
-    ``named`` are backends, as of :func:`score`.
+    Args:
+        source: the file. metric: one metric or its name. out: the run's folder.
+        options: how often to look, and when to stop.
+        tell: receives one line of progress at a time.
+        backend_choices: backends, as for :func:`score`.
 
     Raises:
         As :func:`score`.
@@ -182,12 +216,14 @@ def watch(
     from trustassay.workflows.watch import Watch
 
     async def follow() -> Watched:
-        chosen = _built(metric)
-        given, _ = _split(named, chosen, BackendChoices, ("metric", "out"))
+        metric_list = _build_metrics(metric)
+        choices, _ = _split_options(backend_choices, metric_list, BackendChoices, ("metric", "out"))
         folder = RunFolder(Path(out))
+        # Replies already paid for are looked up in the run's own store first, then in the shared
+        # one.
         stores = (folder.calls_path, shared_file(options.calls.cache))
-        backends = await settle(chosen, given, stores=stores)
-        return await Watch(Path(source), chosen[0], backends, folder, options, tell).run()
+        backends = await settle(metric_list, choices, stores=stores)
+        return await Watch(Path(source), metric_list[0], backends, folder, options, tell).run()
 
     return run_anywhere(follow)
 
@@ -228,21 +264,25 @@ def scorer(
     from trustassay.runs.needs import settle
     from trustassay.workflows.scorer import EvaluationEvents, OpenScorer, open_scorer
 
-    chosen = _built(metrics)
-    named, others = _split(options, chosen)
-    if strange := sorted(set(others) - set(ScorerOptions.__annotations__)):
-        raise UsageError(f"{strange[0]}: not for a scorer, which takes complete single samples")
-    settings = run_options(**({"report": out is not None} | others))
+    metric_list = _build_metrics(metrics)
+    backend_choices, other_options = _split_options(options, metric_list)
+    # Options about files, drawing and filling exist for `score`; a single sample has no use for
+    # them.
+    if unsupported := sorted(set(other_options) - set(ScorerOptions.__annotations__)):
+        raise UsageError(f"{unsupported[0]}: not for a scorer, which takes complete single samples")
+    settings = run_options(**({"report": out is not None} | other_options))
     folder = None if out is None else RunFolder(Path(out))
 
     @asynccontextmanager
-    async def door() -> AsyncIterator[Scorer]:
+    # Backends are resolved when the block begins, not when `scorer` is called: that may load
+    # models.
+    async def open_session() -> AsyncIterator[Scorer]:
         events = EvaluationEvents.of(opentelemetry)
-        backends = await settle(chosen, named)
-        async with open_scorer(chosen, backends, folder, settings, events) as result:
+        backends = await settle(metric_list, backend_choices)
+        async with open_scorer(metric_list, backends, folder, settings, events) as result:
             yield result
 
-    return OpenScorer(door)
+    return OpenScorer(open_session)
 
 
 @shows_keywords(EngineOptions)
@@ -295,8 +335,9 @@ def score(
         return _on_cluster(samples, metrics, out, address or None, dict(options))
     if kind != "local":
         raise UnknownNameError(did_you_mean("engine", kind, ["local", "ray"]))
-    if named := [name for name in CLUSTER if name in options]:
-        raise UsageError(f"{', '.join(named)}: for engine='ray' alone")
+    if cluster_only := [name for name in CLUSTER if name in options]:
+        raise UsageError(f"{', '.join(cluster_only)}: for engine='ray' alone")
+    # Safe: the cluster's keywords were refused just above.
     local = cast(ScoreOptions, options)
     return run_anywhere(lambda: ascore(samples, metrics=metrics, out=out, **local))
 
@@ -308,7 +349,8 @@ def _on_cluster(
     address: str | None,
     options: dict[str, Any],
 ) -> Run:
-    """Score on a Ray cluster; a run that is merged already goes on here, as any other."""
+    """Score on a Ray cluster; a run that is already merged continues in this process, as any
+    other."""
     try:
         from trustassay_cluster.engine import HOME, score_on_cluster
         from trustassay_cluster.ray_cluster import ClusterOptions
@@ -318,22 +360,25 @@ def _on_cluster(
         ) from None
     from trustassay.runs.results import apply_calibrator
 
+    # Removed from `options`, so that the rest can be checked as options of an ordinary run.
     cluster = ClusterOptions(
         address, **{name: options.pop(name) for name in CLUSTER if name in options}
     )
     if out is None:
         raise UsageError("--engine ray needs the run's folder: out")
-    chosen, samples, named, settings = _read(samples, metrics, options)
-    if "second" in named:
+    metric_list, samples, backend_choices, settings = _read_arguments(samples, metrics, options)
+    if "second" in backend_choices:
         raise UsageError("second: not with engine='ray'; rescore the finished run with it")
-    if given := [name for name in ("sample", "append") if options.get(name)]:
-        raise UsageError(f"{given[0]}: not with engine='ray'")
+    if unsupported := [name for name in ("sample", "append") if options.get(name)]:
+        raise UsageError(f"{unsupported[0]}: not with engine='ray'")
     folder = Path(out)
+    # A cluster's folder has HOME until its shards are merged. Without HOME nothing is left to
+    # distribute, and new metrics or samples of the same run are scored here.
     if (folder / "run.json").exists() and not (folder / HOME).exists():
-        return run_anywhere(lambda: ascore(samples, metrics=chosen, out=folder, **options))
-    result = score_on_cluster(samples, chosen, named, folder, settings, cluster)
+        return run_anywhere(lambda: ascore(samples, metrics=metric_list, out=folder, **options))
+    result = score_on_cluster(samples, metric_list, backend_choices, folder, settings, cluster)
     if settings.calibrator:
-        apply_calibrator(result.folder, settings.calibrator, chosen, report=settings.report)
+        apply_calibrator(result.folder, settings.calibrator, metric_list, report=settings.report)
     return Run(result.folder, result.outcome)
 
 
@@ -347,8 +392,8 @@ def rescore(
 ) -> Run:
     """Score the samples of a stored run with other settings, into the folder ``out``.
 
-    The new run starts with a copy of the old one's calls, so a model is only asked what it was
-    not asked before. Metrics, backends and a seed that are not given are the run's own.
+    The new run starts with a copy of the stored calls, so a model is asked only what it was not
+    asked before. Metrics, backends and the seed are those of the stored run unless they are given.
 
     Raises:
         RunFolderError: ``run`` holds no run.
@@ -362,38 +407,52 @@ def rescore(
     settings = old.read_run()
     if settings is None or not old.samples_path.exists():
         raise RunFolderError(f"{old.path}: holds no run")
+    # Compared after resolving links: the new run would overwrite the results that it reads.
     if old.path.resolve() == new.path.resolve():
         raise RunFolderError(
             f"{new.path}: a run cannot be scored into its own folder; choose another out"
         )
     if metrics is None:
         classes = [recorded_class(name, options) for name, options in settings["metrics"].items()]
-        metrics = [cls(**chosen) for cls, chosen in classes]
-    chosen = _built(metrics)
-    check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, chosen)
-    given: dict[str, Any] = dict(options)
+        metrics = [cls(**recorded_options) for cls, recorded_options in classes]
+    metric_list = _build_metrics(metrics)
+    check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, metric_list)
+    new_options: dict[str, Any] = dict(options)
+    # The old run's pool is a copy in its folder or the path of the user's file. Only metrics that
+    # look at other samples need one; any other would refuse the option.
     pool = old.pool_path if old.pool_path.exists() else settings.get(POOL)
-    if pool is not None and any(metric.pool for metric in chosen):
-        given.setdefault("pool", pool)
-    if given.get("seed") is None:
-        given["seed"] = settings["seed"]
-    if given.get(UNIT) is None:
-        given[UNIT] = settings.get(UNIT)
-    given |= given.pop("backends", {})
-    if "limit" not in given:
-        given[DRAWN] = settings.get(DRAWN)
-    recorded = recorded_backends(settings["backends"], chosen, old.calls_path, given)
+    if pool is not None and any(metric.pool for metric in metric_list):
+        new_options.setdefault("pool", pool)
+    # `None` counts as not given: the same seed draws the same distractors, so stored replies fit.
+    if new_options.get("seed") is None:
+        new_options["seed"] = settings["seed"]
+    if new_options.get(UNIT) is None:
+        new_options[UNIT] = settings.get(UNIT)
+    # Flattened, so that a backend given in either way replaces the recorded one.
+    new_options |= new_options.pop("backends", {})
+    # A `limit` makes another selection of samples, so the record of how they were drawn is void.
+    if "limit" not in new_options:
+        new_options[DRAWN] = settings.get(DRAWN)
+    recorded_choices = recorded_backends(
+        settings["backends"], metric_list, old.calls_path, new_options
+    )
     return score(
-        old.samples_path, metrics=chosen, out=out, calls_from=old.calls_path, **(recorded | given)
+        old.samples_path,
+        metrics=metric_list,
+        out=out,
+        calls_from=old.calls_path,
+        **(recorded_choices | new_options),
     )
 
 
-def _built(metrics: Metrics) -> list[Metric]:
-    given = [metrics] if isinstance(metrics, str | Metric) else metrics
-    chosen = [metric_from_text(m) if isinstance(m, str) else m for m in given]
-    if not chosen:
+def _build_metrics(metrics: Metrics) -> list[Metric]:
+    """Return the metrics as objects; raises UsageError if there is none, or one twice."""
+    specs = [metrics] if isinstance(metrics, str | Metric) else metrics
+    metric_list = [metric_from_text(m) if isinstance(m, str) else m for m in specs]
+    if not metric_list:
         raise UsageError("no metric given")
-    names = [metric.name for metric in chosen]
-    if doubled := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"metric {doubled[0]} is given more than once")
-    return chosen
+    # Results are stored by a metric's name, so two variants of one metric cannot share a run.
+    names = [metric.name for metric in metric_list]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"metric {repeated[0]} is given more than once")
+    return metric_list

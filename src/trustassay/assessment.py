@@ -1,4 +1,5 @@
-"""What a metric returns: assessments of samples, and the figures of a data set."""
+"""What a metric returns: the assessment of a sample, and the figures of a data set with
+intervals."""
 
 from __future__ import annotations
 
@@ -20,39 +21,46 @@ from trustassay.statistics import Bools, Floats, Places, intervals
 from trustassay.statistics.intervals import Interval
 
 Direction = Literal["higher", "lower", ""]
-"""Which end of a number is better; neither of a count, a length or a setting."""
+"""Which end of a number is better; empty for a count, a length or a setting."""
 
-_OPTIONAL = frozenset({"usage", "fault", "unit"})
-"""Fields of an assessment that a stored line need not have."""
+_OPTIONAL_FIELDS = frozenset({"usage", "fault", "unit"})
+"""Fields that a stored assessment may lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The result of one metric for one sample.
+    """The result of one metric for one sample: a score, no score for a reason, or an error.
 
-    Either ``error`` is ``None`` and ``score`` is in the metric's range, or ``error`` says why
-    there is no score. A score of ``None`` without an error means that the method gives no score
-    for this sample alone (``reason`` says why), while its ``parts``, the numbers from which score
-    and summary are computed, still count. ``calls`` counts the requests to each capability, and
-    ``usage`` for each chat model the calls and their tokens, including those paid for by other
-    runs. ``fault`` is the kind of failure, if it is known: that of a
-    :class:`~trustassay.capabilities.CallError`. ``unit`` is the number of what its sample belongs
-    to together with others of the run, as answers to one question do, for the intervals of a
-    summary; it is set where assessments are read to be summarised, and is not stored.
+    Either ``error`` is ``None`` and ``score`` is in the metric's range, or ``error`` says why there
+    is no score. A score of ``None`` without an error means that the method gives no score for this
+    sample (``reason`` says why); its ``parts`` still count.
     """
 
     id: str
+    """The sample's id."""
     metric: str
+    """The metric's name."""
     score: float | None
+    """In the metric's range; ``None`` if there is none."""
     verdict: str | None = None
+    """One of the metric's verdicts."""
     reason: str = ""
+    """Why the score is as it is, or why there is none, in a phrase."""
     parts: Mapping[str, float] = field(default_factory=dict)
+    """The numbers from which score and summary are computed."""
     evidence: Sequence[Mapping[str, Any]] = ()
+    """Rows of JSON values that show how the score came about."""
     calls: Mapping[str, int] = field(default_factory=dict)
+    """Requests to each capability."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """For each chat model its calls and tokens, including those paid for by other runs."""
     error: str | None = None
+    """Why the sample could not be scored; ``None`` if it was."""
     fault: str | None = None
+    """The kind of failure, if known: that of a :class:`~trustassay.capabilities.CallError`."""
     unit: int | None = field(default=None, compare=False)
+    """Number of the unit that the sample shares with others, such as answers to one question; set
+    when assessments are summarised, and not stored."""
 
     @classmethod
     def failed(
@@ -63,41 +71,43 @@ class Assessment:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, one line of ``assessments.jsonl``; usage and fault only if set."""
-        named = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
-        return {f: value for f, value in named.items() if value or f not in _OPTIONAL}
+        values = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
+        return {f: value for f, value in values.items() if value or f not in _OPTIONAL_FIELDS}
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Assessment:
         """Return the object from the output of :meth:`to_dict`."""
-        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL})
+        return cls(**{f: raw[f] for f in cls.__slots__ if f in raw or f not in _OPTIONAL_FIELDS})
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The meaning of a key of a summary, for the report, the documentation and the terminal.
-
-    ``statistic`` says how it is computed from the assessments; ``None`` if the metric's own
-    :meth:`Metric.summarise` computes it. ``better`` says whether more of it is better, where the
-    statistic does not: "higher", "lower", or "" where neither is.
-    ``name`` is a plain name of a few words, for readers who do not know the key; without one the
-    explanation takes its place. ``range`` are its least and its largest value, where its unit and
-    statistic do not say them (:meth:`within`).
-    """
+    """The meaning of one key of a summary, for the report, the documentation and the terminal."""
 
     key: str
+    """The key in the summary."""
     explanation: str
+    """What the figure says, in a sentence."""
     unit: str = "%"
+    """Of its value; a percentage by default."""
     group: str = ""
+    """Heading under which it is listed."""
     headline: bool = False
+    """Whether it is among the few figures that are shown first."""
     statistic: Statistic | None = None
+    """How it is computed from the assessments; ``None`` if :meth:`Metric.summarise` does it."""
     better: Direction = ""
+    """Which end is better, where the statistic does not say it; empty where neither is."""
     name: str = ""
+    """A few words for readers who do not know the key; without it the explanation is shown."""
     range: tuple[float, float] | None = None
+    """Least and largest value, where unit and statistic do not determine them
+    (:meth:`value_range`)."""
 
     def within(self, score_range: tuple[float, float]) -> tuple[float, float] | None:
-        """Return the least and the largest value, ``None`` where it has no such bounds.
+        """Return the least and the largest possible value; ``None`` if there are no such bounds.
 
-        That of a percentage is 0 to 100, that of a mean or a quantile of scores ``score_range``.
+        A percentage lies between 0 and 100, a mean or a quantile of scores within ``score_range``.
         """
         if self.range is not None:
             return self.range
@@ -108,10 +118,13 @@ class Figure:
             result = score_range
         elif isinstance(self.statistic, Mean):
             result = self.statistic.bounds
+        # An open end (a score without an upper bound) is of no use for an axis or an interval.
         return result if result is not None and all(map(math.isfinite, result)) else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form of the fields that are shown; ``range`` only if there is one."""
+        # `statistic` and `better` are left out: they are code of the metric, not part of what is
+        # shown.
         names = ("key", "explanation", "unit", "group", "headline", "name")
         result = {name: getattr(self, name) for name in names}
         return result if self.range is None else {**result, "range": list(self.range)}
@@ -119,30 +132,35 @@ class Figure:
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Figure:
         """Return the object from the output of :meth:`to_dict`."""
-        ends = raw.get("range")
-        return cls(**{**raw, "range": ends and tuple(ends)})
+        bounds = raw.get("range")
+        return cls(**{**raw, "range": bounds and tuple(bounds)})
 
 
 @cache
 def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Figure]:
-    """Return figures by their keys from a table beside a metric's module, ``NAME.csv``.
+    """Return figures by key from the table ``NAME.csv`` beside a metric's module.
 
-    The statistic is written as ``mean PART``, ``mean PART LEAST LARGEST``, ``share VERDICT``,
-    ``quantile PART Q`` or ``total PART``, where ``score`` stands for the score; empty for none.
+    The column ``statistic`` reads ``mean PART``, ``mean PART LEAST LARGEST``, ``share VERDICT``,
+    ``quantile PART Q`` or ``total PART``, where ``score`` stands for the score; it is empty for
+    figures that the metric computes itself.
     """
     table = files(package or __name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
     result = {}
     for row in csv.DictReader(io.StringIO(table)):
-        of, headline = row.pop("statistic"), row.pop("headline") == "yes"
-        fields: dict[str, Any] = row | {"statistic": _statistic(*of.split(" ", 1)) if of else None}
+        statistic, headline = row.pop("statistic"), row.pop("headline") == "yes"
+        fields: dict[str, Any] = row | {
+            "statistic": _parse_statistic(*statistic.split(" ", 1)) if statistic else None
+        }
         result[row["key"]] = Figure(**fields, headline=headline)
     return result
 
 
-def _statistic(kind: str, of: str) -> Statistic:
+def _parse_statistic(kind: str, operands: str) -> Statistic:
+    """Return a statistic from its name and operands in a table of figures."""
+    # First, since a verdict may contain spaces ("not supported") and is not split.
     if kind == "share":
-        return Share(of)
-    part, *numbers = of.split()
+        return Share(operands)
+    part, *numbers = operands.split()
     if kind == "total":
         return Total(part)
     if kind == "quantile":
@@ -152,28 +170,30 @@ def _statistic(kind: str, of: str) -> Statistic:
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of one metric over a data set.
-
-    ``values`` holds ``None`` for a figure that does not apply, with the reason in
-    ``not_applicable``; ``intervals`` are 95 % confidence intervals, and ``without_interval`` says
-    why a figure has none, usually because there are too few samples; ``support`` is the number of
-    samples behind a figure, and ``units`` that of the independent units, as questions, to which
-    they belong, where these are fewer; ``settings`` are the metric's options. ``error`` says why
-    there are no figures if the metric failed to compute them. ``details`` are a few JSON values
-    that the metric's own ``summary_template`` shows.
-    """
+    """The figures of one metric over a data set."""
 
     values: dict[str, float | int | None]
+    """By key; ``None`` for a figure that does not apply."""
     n: int
+    """Number of assessments."""
     failed: int
+    """Assessments with an error, which no figure counts."""
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """95 % confidence intervals by key."""
     support: dict[str, int] = field(default_factory=dict)
+    """Number of samples behind each figure."""
     not_applicable: dict[str, str] = field(default_factory=dict)
+    """Why a figure has no value."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """The metric's options."""
     without_interval: dict[str, str] = field(default_factory=dict)
+    """Why a figure has no interval, usually because there are too few samples."""
     error: str | None = None
+    """Why there are no figures at all, if the metric failed to compute them."""
     details: Mapping[str, Any] = field(default_factory=dict)
+    """A few JSON values for the metric's own ``summary_template``."""
     units: dict[str, int] = field(default_factory=dict)
+    """Independent units behind a figure, such as questions, where these are fewer than samples."""
 
     def put(
         self,
@@ -185,10 +205,16 @@ class Summary:
         units: int | None = None,
         why: str = "",
     ) -> None:
-        """Add a figure over ``n`` answers of so many ``units``, with its interval, or why it has
-        none; ``why`` says why it has no value.
+        """Add a figure.
+
+        Args:
+            key: its key. value: ``None`` if it does not apply. n: samples behind it.
+            interval: the interval, or why there is none. units: independent units among the
+                samples.
+            why: why there is no value.
         """
         self.values[key], self.support[key] = value, n
+        # Equal numbers say nothing that `support` does not say.
         if units is not None and units < n:
             self.units[key] = units
         if value is None:
@@ -201,16 +227,15 @@ class Summary:
     def with_settings(
         self, settings: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> Summary:
-        """Return it with the metric's settings; ``keys`` gives the order of its values, if not that
-        in which they were put.
-        """
+        """Return a copy with the metric's settings, and its values in the order of ``keys`` if
+        given."""
         values = self.values if keys is None else {key: self.values[key] for key in keys}
         return dataclasses.replace(self, values=values, settings=settings)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; ``error``, ``details`` and ``units`` only if there are any."""
-        own = vars(self).items()
-        return {k: v for k, v in own if v or k not in ("error", "details", "units")}
+        items = vars(self).items()
+        return {k: v for k, v in items if v or k not in ("error", "details", "units")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,15 +279,18 @@ CHUNK = 4096
 
 
 def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
-    """Yield assessments in lists of :data:`CHUNK`, so that few are held at once."""
+    """Yield assessments in lists of at most :data:`ASSESSMENTS_PER_CHUNK`, to bound the memory of
+    large runs."""
     iterator = iter(assessments)
     while chunk := list(islice(iterator, CHUNK)):
         yield chunk
 
 
 def units_of(assessments: Iterable[Any]) -> Places | None:
-    """Return the unit of each assessment, -1 where it is one by itself; ``None`` if all are."""
-    units = np.array([-1 if one.unit is None else one.unit for one in assessments], np.int64)
+    """Return the unit of each assessment, -1 for one that is its own; ``None`` if all are."""
+    units = np.array(
+        [-1 if assessment.unit is None else assessment.unit for assessment in assessments], np.int64
+    )
     return units if (units >= 0).any() else None
 
 
@@ -271,52 +299,67 @@ def summarised(
     assessments: Iterable[Any],
     score_range: tuple[float, float] = (0.0, 1.0),
 ) -> Summary:
-    """Return figures over assessments, which are read once.
+    """Return the figures over assessments, which are iterated once.
 
-    A figure counts the assessments without an error that have its score, verdict or part; if
-    there are none, it does not apply. Assessments of one unit are not independent: intervals are
-    over units, and so is the least number that they need.
+    A figure counts the assessments without error that have its score, verdict or part; if there are
+    none, it does not apply. Assessments of one unit are not independent, so intervals are over
+    units, and so are the minimum numbers that they need.
+
+    Args:
+        statistics: the statistic of each figure, by key.
+        assessments: of one metric, in any order. score_range: the bounds of the score.
     """
+    # Compact arrays: a run may have a million assessments, of which only these numbers are kept.
     units, failed = array("q"), array("b")
 
-    def counted() -> Iterator[Any]:
-        for one in assessments:
-            failed.append(one.error is not None)
-            units.append(-1 if one.unit is None else one.unit)
-            yield one
+    # Collects units and errors on the way, since the iterable can be read only once.
+    def collect_while_reading() -> Iterator[Any]:
+        for assessment in assessments:
+            failed.append(assessment.error is not None)
+            units.append(-1 if assessment.unit is None else assessment.unit)
+            yield assessment
 
-    columns = _columns(statistics, counted())
+    columns = _build_columns(statistics, collect_while_reading())
     result = Summary({}, len(failed), sum(failed))
-    of_all = np.array(units, dtype=np.int64)
+    unit_of_each = np.array(units, dtype=np.int64)
     for key, statistic in statistics.items():
         column = columns[key]
-        there = ~np.isnan(column)
-        numbers, own = column[there], of_all[there]
+        has_value = ~np.isnan(column)
+        numbers, units_with_value = column[has_value], unit_of_each[has_value]
         if not len(numbers):
             result.put(key, None, 0, why="no sample has it" if result.n else "no sample was scored")
             continue
-        interval = interval_of(statistic, numbers, own, score_range)
-        value = _value_of(statistic, numbers)
-        result.put(key, value, len(numbers), interval, units=intervals.units_in(own))
+        interval = interval_of(statistic, numbers, units_with_value, score_range)
+        value = _compute_value(statistic, numbers)
+        result.put(key, value, len(numbers), interval, units=intervals.units_in(units_with_value))
     return result
 
 
-def _columns(statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> dict[str, Floats]:
-    """Return what each of n assessments contributes to each figure, shape (n,); NaN if nothing."""
+def _build_columns(
+    statistics: Mapping[str, Statistic], assessments: Iterable[Any]
+) -> dict[str, Floats]:
+    """Return the contribution of each of n assessments to each figure, shape (n,); NaN for none."""
     columns = {key: array("d") for key in statistics}
-    for one in assessments:
+    for assessment in assessments:
         for key, statistic in statistics.items():
-            if one.error is not None:
+            if assessment.error is not None:
                 value = None
             elif isinstance(statistic, Share):
-                value = None if one.verdict is None else one.verdict == statistic.verdict
+                value = (
+                    None if assessment.verdict is None else assessment.verdict == statistic.verdict
+                )
             else:
-                value = one.score if statistic.of == "score" else one.parts.get(statistic.of)
+                value = (
+                    assessment.score
+                    if statistic.of == "score"
+                    else assessment.parts.get(statistic.of)
+                )
             columns[key].append(math.nan if value is None else value)
     return {key: np.array(column) for key, column in columns.items()}
 
 
-def _value_of(statistic: Statistic, numbers: Any) -> float:
+def _compute_value(statistic: Statistic, numbers: Any) -> float:
+    """Return the value of a figure over the numbers of the answers that it counts."""
     if isinstance(statistic, Total):
         return float(numbers.sum())
     if isinstance(statistic, Quantile):
@@ -334,12 +377,15 @@ def interval_of(
     """Return the interval of a figure, why it has none, or ``None`` if it needs none.
 
     Args:
-        numbers: what each answer contributes, shape (n,). units: the number of each one's unit, -1
-            for one by itself, shape (n,). score_range: the bounds of the score. what: is counted.
+        numbers: the contribution of each answer, shape (n,).
+        units: the unit of each answer, -1 for one that is its own, shape (n,).
+        score_range: the bounds of the score. what: the noun for what is counted, for messages.
     """
     if isinstance(statistic, Total):
         return None
     mean = intervals.unit_mean(numbers, units)
+    # Shares need fewer answers than means, whose spread has to be estimated as well; an extreme
+    # quantile needs more, or its interval would end beyond the largest value.
     fewest = intervals.FEWEST if isinstance(statistic, Share) else intervals.FEWEST_FOR_MEANS
     if isinstance(statistic, Quantile):
         fewest = max(intervals.FEWEST, intervals.fewest_for_quantile(statistic.q))
@@ -348,6 +394,7 @@ def interval_of(
     ):
         return reason
     if isinstance(statistic, Quantile):
+        # For dependent answers there is an interval of the median only.
         if statistic.q != 0.5 and intervals.units_in(units) < len(numbers):
             return "samples of one unit are not independent; of them only a median has an interval"
         result = intervals.unit_quantile_interval(numbers, units, statistic.q)
@@ -361,21 +408,24 @@ def interval_of(
 
 
 class Weighted(Protocol):
-    """Figures over answers that count several times, or not at all: over resamples of a run.
+    """Figures that can be computed over resamples of a run, in which answers count several times.
 
-    It holds n answers, in some order.
+    It holds n answers in a fixed order.
     """
 
     def at(self, places: Places, /) -> Self:
-        """Return the same of the answers at these places."""
+        """Return the same figures over the answers at these positions, shape (k,)."""
 
     def figures(self, weights: Floats, /) -> Mapping[str, Floats]:
-        """Return the figures over data sets, shape (b,), in which each answer counts as often as
-        ``weights``, shape (b, n), say. NaN where a figure is undefined.
+        """Return each figure over b data sets, shape (b,); NaN where it is undefined.
+
+        Args:
+            weights: how often each answer counts in each data set, shape (b, n).
         """
 
     def inputs(self, key: str, /) -> Floats:
-        """Return what a figure takes of each answer, shape (n, c); NaN where it does not count."""
+        """Return the numbers that a figure takes from each answer, shape (n, c); NaN where it does
+        not count."""
 
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""
@@ -383,47 +433,52 @@ class Weighted(Protocol):
     def counted(self, key: str, /) -> Bools:
         """Return whether each answer is among those that a figure is a mean of, shape (n,).
 
-        A figure that itself says how answers fall into such groups, as an F1 of refusals, counts
-        all that did not fail.
+        A figure that itself sorts answers into such groups, like an F1 of refusals, counts all
+        answers that did not fail.
         """
 
 
 @dataclass(frozen=True)
 class WeightedColumns:
-    """Declared figures as :class:`Weighted`; ``columns`` has shape (n,) for each of them."""
+    """Figures that are declared with a statistic, as :class:`WeightedFigures`."""
 
     statistics: Mapping[str, Statistic]
+    """The statistic of each figure, by key."""
     columns: Mapping[str, Floats]
+    """The contribution of each answer to each figure, shape (n,); NaN for none."""
 
     @classmethod
     def of(cls, statistics: Mapping[str, Statistic], assessments: Iterable[Any]) -> WeightedColumns:
-        """Read the assessments once; those that failed count for nothing."""
-        return cls(statistics, _columns(statistics, assessments))
+        """Build it from assessments, which are iterated once; those that failed contribute
+        nothing."""
+        return cls(statistics, _build_columns(statistics, assessments))
 
     def at(self, places: Places) -> WeightedColumns:
-        """Return the same of the answers at these places."""
+        """Return the same figures over the answers at these positions."""
         return WeightedColumns(
             self.statistics, {key: column[places] for key, column in self.columns.items()}
         )
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Return the figures over data sets of these weights, shape (b,) each."""
+        """Return each figure over the weighted data sets, shape (b,)."""
         result = {}
         for key, statistic in self.statistics.items():
             column = self.columns[key]
-            there = ~np.isnan(column)
-            own, values = weights[:, there], column[there]
+            has_value = ~np.isnan(column)
+            weights_used, values = weights[:, has_value], column[has_value]
             if isinstance(statistic, Quantile):
-                result[key] = _weighted_quantiles(values, own, statistic.q)
+                result[key] = _compute_quantiles(values, weights_used, statistic.q)
                 continue
-            total, size = own @ values, own.sum(axis=1)
+            total, size = weights_used @ values, weights_used.sum(axis=1)
             if not isinstance(statistic, Total):
+                # A data set whose resample has no answer with this part has no mean: NaN, not an
+                # error.
                 total = np.divide(total, size, out=np.full(len(size), np.nan), where=size > 0)
             result[key] = total * (100 if isinstance(statistic, Share) else 1)
         return result
 
     def inputs(self, key: str) -> Floats:
-        """Return what a figure takes of each answer, shape (n, 1)."""
+        """Return the numbers that a figure takes from each answer, shape (n, 1)."""
         return self.columns[key][:, None]
 
     def keys(self) -> Set[str]:
@@ -431,20 +486,29 @@ class WeightedColumns:
         return self.statistics.keys()
 
     def counted(self, key: str) -> Bools:
-        """Return whether each answer has what the figure is made of, shape (n,)."""
+        """Return whether each answer contributes to a figure, shape (n,)."""
         return ~np.isnan(self.columns[key])
 
 
-def _weighted_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
-    """Return the q-quantiles of values, shape (n,), that stand there as often as whole weights,
-    shape (b, n), say, as ``numpy.quantile`` has them."""
+def _compute_quantiles(values: Floats, weights: Floats, q: float) -> Floats:
+    """Return the q-quantiles of repeated values, as ``numpy.quantile`` computes them.
+
+    Args:
+        values: shape (n,). weights: how often each value occurs, whole numbers, shape (b, n).
+        q: between 0 and 1.
+    """
     order = np.argsort(values)
-    ends = weights[:, order].cumsum(axis=1)
-    last = np.maximum(weights.sum(axis=1) - 1, 0)
-    place = q * last
-    below = np.floor(place)
-    before = (ends <= np.minimum([below, below + 1], last)[..., None]).sum(axis=-1)
-    low, high = np.append(values[order], np.nan)[before]
-    part, gap = place - below, high - low
-    result: Floats = np.where(part < 0.5, low + gap * part, high - gap * (1 - part))
+    # `cumulative[b, i]`: values up to the i-th smallest in data set b, with repetitions.
+    cumulative = weights[:, order].cumsum(axis=1)
+    last_position = np.maximum(weights.sum(axis=1) - 1, 0)
+    # numpy's default: position q (n - 1) in the sorted list, interpolated between its neighbours.
+    position = q * last_position
+    below = np.floor(position)
+    # Counting the ends at or before a position finds the value there without building the list.
+    indices = (cumulative <= np.minimum([below, below + 1], last_position)[..., None]).sum(axis=-1)
+    # The NaN is what an empty data set points at.
+    low, high = np.append(values[order], np.nan)[indices]
+    fraction, gap = position - below, high - low
+    # numpy's `_lerp` does the same: from the nearer end, so that both ends are exact.
+    result: Floats = np.where(fraction < 0.5, low + gap * fraction, high - gap * (1 - fraction))
     return result

@@ -1,7 +1,7 @@
-"""The capabilities that a metric may use: small protocols and the values they exchange.
+"""The capabilities that a metric may use: small protocols, and the values that they exchange.
 
-A backend implements one of them for batches. A metric uses :class:`Models`, which takes one
-item at a time and returns an awaitable. The engine connects the two.
+A backend implements one of them for batches. A metric uses :class:`Models`, which takes one item at
+a time and returns an awaitable. The engine connects the two.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ Probabilities = NDArray[np.float64]
 
 
 on_sending: ContextVar[Callable[[], None] | None] = ContextVar("on_sending", default=None)
-"""Called before each request of the current task is sent; it may cancel the request by raising."""
+"""Called before each request of the current task is sent; it may raise to cancel the request."""
 
 
 class Entailment(NamedTuple):
@@ -32,150 +32,178 @@ class Entailment(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One turn of a chat; ``role`` is ``system``, ``user`` or ``assistant``."""
+    """One turn of a chat."""
 
     role: str
+    """``system``, ``user`` or ``assistant``."""
     content: str
+    """The text of the turn."""
 
 
 Turns = str | Sequence[Message]
 """One user message, or a whole chat."""
-ECHOED = 2000
-"""Characters of an unreadable reply that the model is shown again."""
+MAX_ECHOED_CHARS = 2000
+"""Characters of an unreadable reply that are shown to the model again."""
 
 
-def repair_turns(prompt: str, said: str, words: str) -> tuple[Message, ...]:
-    """Return the turns that ask once more, with ``words``, after a reply that cannot be read.
+def repair_turns(prompt: str, unreadable: str, instruction: str) -> tuple[Message, ...]:
+    """Return the turns that ask once more after a reply that could not be read.
 
-    After an empty reply they are one turn, since some endpoints refuse two turns of one side.
+    Args:
+        prompt: the first question. unreadable: the reply to it, which is quoted up to
+            :data:`MAX_ECHOED_CHARS`. instruction: what the model is asked to do now.
     """
-    echoed = said[:ECHOED]
+    echoed = unreadable[:MAX_ECHOED_CHARS]
     if not echoed.strip():
-        return (Message("user", f"{prompt}\n\n{words}"),)
-    return Message("user", prompt), Message("assistant", echoed), Message("user", words)
+        # Some endpoints refuse an empty turn of the assistant, and two turns of the user in a row.
+        return (Message("user", f"{prompt}\n\n{instruction}"),)
+    return Message("user", prompt), Message("assistant", echoed), Message("user", instruction)
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One request to a chat model.
-
-    temperature: 0 for the most likely reply; ``None`` leaves it to the model.
-    n: number of replies to this request.
-    logprobs: number of alternatives to return for each token of the reply; 0 for the token only.
-    repeat: numbers otherwise equal requests, so that thirty repeats are thirty calls.
-    prompt: name and version of the prompt's file, as in ``judge/1``.
-    may_be_empty: an empty reply is an answer, and not a failure of the kind ``empty``.
-    schema: a JSON schema, as text, that the reply must follow if the endpoint supports it.
-    embedding_radius: of the ball in which embeddings of the user's tokens are moved, relative to
-    their mean length, at random by ``repeat``; for models with ``perturbs_embeddings = True``.
-    stand_in: the reply that a plan uses; it is not sent and not part of the stored call.
-    """
+    """One request to a chat model."""
 
     messages: tuple[Message, ...]
+    """The turns of the chat."""
     temperature: float | None = 0.0
+    """0 for the most likely reply; ``None`` leaves it to the model."""
     max_tokens: int | None = None
+    """Of the reply; ``None`` for the endpoint's own limit."""
     seed: int | None = None
+    """Passed to endpoints that accept one."""
     stop: tuple[str, ...] = ()
+    """Texts before which the reply ends."""
     n: int = 1
+    """Number of replies to this request."""
     logprobs: int | None = None
+    """Number of alternatives to return for each token of the reply; 0 for the token alone."""
     repeat: int = 0
+    """Numbers otherwise equal requests, so that thirty repeats are thirty calls."""
     prompt: str = ""
+    """Name and version of the prompt's file, as in ``judge/1``."""
     may_be_empty: bool = False
+    """An empty reply is an answer, and not a failure of the kind ``empty``."""
     schema: str = ""
+    """A JSON schema, as text, that the reply must follow if the endpoint supports it."""
     embedding_radius: float | None = None
+    """Radius of the ball in which the embeddings of the user's tokens are moved at random by
+    ``repeat``, relative to their mean length; for models with ``perturbs_embeddings = True``."""
     stand_in: str = ""
+    """The reply that a plan assumes; it is not sent, and not part of the stored call."""
 
     @classmethod
     def of(cls, text: str, /, *, system: str | None = None, **parameters: Any) -> "ChatRequest":
-        """Return the request that holds one user message, and a system message if given."""
-        first = () if system is None else (Message("system", system),)
-        return cls((*first, Message("user", text)), **parameters)
+        """Return a request with one user message, after a system message if given."""
+        system_turns = () if system is None else (Message("system", system),)
+        return cls((*system_turns, Message("user", text)), **parameters)
 
 
 class TokenLogprob(NamedTuple):
-    """A token of a reply, its log-probability (natural), and its most likely alternatives."""
+    """A token of a reply."""
 
     token: str
+    """Its text."""
     logprob: float
+    """Its natural log-probability."""
     alternatives: tuple[tuple[str, float], ...] = ()
+    """The most likely tokens at its position, with their log-probabilities."""
 
-    def stored(self, most: int) -> list[Any]:
-        """Return it as a sample holds it: numbers to four digits, ``most`` alternatives at most."""
-        others = [[text, round(logprob, 4)] for text, logprob in self.alternatives[:most]]
-        return [self.token, round(self.logprob, 4), *([others] if others else [])]
+    def stored(self, max_alternatives: int) -> list[Any]:
+        """Return the form in which a sample stores it: numbers to four digits.
+
+        Args:
+            max_alternatives: of the alternatives, the first so many are kept.
+        """
+        rounded = [
+            [text, round(logprob, 4)] for text, logprob in self.alternatives[:max_alternatives]
+        ]
+        return [self.token, round(self.logprob, 4), *([rounded] if rounded else [])]
 
 
 def spell(tokens: Iterable[TokenLogprob], text: str) -> bool:
-    """Whether tokens are those of a text; white space does not count.
+    """Whether tokens spell a text; white space does not count.
 
-    Those of a reply are not where its thoughts were removed, or where a token is a part of a
+    Those of a reply do not where its reasoning was removed, or where a token is part of a
     character.
     """
-    said = "".join(one.token for one in tokens)
-    return "".join(said.split()) == "".join(text.split())
+    joined = "".join(token.token for token in tokens)
+    return "".join(joined.split()) == "".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A chat model's answer; fields that the backend does not report are ``None``.
-
-    ``others`` are the further replies if the request's ``n`` was more than one; ``dropped``
-    names parameters that the endpoint refused and that were left out. ``reasoning`` is the text
-    before the answer, if the endpoint returns it separately; a backend may also leave it in the
-    text, between ``<think>`` tags, and it is removed on reading. ``may_be_empty`` is set if the
-    request allowed an empty reply.
-    """
+    """A chat model's answer; fields that the backend does not report are ``None``."""
 
     text: str
+    """The answer; a backend may leave reasoning in it between ``<think>`` tags, which is removed on
+    reading."""
     finish: str | None = None
+    """Why the reply ended, in the endpoint's words."""
     prompt_tokens: int | None = None
+    """Tokens of the request."""
     reply_tokens: int | None = None
+    """Tokens of the reply."""
     others: tuple[str, ...] = ()
+    """The further replies if the request's ``n`` is more than one."""
     logprobs: tuple[TokenLogprob, ...] | None = None
+    """The tokens of the reply with their log-probabilities."""
     dropped: tuple[str, ...] = ()
+    """Parameters that the endpoint refused and that were left out."""
     reasoning: str | None = None
+    """The text before the answer, if the endpoint returns it separately."""
     may_be_empty: bool = False
+    """Whether the request allowed an empty reply."""
 
     @property
     def error(self) -> None:
-        """Always ``None``; an unanswered prompt has an object with an error instead."""
+        """Always ``None``: a prompt without an answer is represented by another class, with an
+        error."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A retrieved text; ``score`` orders the passages of one query, higher is closer."""
+    """A retrieved text."""
 
     id: str
+    """The passage's id in its corpus."""
     text: str
+    """Its text."""
     title: str = ""
+    """Its title; it supports nothing by itself."""
     score: float = 0.0
+    """Orders the passages of one query; higher is closer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A span ``text[start:end]`` linked to the entry ``id`` of a knowledge base."""
+    """A span ``text[start:end]`` that is linked to an entry of a knowledge base."""
 
     id: str
+    """The entry's id."""
     name: str
+    """The entry's name."""
     start: int
+    """First character of the span."""
     end: int
+    """Character after the span."""
     details: Mapping[str, Any] = field(default_factory=dict)
+    """Further facts of the entry, such as ``types``."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubstitutesRequest:
-    """What is looked up to stand in the place of some words.
-
-    words: as they stand in a text. k: the most that are wanted.
-    tag: part of speech, as in the Penn Treebank, of what is looked for; empty where unknown.
-    types: of the entity that the words name, in a knowledge base.
-    """
+    """A request for words that can replace others."""
 
     words: str
+    """The words to replace, as they stand in a text."""
     k: int
+    """Maximum number of substitutes."""
     tag: str = ""
+    """Part of speech (Penn Treebank) of the words; empty if unknown."""
     types: tuple[str, ...] = ()
+    """Types, in a knowledge base, of the entity that the words name."""
 
 
 class Likelihood(NamedTuple):
@@ -185,71 +213,73 @@ class Likelihood(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The log-probability of the whole continuation; 0 where it has no token."""
+        """The log-probability of the whole continuation; 0 if it has no token."""
         return sum(self.tokens)
 
 
 class TokenVectors(NamedTuple):
-    """The tokens of a text, n of them, and their vectors, shape (n, d), special tokens included.
-
-    ``special`` are the places of the tokens that the tokenizer put around the text.
-    """
+    """The tokens of a text and their vectors, special tokens included."""
 
     tokens: tuple[str, ...]
+    """The n tokens."""
     vectors: Vectors
+    """Their vectors, shape (n, d)."""
     special: tuple[int, ...] = ()
+    """Indices of the tokens that the tokenizer added around the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The option that a model chose: ``index``, or ``None`` if its reply names none.
-
-    way: ``likelihood`` of the letters after the prompt, ``logprobs`` of the letters as the first
-    token of a reply, or the ``letter`` that the reply names.
-    probabilities: of the options, summing to 1; empty if the way gives none.
-    reply: the text of the reply; empty for ``likelihood``.
-    """
+    """The option that a model chose."""
 
     index: int | None
+    """The option's index; ``None`` if the reply names none."""
     way: Literal["likelihood", "logprobs", "letter"]
+    """How it was determined: ``likelihood`` of the letters after the prompt, ``logprobs`` of the
+    letters as the first token of a reply, or the ``letter`` that the reply names."""
     probabilities: tuple[float, ...] = ()
+    """Of the options, with sum 1; empty if ``way`` gives none."""
     reply: str = ""
+    """The text of the reply; empty for ``likelihood``."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """The maximum size of a batch: items, and tokens after padding to the longest item.
-
-    The engine estimates four characters per token; ``tokens=None``: length is not limited.
-    order: how requests are put before batches are cut; by ``text`` where the model reads once
-    what requests one after another begin with, else by ``length``, which saves padding.
-    """
+    """The maximum size of a batch."""
 
     items: int = 256
+    """Maximum number of items."""
     tokens: int | None = 8192
+    """Maximum number of tokens after padding to the longest item, at an estimated four characters
+    per token; ``None`` for no limit."""
     order: Literal["length", "text"] = "length"
+    """The order of requests before batches are cut: by ``text`` if the model reads a common
+    beginning only once, otherwise by ``length``, which saves padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointLimits:
-    """The limits of an endpoint; ``None`` means no limit of that kind.
-
-    concurrency: calls in progress at once; fewer after the endpoint reported too many.
-    timeout_s: for one try. deadline_s: for a call with all its tries, without outages.
-    patience_s: after this time with nothing but failures the endpoint is given up.
-    reply_bytes: a larger body is not read to its end; counted after decompression.
-    """
+    """The limits of an endpoint; ``None`` means no limit of that kind."""
 
     concurrency: int = 64
+    """Calls in progress at once; fewer after the endpoint reported too many."""
     requests_per_minute: float | None = None
+    """Requests started in any minute."""
     tokens_per_minute: float | None = None
+    """Tokens of requests and replies in any minute."""
     timeout_s: float = 120.0
+    """Seconds for one try."""
     deadline_s: float = 600.0
+    """Seconds for a call with all its tries, not counting outages."""
     patience_s: float = 60.0
+    """Seconds with nothing but failures after which the endpoint is given up."""
     tries: int = 8
+    """Maximum number of tries of one call."""
     reply_bytes: int = 16_000_000
+    """Bytes of a body, after decompression, beyond which it is not read further."""
 
     def __post_init__(self) -> None:
+        # Also a limit of 0 is refused: it would wait forever.
         for name in self.__slots__:
             value = getattr(self, name)
             if value is not None and value <= 0:
@@ -257,7 +287,8 @@ class EndpointLimits:
 
 
 def limits_of(backend: Any) -> EndpointLimits:
-    """Return what an endpoint says of itself, or else the usual limits."""
+    """Return the limits that a backend declares, or the default limits."""
+    # A backend with batches has `limits` of another type, so an endpoint of it uses another name.
     result = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
     return result if isinstance(result, EndpointLimits) else EndpointLimits()
 
@@ -266,8 +297,8 @@ def limits_of(backend: Any) -> EndpointLimits:
 class ChatModel(Protocol):
     """Generates text, one request per call, with many calls at once: an endpoint.
 
-    ``name`` is recorded in the run and is part of a stored call's key, so it must contain model
-    and address. Optional attributes: ``endpoint`` (models with the same value share a limiter;
+    ``name`` is recorded in the run and is part of a stored call's key, so it must contain model and
+    address. Optional attributes: ``endpoint`` (models with the same value share a rate limiter;
     default ``name``), ``limits`` (:class:`EndpointLimits`), ``shared`` (``False`` keeps its replies
     out of the file that runs share), and an async method ``close``.
     """
@@ -290,9 +321,9 @@ class LocalChatModel(Protocol):
     name: str
 
     def replies(self, requests: Sequence[ChatRequest]) -> Sequence[Reply | BackendError]:
-        """Answer each of the requests; raises :class:`BackendError`.
+        """Answer the requests; raises :class:`BackendError`.
 
-        Of several, those that fail may have their error in the place of a reply.
+        If only some of several requests fail, their error may be returned in place of the reply.
         """
 
 
@@ -334,9 +365,9 @@ class Embedder(Protocol):
 class Entailer(Protocol):
     """Judges whether a premise entails a hypothesis.
 
-    ``name`` is recorded in the run and is part of a stored call's key. Two attributes are
-    optional: ``limits`` (:class:`BatchLimits`), and ``stored`` (``False`` for a pure function that
-    is cheaper to compute again than to look up).
+    ``name`` is recorded in the run and is part of a stored call's key. Two attributes are optional:
+    ``limits`` (:class:`BatchLimits`), and ``stored`` (``False`` for a pure function that is cheaper
+    to compute again than to look up).
     """
 
     name: str
@@ -352,8 +383,8 @@ class Entailer(Protocol):
 class Similarity(Protocol):
     """Compares the meaning of a text with a reference.
 
-    Its numbers are rounded to six digits, since those of a model depend on what else is in a
-    batch; an attribute ``exact = True`` keeps all digits.
+    Scores are rounded to six digits, because those of a model depend on what else is in its batch;
+    an attribute ``exact = True`` keeps all digits.
     """
 
     name: str
@@ -364,11 +395,11 @@ class Similarity(Protocol):
 
 @runtime_checkable
 class QuestionSimilarity(Protocol):
-    """Says how much an answer says the same as another answer to the same question."""
+    """Says how close an answer is to another answer to the same question."""
 
     name: str
     reads_question: bool
-    """True: the engine passes the question along."""
+    """Always True; it makes the engine pass the question along."""
 
     def scores(self, triples: Sequence[tuple[str, str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference, question); higher is closer, 1 is the same."""
@@ -396,20 +427,20 @@ class EntityLinker(Protocol):
 
 @runtime_checkable
 class SubstituteSource(Protocol):
-    """Finds words that can stand in the place of others: near in meaning, of one type, ...
+    """Finds words that can replace others: near in meaning, of the same type, and so on.
 
-    An endpoint has ``async def asubstitutes(request)`` in place of the batch, which tries once and
-    raises :class:`CallError`, and ``endpoint_limits``.
+    An endpoint has ``async def asubstitutes(request)`` instead of the batch method, which tries
+    once and raises :class:`CallError`, and ``endpoint_limits``.
     """
 
     name: str
 
     def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
-        """Return up to ``k`` substitutes of each request, best first, none twice."""
+        """Return up to ``k`` different substitutes for each request, best first."""
 
 
 class Models(Protocol):
-    """The models for a metric: single requests, answered when they are awaited.
+    """The models of a metric: single requests, answered when they are awaited.
 
     Equal requests are made once, and single requests are gathered into batches, without the
     metric's help. A backend's failure is raised as :class:`BackendError`.
@@ -417,10 +448,14 @@ class Models(Protocol):
 
     @property
     def stand_ins(self) -> int:
-        """How many replies so far a plan made up: what they say decides nothing; 0 in a run."""
+        """Number of replies that a plan has made up so far; 0 in a run.
+
+        What such replies say decides nothing.
+        """
 
     def entail(self, premise: str, hypothesis: str, *, role: str = "") -> Awaitable[Entailment]:
-        """Ask whether ``premise`` entails ``hypothesis``; by ``role`` the ``second`` reader."""
+        """Ask whether ``premise`` entails ``hypothesis``; the role ``second`` asks the second
+        reader."""
 
     def embed(self, text: str) -> Awaitable[Vectors]:
         """Ask for the vector of a text, shape (d,)."""
@@ -443,7 +478,7 @@ class Models(Protocol):
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role; empty if the run has none.
 
-        ``distractors`` gives those of the sources of substitutes; a ``linker`` has the empty name.
+        For ``distractors`` these are the sources of substitutes; a ``linker`` has the empty name.
         """
 
     def languages(self, name: str) -> tuple[str, ...]:
@@ -464,7 +499,7 @@ class Models(Protocol):
         """Ask a source, by its name, for up to ``k`` substitutes of ``words``, best first."""
 
     def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
-        """Whether a model can be asked for likelihoods: :class:`LikelihoodModel`."""
+        """Whether a model can return likelihoods (:class:`LikelihoodModel`)."""
 
     def likelihood(
         self, prompt: Turns, continuation: str, *, role: str = "model", name: str = ""
@@ -488,9 +523,14 @@ class Models(Protocol):
     ) -> Awaitable[Choice]:
         """Ask which of several options follows a prompt that shows them as A, B, C, ...
 
-        By the likelihood of the letters if the model supports it, else by the log-probabilities of
-        the first token, else by the letter that the reply names; ``way`` of the result says which.
-        ``by`` allows only ``likelihood``, or only the ``letter`` of a reply. ``expected`` is the
-        option that a plan assumes to be chosen: the one after which the most calls follow.
-        ``parameters`` are the other fields of :class:`ChatRequest`.
+        It is decided by the likelihood of the letters if the model supports it, otherwise by the
+        log-probabilities of the first token, otherwise by the letter that the reply names; ``way``
+        of the result says which.
+
+        Args:
+            text: the prompt. options: their texts.
+            by: allows only ``likelihood``, or only the ``letter`` of a reply.
+            expected: the option that a plan assumes to be chosen: the one after which the most
+                calls
+                follow. role, name: the model. parameters: the other fields of :class:`ChatRequest`.
         """

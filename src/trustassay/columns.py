@@ -1,4 +1,4 @@
-"""Columns in, columns out: scoring as a function of frames, of Ray Data, of Spark and of DuckDB."""
+"""Scoring as a function from columns to columns: for frames, Ray Data, Spark and DuckDB."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -22,18 +22,23 @@ FAILED = "failed"
 
 
 class Batch:
-    """Scores the rows of tables; made by :func:`batch`, and may be pickled."""
+    """Scores the rows of tables; made by :func:`batch`. Can be pickled."""
 
     def __init__(self, metrics: Metrics, options: ScorerOptions) -> None:
-        several = [metrics] if isinstance(metrics, str | Metric) else metrics
-        self._metrics = [metric_from_text(m) if isinstance(m, str) else m for m in several]
+        # Names are resolved here, so that a wrong one is reported where the function is made and
+        # not in a worker, where the traceback would be far away.
+        specs = [metrics] if isinstance(metrics, str | Metric) else metrics
+        self._metrics = [metric_from_text(m) if isinstance(m, str) else m for m in specs]
         self._options = options
-        self._key = uuid4().hex  # of one scorer a process, however often it is unpickled there
+        # Workers unpickle this object for every partition; the key finds the scorer that the
+        # process has already opened, with its loaded models.
+        self._key = uuid4().hex
         if "out" in options:
             raise UsageError("out: not for batch, whose rows several processes may score at once")
-        self._door()
+        # Opened once to check the options, and dropped: models are loaded when its block begins.
+        self._open_scorer()
 
-    def _door(self) -> OpenScorer:
+    def _open_scorer(self) -> OpenScorer:
         return scorer(metrics=self._metrics, **self._options)
 
     def __call__(self, table: Any) -> dict[str, list[Any]]:
@@ -43,57 +48,71 @@ class Batch:
             InputError: no column is a question, or the columns differ in length.
             ValueError, BackendError: the scorer cannot be opened.
         """
-        read = Columns(table) if isinstance(table, Mapping) else table
-        rows = self._scored(read) if len(read) else []
+        # A frame or an Arrow table knows how to be read; plain columns are wrapped.
+        rows_read = Columns(table) if isinstance(table, Mapping) else table
+        # An empty partition, as Spark hands out, must not load the models.
+        rows = self._score_rows(rows_read) if len(rows_read) else []
         return {
-            f"{metric.name}_{name}": [_cell(name, metric, row) for row in rows]
+            f"{metric.name}_{name}": [_read_cell(name, metric, row) for row in rows]
             for metric in self._metrics
             for name in ("score", "verdict", "reason")
         }
 
-    def _scored(self, table: Any) -> list[Assay | str]:
-        """Return for each row what was found, or why it is no sample."""
-        threads = opened(self._key, self._door())
-        begun: list[Future[Assay] | None] = [None] * len(table)
-        found: list[Located | Fault | None] = [None] * len(table)
-        for one in read_samples(table, fields=self._options.get("fields") or {}):
-            row = int(one.where.split(": ")[1].removeprefix("row ")) - 1
-            several = Fault(one.where, (Problem("row", "holds several answers"),))
-            found[row] = several if found[row] else one
+    def _score_rows(self, table: Any) -> list[Assay | str]:
+        """Return, for each row, its assessments or the reason why the row is not a sample."""
+        threads = opened(self._key, self._open_scorer())
+        futures: list[Future[Assay] | None] = [None] * len(table)
+        # Rows keep their place; one that yields no record stays `None` and is reported as such.
+        records: list[Located | Fault | None] = [None] * len(table)
+        for record in read_samples(table, fields=self._options.get("fields") or {}):
+            # `where` reads "table: row 12", counted from 1.
+            row = int(record.where.split(": ")[1].removeprefix("row ")) - 1
+            fault = Fault(record.where, (Problem("row", "holds several answers"),))
+            # A chat log can hold several answers in a row. The output has one value a row, so which
+            # of them it would be about is undefined.
+            records[row] = fault if records[row] else record
         try:
-            for row, read in enumerate(found):
-                if isinstance(read, Located):
-                    begun[row] = threads.submit(read.sample)
-            pairs = zip(found, begun, strict=True)
-            return [_finished(number, *pair) for number, pair in enumerate(pairs, 1)]
+            # All rows are submitted before the first is awaited, so that they are scored in
+            # batches.
+            for row, record_of_row in enumerate(records):
+                if isinstance(record_of_row, Located):
+                    futures[row] = threads.submit(record_of_row.sample)
+            pairs = zip(records, futures, strict=True)
+            return [_collect_row(number, *pair) for number, pair in enumerate(pairs, 1)]
         finally:
-            for future in begun:
+            for future in futures:
                 if future is not None:
                     future.cancel()  # after an interruption; a finished one stays as it is
 
 
-def _finished(number: int, one: Located | Fault | None, begun: Future[Assay] | None) -> Assay | str:
-    if isinstance(one, Fault):
-        problems: Sequence[Problem] = one.problems
-    elif one is None or begun is None:
+def _collect_row(
+    number: int, record: Located | Fault | None, future: Future[Assay] | None
+) -> Assay | str:
+    """Wait for the result of a row, or return why there is none, with the row's number from 1."""
+    if isinstance(record, Fault):
+        problems: Sequence[Problem] = record.problems
+    elif record is None or future is None:
         problems = (Problem("row", "holds no answer of its own"),)
     else:
         try:
-            return begun.result()
+            return future.result()
         except SampleError as error:
-            problems = [one.in_own_words(problem) for problem in error.problems]
+            # Fields are named as in the user's table, not as in our canonical form.
+            problems = [record.in_own_words(problem) for problem in error.problems]
     return one_line(f"row {number}: " + "; ".join(map(str, problems)))
 
 
-def _cell(name: str, metric: Metric, row: Assay | str) -> Any:
+def _read_cell(name: str, metric: Metric, row: Assay | str) -> Any:
+    """Return the value of one of a metric's three columns for a row."""
+    # The row is no sample; `row` is the reason.
     if isinstance(row, str):
         return {"score": None, "verdict": FAILED, "reason": row}[name]
-    found = row[metric.name]
+    assessment = row[metric.name]
     if name == "reason":
-        return reason_of(metric, found)
-    if found.error is not None:
+        return reason_of(metric, assessment)
+    if assessment.error is not None:
         return FAILED if name == "verdict" else None
-    return found.verdict if name == "verdict" else found.score
+    return assessment.verdict if name == "verdict" else assessment.score
 
 
 @shows_keywords(ScorerOptions)

@@ -1,4 +1,4 @@
-"""Errors with messages for users, and suggestions for unknown names."""
+"""Errors with messages for users, and suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# The kinds of failed calls. Retry, the budget and the report decide by these words, and stored
+# failures contain them, so they are never renamed; `CallError` describes each.
 CallFault = Literal[
     "limited",
     "server",
@@ -24,17 +26,24 @@ CallFault = Literal[
 
 
 class Portable(BaseException):
-    """An error that another process raises again: it keeps its class, message and attributes,
-    whatever its ``__init__`` takes."""
+    """An error that survives pickling, so that another process can raise it again.
+
+    It keeps class, message and attributes, whatever arguments its ``__init__`` takes.
+    """
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (type(self), self.args, self.__dict__)
+        # BaseException's own reduce calls `type(self)(*self.args)`, which fails for an `__init__`
+        # with further required arguments.
+        return _rebuild_error, (type(self), self.args, self.__dict__)
 
 
-def _again(kind: type[BaseException], args: tuple[object, ...], own: dict[str, object]) -> object:
+def _rebuild_error(
+    kind: type[BaseException], args: tuple[object, ...], attributes: dict[str, object]
+) -> object:
+    # `__init__` is not called: it would need the original arguments, and the state is complete.
     error = kind.__new__(kind, *args)
     error.args = args
-    error.__dict__.update(own)
+    error.__dict__.update(attributes)
     return error
 
 
@@ -59,12 +68,10 @@ class CallError(Portable, BackendError):
 
 
 class UnparsedError(BackendError):
-    """A model answered, and its reply is none of the answers that were on offer.
-
-    ``kind`` is what such failures are counted under.
-    """
+    """A model answered, but with none of the answers that it was offered."""
 
     kind = "unparsed"
+    """The word under which such failures are counted."""
 
 
 class UsageError(ValueError):
@@ -75,7 +82,7 @@ class UsageError(ValueError):
 
 
 class FaultsError(Portable, BackendError, UsageError):
-    """Several things stand in the way of a run; ``faults`` has a line for each."""
+    """Several faults prevent a run; ``faults`` has one line for each."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("\n".join(faults))
@@ -102,11 +109,12 @@ class AssessmentError(Portable, RuntimeError):
 
 
 def door(function: F) -> F:
-    """Make a function one that users call: bad input is raised without the frames below it."""
+    """Mark a function as one that users call: a UsageError is raised without its inner frames."""
+    # A coroutine function needs a coroutine as wrapper, or its errors would escape unchanged.
     if inspect.iscoroutinefunction(function):
 
         @wraps(function)
-        async def opened(*args: Any, **options: Any) -> Any:
+        async def wrapper(*args: Any, **options: Any) -> Any:
             try:
                 return await function(*args, **options)
             except UsageError as error:
@@ -114,50 +122,59 @@ def door(function: F) -> F:
     else:
 
         @wraps(function)
-        def opened(*args: Any, **options: Any) -> Any:
+        def wrapper(*args: Any, **options: Any) -> Any:
             try:
                 return function(*args, **options)
             except UsageError as error:
                 raise error.with_traceback(None) from None
 
-    return cast(F, opened)
+    return cast(F, wrapper)
 
 
-def did_you_mean(what: str, name: str, known: Iterable[str]) -> str:
+def did_you_mean(what: str, name: str, known_names: Iterable[str]) -> str:
     """Return "unknown WHAT 'NAME'" with the nearest known names, or all when none is near."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    names = sorted(known_names)
+    # Below difflib's default of 0.6, so that a short name with one wrong letter is still found.
+    matches = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(matches)}?" if matches else f"known: {', '.join(names)}"
     return f"unknown {what} {name!r}; {hint}"
 
 
 def check_least(options: Any, **least: float) -> None:
-    """Raise :class:`UsageError` where an option of a dataclass is below its least value; ``None``
-    is not.
+    """Raise :class:`UsageError` if an option of a dataclass is below its lowest value.
+
+    ``None`` passes: it means that the option is not set.
     """
     for name, bound in least.items():
         value = getattr(options, name)
+        # `not >=` instead of `<`, so that NaN fails too.
         if value is not None and not value >= bound:
+            # Annotations are strings under `from __future__ import annotations`; the text is
+            # enough.
             optional = "None" in str(options.__dataclass_fields__[name].type)
             message = f"{bound:g} or more, or none" if optional else f"{bound:g} or more"
             raise UsageError(f"{name}: expected {message}, got {value}")
 
 
-def check_choices(options: object, **known: Any) -> None:
-    """Raise :class:`UnknownNameError` where an option is not among the values of a ``Literal``, or
-    of a list; ``None`` stands for the default.
+def check_choices(options: object, **allowed: Any) -> None:
+    """Raise :class:`UnknownNameError` if an option has a value that is not allowed.
+
+    Args:
+        options: the object that has the options.
+        allowed: by option, a ``Literal`` type or a list of values. ``None`` stands for the default,
+            and passes.
     """
-    for name, choices in known.items():
+    for name, choices in allowed.items():
         value, names = getattr(options, name), get_args(choices) or choices
         if value is not None and value not in names:
             raise UnknownNameError(did_you_mean(f"value of {name}", str(value), names))
 
 
 def install(extra: str) -> str:
-    """Return how trustassay is installed with an optional part: from a clone of it."""
+    """Return the command that installs trustassay with an optional extra, from a clone."""
     return f"pip install {requirement(extra)}"
 
 
 def requirement(extra: str) -> str:
-    """Return what to give to ``pip install`` for trustassay with an optional part."""
+    """Return the argument of ``pip install`` for trustassay with an optional extra."""
     return f"'.[{extra}]' in a clone of trustassay"

@@ -1,5 +1,5 @@
-"""Coroutines run from synchronous code, even in a running event loop; and several at once, or only
-so many at once."""
+"""Run coroutines from synchronous code, even inside a running event loop; and run several at
+once."""
 
 import asyncio
 import gc
@@ -13,19 +13,27 @@ from functools import partial
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
-LOOKS_S = 0.5
-RARE = 10_000
-"""New objects after which Python looks for circular garbage while calls are made; else 700."""
+# A signal that the system delivers to another thread does not end a wait of the main thread, which
+# therefore waits in steps of this length.
+POLL_INTERVAL_S = 0.5
+GC_THRESHOLD = 10_000
+"""Number of new objects after which Python collects cyclic garbage while calls are made; 700 by
+default."""
 
-_counting = threading.Lock()
-_at_work = 0
-_usual = gc.get_threshold()
+_gc_lock = threading.Lock()
+_active_runs = 0
+_usual_gc_thresholds = gc.get_threshold()
 
 
 def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine function to its end, even if an event loop is already running."""
-    if not _in_event_loop():
+    """Run a coroutine function to its end, even if an event loop is already running.
+
+    Inside a running loop (a notebook) the work gets a loop of its own in another thread, and the
+    calling thread waits for it.
+    """
+    if not _is_in_event_loop():
         return _run(work)
+    # Lists, so that the thread can hand over a value that may itself be None.
     result: list[T] = []
     errors: list[BaseException] = []
     stop: list[Callable[[], object]] = []
@@ -35,7 +43,8 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         task = asyncio.current_task()
         assert task
         stop.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
-        if interrupted.is_set():  # before there was anything to stop
+        # Ctrl-C can arrive before `stop` holds the function to call; then nobody else would cancel.
+        if interrupted.is_set():
             raise asyncio.CancelledError
         return await work()
 
@@ -49,10 +58,15 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     threading.Thread(target=in_thread, name="trustassay-score").start()
     try:
-        while not ended.wait(LOOKS_S):  # Thread.join does not survive an interruption
-            pass  # one that reached another thread is seen now
-    except BaseException:  # an interruption, which comes to the main thread alone
+        # Thread.join cannot be resumed after an interruption. The timeout lets the main thread run
+        # the handler of a signal that the operating system delivered to another thread.
+        while not ended.wait(POLL_INTERVAL_S):
+            pass
+    # Python raises KeyboardInterrupt in the main thread alone: pass it on to the loop, and wait
+    # until running calls are stored.
+    except BaseException:
         interrupted.set()
+        # IndexError: nothing to stop yet. RuntimeError: the loop has just closed.
         with suppress(IndexError, RuntimeError):
             stop[0]()
         ended.wait()
@@ -63,66 +77,81 @@ def run_anywhere(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do as ``asyncio.run``; a second interruption, which may hit any task, is not reported."""
+    """Do as ``asyncio.run``, but do not report a second interruption, which may hit any task."""
 
-    async def held() -> Callable[[], T]:  # Python 3.11 writes out what a task returns, for nobody
+    # Python 3.11 formats the result of the main task with repr for a debug message that nobody
+    # reads; the repr of a run would read all its assessments.
+    async def wrap_result() -> Callable[[], T]:
         result = await work()
         return lambda: result
 
-    with _rarer_collections(), asyncio.Runner() as runner:
+    with _collect_garbage_less_often(), asyncio.Runner() as runner:
         loop = runner.get_loop()
-        loop.set_exception_handler(_report)
-        with _woken_by_signals(loop):
-            return runner.run(held())()
+        loop.set_exception_handler(_report_unless_interrupted)
+        with _wake_on_signals(loop):
+            return runner.run(wrap_result())()
 
 
 @contextmanager
-def _woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Wake the main thread's loop for a signal that reached another thread, or came just before it
-    slept; on Windows it does this by itself."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or sys.platform == "win32":
+def _wake_on_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake the main thread's event loop for a signal that reached another thread.
+
+    Also for one that came just before the loop went to sleep. On Windows asyncio does this itself.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or sys.platform == "win32":
         yield
         return
-    waking, woken = socket.socketpair()
-    with waking, woken:
-        waking.setblocking(False)
-        woken.setblocking(False)
-        loop.add_reader(woken, woken.recv, 4096)
-        before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    # The interpreter writes the number of each signal into one socket; reading from the other wakes
+    # the selector, and the pending handler runs.
+    write_end, read_end = socket.socketpair()
+    with write_end, read_end:
+        # set_wakeup_fd demands it: a handler that blocks on a full socket would hang the process.
+        write_end.setblocking(False)
+        read_end.setblocking(False)
+        loop.add_reader(read_end, read_end.recv, 4096)
+        # A full buffer is no problem: one byte is enough to wake the loop.
+        earlier_descriptor = signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
-            signal.set_wakeup_fd(before)
-            loop.remove_reader(woken)
+            signal.set_wakeup_fd(earlier_descriptor)
+            loop.remove_reader(read_end)
 
 
 @contextmanager
-def _rarer_collections() -> Iterator[None]:
-    """Let Python look for circular garbage less often, since a call makes little, and many objects,
-    until the last of those that are at work has ended."""
-    global _at_work, _usual  # noqa: PLW0603 - as the threshold, one for the process
-    with _counting:
-        if _at_work == 0:
-            _usual = gc.get_threshold()
-            if 0 < _usual[0] < RARE:
-                gc.set_threshold(RARE, *_usual[1:])
-        _at_work += 1
+def _collect_garbage_less_often() -> Iterator[None]:
+    """Raise the threshold of Python's cyclic garbage collector while calls are made.
+
+    A call makes many objects and few cycles. The old thresholds return with the last run that ends.
+    """
+    global _active_runs, _usual_gc_thresholds  # noqa: PLW0603 - as the threshold, one for the process
+    with _gc_lock:
+        # Counted, since several runs can be active in threads and the threshold belongs to the
+        # whole process.
+        if _active_runs == 0:
+            _usual_gc_thresholds = gc.get_threshold()
+            # 0 means that the user switched the collector off; a larger threshold is also the
+            # user's own.
+            if 0 < _usual_gc_thresholds[0] < GC_THRESHOLD:
+                gc.set_threshold(GC_THRESHOLD, *_usual_gc_thresholds[1:])
+        _active_runs += 1
     try:
         yield
     finally:
-        with _counting:
-            _at_work -= 1
-            if _at_work == 0:
-                gc.set_threshold(*_usual)
+        with _gc_lock:
+            _active_runs -= 1
+            if _active_runs == 0:
+                gc.set_threshold(*_usual_gc_thresholds)
 
 
-def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def _report_unless_interrupted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error of the event loop as usual, but not a KeyboardInterrupt."""
     if not isinstance(context.get("exception"), KeyboardInterrupt):
         loop.default_exception_handler(context)
 
 
-def _in_event_loop() -> bool:
+def _is_in_event_loop() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -130,49 +159,59 @@ def _in_event_loop() -> bool:
     return True
 
 
-TURN = 16
-"""Coroutines that begin before other work of the event loop has its turn."""
+# Thousands of coroutines started in one go would delay replies that have already arrived.
+STARTS_PER_TURN = 16
+"""Number of coroutines that are started before other work of the event loop gets a turn."""
 
 
 async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
-    """Return the results in their order; wait for all, then raise the first failure by place."""
-    begun: list[asyncio.Future[T]] = []
+    """Run awaitables at once and return their results in order.
+
+    Waits for all of them, then raises the first failure by position. If this task is cancelled, all
+    of them are.
+    """
+    futures: list[asyncio.Future[T]] = []
     try:
-        for number, one in enumerate(work, 1):
-            begun.append(asyncio.ensure_future(one))
-            if number % TURN == 0:
+        for number, awaitable in enumerate(work, 1):
+            futures.append(asyncio.ensure_future(awaitable))
+            if number % STARTS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        await asyncio.gather(*begun, return_exceptions=True)
+        # Without `return_exceptions` gather would raise the first failure while others still run.
+        await asyncio.gather(*futures, return_exceptions=True)
     except BaseException:
-        for one in begun:
-            one.cancel()
+        for future in futures:
+            future.cancel()
         raise
-    return [one.result() for one in begun]
+    return [future.result() for future in futures]
 
 
 async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
-    """Run ``work`` in a thread; when this task is cancelled, ask it to stop, and wait for its end.
+    """Run ``work`` in a thread; when this task is cancelled, ask it to stop and wait for its end.
 
-    ``work`` receives the event that is then set.
+    Args:
+        work: receives the event that is set when it is to stop.
 
     Raises:
-        asyncio.CancelledError: cancelled, even if the work was finished meanwhile.
+        asyncio.CancelledError: cancelled, even if the work finished meanwhile.
     """
     stop = threading.Event()
     running = asyncio.ensure_future(asyncio.to_thread(work, stop))
     try:
+        # A thread cannot be cancelled: without the shield the future would end while the thread
+        # goes on writing files.
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         stop.set()
-        with suppress(Exception):  # a library may have put an error of its own around StoppedError
+        # The StoppedError of `work` itself, perhaps wrapped by a library, says nothing new.
+        with suppress(Exception):
             await running
         raise
 
 
 class TaskLimiter:
-    """At most ``size`` tasks at once; the first unexpected error stops the intake of more.
+    """Runs at most ``size`` tasks at once; the first unexpected error stops the intake of more.
 
-    The end of its block waits for all tasks; an error in it, or in one of them, ends the others.
+    Leaving the block waits for all tasks. An error in the block or in a task cancels the others.
     """
 
     def __init__(self, size: int) -> None:
@@ -181,12 +220,14 @@ class TaskLimiter:
         self._error: BaseException | None = None
 
     async def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start ``work`` as soon as there is room for it."""
+        """Start ``work`` as soon as there is room for it; raises the first error of an earlier
+        task."""
         try:
             await self._free.acquire()
             if self._error:
                 raise self._error
         except BaseException:
+            # A coroutine that never starts would warn "was never awaited".
             work.close()
             raise
         task = asyncio.create_task(work)
@@ -204,6 +245,7 @@ class TaskLimiter:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
+            # Until `_finish` has removed every task, or one of them has failed.
             while self._tasks and not self._error and not kind:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
             if self._error and not kind:
@@ -211,4 +253,5 @@ class TaskLimiter:
         finally:
             for task in self._tasks:
                 task.cancel()
+            # Cancelled tasks still have to store what they have, before the block ends.
             await asyncio.gather(*self._tasks, return_exceptions=True)

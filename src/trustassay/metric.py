@@ -1,4 +1,4 @@
-"""The contract of a metric, and what it receives: a context, a pool, an inventory."""
+"""The contract of a metric, and what a metric receives: a context, a pool, an inventory."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
 from trustassay.views import EvidenceRow, View
 
+# Authors of metrics import everything from here; assessment.py holds a part of it.
 __all__ = [
     "Assessment", "Context", "Direction", "Figure", "Inventory", "Mean", "Metric", "MetricInfo",
     "Need", "Pool", "Quantile", "Share", "Summary", "Total", "Unread", "Weighted",
@@ -46,26 +47,31 @@ T = TypeVar("T")
 BLANK_RESPONSE = "the response is blank"
 """The error of a sample whose response is blank."""
 BLANK_PART = "blank"
-"""The part that is 1 where a metric gives a blank answer a score."""
+"""The part that is 1 if a metric gives a blank answer a score."""
 REFUSED_PART = "refusal"
-"""The part that is 1 where a metric gives a refusal a score although it answers nothing."""
+"""The part that is 1 if a metric gives a refusal a score although it answers nothing."""
 
 
 @dataclass(slots=True)
 class Inventory:
-    """Counts of the fields of a run's samples, made before the first is scored.
-
-    ``sentence_answers`` counts samples whose gold answers are mostly whole sentences.
-    """
+    """Counts of the fields of a run's samples, made before the first is scored."""
 
     samples: int = 0
+    """All samples."""
     responses: int = 0
+    """Samples with a response that is not blank."""
     answers: int = 0
+    """Samples with gold answers."""
     claims: int = 0
+    """Samples with gold claims."""
     documents: int = 0
+    """Samples with a list of documents, which may be empty."""
     supports: int = 0
+    """Samples whose documents say which gold answers they support."""
     labels: int = 0
+    """Samples with a human label."""
     sentence_answers: int = 0
+    """Samples whose gold answers are mostly whole sentences."""
 
     def add(self, sample: Sample) -> None:
         """Count one more sample."""
@@ -76,41 +82,44 @@ class Inventory:
         self.documents += sample.documents is not None
         self.supports += sample.supports_known
         self.labels += sample.label is not None
+        # The first alias is the canonical wording; five words and a final sign make it a sentence.
         firsts = [aliases[0] for aliases in sample.answers if aliases]
-        ends = (".", "!", "?")
-        sentences = [t for t in firsts if len(t.split()) >= 5 and t.rstrip().endswith(ends)]
+        final_signs = (".", "!", "?")
+        sentences = [t for t in firsts if len(t.split()) >= 5 and t.rstrip().endswith(final_signs)]
         self.sentence_answers += 2 * len(sentences) > len(firsts) > 0
 
 
 def directions(higher: str = "", lower: str = "", neither: str = "") -> dict[str, Direction]:
-    """Return the direction of each part, from names with spaces between them."""
-    named: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
-    return {name: direction for direction, names in named.items() for name in names.split()}
+    """Return the direction of each part from names separated by spaces."""
+    names_by_direction: dict[Direction, str] = {"higher": higher, "lower": lower, "": neither}
+    return {
+        name: direction for direction, names in names_by_direction.items() for name in names.split()
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A need of a metric; a run that cannot meet it is refused before anything starts.
-
-    capability: a method of :class:`~trustassay.capabilities.Models`.
-    role: the role of the chat model: ``model`` (the one under assessment, also if no role is
-    given), ``judge``, ``generator``, ``references``; of an entailer ``second``. many: several
-    models may have the role, each with its own name.
-    optional: the metric also works without it. default: the backend loaded if none is given, in
-    place of the capability's own default. field: a field of the samples, counted by
-    :class:`Inventory`, that serves an optional need in place of a backend; a run that has neither
-    is refused. beside: only in a run that has a backend of this option name, as ``generator``.
-    embeddings: the chat model must be able to move the embeddings of a prompt.
-    """
+    """A capability that a metric needs; a run that cannot meet it is refused before anything
+    starts."""
 
     capability: str
+    """A method of :class:`~trustassay.capabilities.Models`."""
     role: str = ""
+    """Role of the chat model: ``model`` (the one under assessment, also if empty), ``judge``,
+    ``generator`` or ``references``; of an entailer ``second``."""
     many: bool = False
+    """Whether several models may have the role, each with its own name."""
     optional: bool = False
+    """Whether the metric also works without it."""
     default: str | None = None
+    """The backend that is loaded if none is given, in place of the capability's own default."""
     field: Literal["documents"] | None = None
+    """A field of the samples, counted by :class:`Inventory`, that serves an optional need in place
+    of a backend; a run that has neither is refused."""
     beside: str = ""
+    """The need exists only in a run that has a backend of this option name, as ``generator``."""
     embeddings: bool = False
+    """Whether the chat model must be able to move the embeddings of a prompt."""
 
 
 class Pool(Protocol):
@@ -118,8 +127,9 @@ class Pool(Protocol):
 
     @property
     def own(self) -> Pool:
-        """The samples of the run itself: this pool, unless it is a file of its own. For the run
-        of a shard it holds those of all shards.
+        """The samples of the run itself: this pool, unless the user gave a separate file as pool.
+
+        In the run of a shard it holds the samples of all shards.
         """
 
     def __len__(self) -> int: ...
@@ -132,32 +142,34 @@ class Pool(Protocol):
         """Return the position of the sample with this id; ``None`` if there is none."""
 
     async def filled(self, index: int, models: Models, /) -> Sample:
-        """Return a sample with its references; those of a file of its own are asked for now.
+        """Return a sample with its references, which are requested now for a separate file.
 
-        The run's own samples are filled already; of the run of a shard, those of other shards are
-        filled now. What fails is missing.
+        The run's own samples are filled already; in the run of a shard, those of other shards are
+        filled now. A field that cannot be filled stays missing.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The input of a metric for one sample.
-
-    sample: with all fields that stages have filled in. models: the models that it may call.
-    prepared: what :meth:`Metric.prepare` returned. seed: the run's. limits: what else of a sample
-    may be too long, as its number of sentences; its texts are checked already. second: the second
-    reader, for an answer that it reads; metrics without a need of it have none.
-    """
+    """The input of a metric for one sample."""
 
     sample: Sample
+    """The sample, with all fields that stages have filled in."""
     models: Models
+    """The models that the metric may call."""
     prepared: Any = None
+    """The value that :meth:`Metric.prepare` returned."""
     seed: int = 0
+    """The run's seed."""
     limits: TextLimits = USUAL_LIMITS
+    """Limits on what is counted in a sample, such as sentences; its texts have been checked
+    already."""
     second: SecondReader | None = None
+    """The second reader, for an answer that it is to read; ``None`` for metrics without that need.
+    """
 
     def response(self) -> str:
-        """Return the response of the sample; raises AssessmentError where it is blank."""
+        """Return the response of the sample; raises AssessmentError if it is blank."""
         if not self.sample.answered:
             raise AssessmentError(BLANK_RESPONSE, "empty")
         return self.sample.response or ""
@@ -196,15 +208,17 @@ class Metric(ABC):
 
     @property
     def fills(self) -> tuple[str, ...]:
-        """Fields that are filled before scoring if they are missing and the run has the
-        backends: ``references``, ``wrong_answers``, ``corrected_answers``, ``documents``.
+        """Fields that are filled before scoring if they are missing and the run has the backends.
+
+        Any of ``references``, ``wrong_answers``, ``corrected_answers`` and ``documents``.
         """
         return ()
 
     @property
     def filling(self) -> Mapping[str, int]:
-        """How many of what it fills it wants, where the run does not say: ``wrong_answers`` for
-        the pairs of one call, ``references`` for the different answers of each model to one call.
+        """How many values of a field the metric wants, where the run does not say.
+
+        ``wrong_answers``: pairs per call; ``references``: different answers of each model per call.
         """
         return {}
 
@@ -220,15 +234,19 @@ class Metric(ABC):
 
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
+        # These parts mark answers of any metric; neither end is better.
         if part in (OTHER_LANGUAGE, READ, REFUSED_PART, BLANK_PART):  # marks of any metric
             return ""
+        # "group:name" is looked up as "group:"; without a colon the slice is empty and finds
+        # nothing.
         group = part[: part.find(":") + 1]
         return self.part_directions.get(part, self.part_directions.get(group))
 
     @property
     def ordered_by(self) -> str:
-        """What puts answers in order wherever they are listed: ``score``, or a part of the same
-        range and direction that orders better; see :func:`badness_of`.
+        """What orders answers wherever they are listed: ``score``, or a part that orders better.
+
+        Such a part has the same range and direction as the score; see :func:`compute_badness`.
         """
         return "score"
 
@@ -244,14 +262,17 @@ class Metric(ABC):
 
     @property
     def stability_bound(self) -> float | None:
-        """:attr:`stable_below`, or what holds where a metric leaves this option open."""
+        """:attr:`stable_below`, or the bound that applies if the metric leaves this option open."""
         return self.stable_below
 
     @property
     def line(self) -> str:
-        """Which answers need a look, and where this line comes from: what follows "An answer needs
-        a look if". Empty if the metric draws no line: its answers have an order alone.
+        """Which answers need a look, and the source of this rule: it continues "An answer needs a
+        look if".
+
+        Empty if the metric draws no line: then its answers only have an order.
         """
+        # A metric that overrides `problem` draws a line, even if its author did not describe it.
         draws = type(self).problem is not Metric.problem
         return f"{self.name} names a problem in it" if draws else ""
 
@@ -263,7 +284,7 @@ class Metric(ABC):
     @property
     def statistics(self) -> Mapping[str, Statistic]:
         """How the figures are computed that are declared with a statistic."""
-        return {key: one.statistic for key, one in self.figures.items() if one.statistic}
+        return {key: figure.statistic for key, figure in self.figures.items() if figure.statistic}
 
     @abstractmethod
     def needs(self) -> Sequence[Need]:
@@ -276,17 +297,22 @@ class Metric(ABC):
     def served_by(self, backends: Mapping[str, Any]) -> Self:
         """Return this metric with the names of a run's backends, as in ``run.json``.
 
-        Options stay the same; what the metric says of itself (``title``, ``line``,
+        Options stay the same; what the metric says about itself (``title``, ``line``,
         ``stability_bound``) may depend on :attr:`backend_names`.
         """
+        # Not dataclasses.replace: `__post_init__` would read the user's prompt files again, which
+        # may have changed since.
         result = object.__new__(type(self))
         result.__dict__.update(self.__dict__, _backends=dict(backends))
         return result
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process gets: the options; what was made of them is made again."""
-        kept = {f.name for f in dataclasses.fields(self)} | {"_backends"}  # type: ignore[arg-type]
-        return {name: value for name, value in self.__dict__.items() if name in kept}
+        """Return the state for another process: the options and backend names.
+
+        Cached properties are left out, such as templates and prompts, which may not be picklable.
+        """
+        state_names = {f.name for f in dataclasses.fields(self)} | {"_backends"}  # type: ignore[arg-type]
+        return {name: value for name, value in self.__dict__.items() if name in state_names}
 
     @property
     def backend_names(self) -> Mapping[str, Any]:
@@ -295,11 +321,11 @@ class Metric(ABC):
         return result
 
     def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
-        """Return the reasons why ``sample`` cannot be scored; called before anything is started."""
+        """Return why ``sample`` cannot be scored; called before anything is started."""
         return []
 
     def problems_without_model(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
-        """Return the reasons why ``sample`` cannot be scored in a run without a chat model."""
+        """Return why ``sample`` cannot be scored in a run without a chat model."""
         return []
 
     async def prepare(self, pool: Pool, models: Models) -> Any:  # noqa: ARG002
@@ -311,13 +337,14 @@ class Metric(ABC):
         return None
 
     def pack(self, prepared: Any) -> Mapping[str, NDArray[Any]] | None:  # noqa: ARG002
-        """Return what :meth:`prepare` returned as arrays of numbers and texts, for runs of shards
-        to share; ``None`` where each prepares for itself, by the stored replies.
+        """Return the value of :meth:`prepare` as arrays of numbers and texts, for shards to share.
+
+        ``None`` if each shard prepares for itself, from the stored replies.
         """
         return None
 
     def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> Any:
-        """Return what :meth:`prepare` returned, from the arrays of :meth:`pack`."""
+        """Return the value of :meth:`prepare`, rebuilt from the arrays of :meth:`pack`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -329,11 +356,15 @@ class Metric(ABC):
         """
 
     def assessed(
-        self, sample: Sample, score: float | None, rows: Iterable[EvidenceRow] = (), **others: Any
+        self,
+        sample: Sample,
+        score: float | None,
+        rows: Iterable[EvidenceRow] = (),
+        **other_fields: Any,
     ) -> Assessment:
-        """Return the assessment of a sample; ``others`` are further fields of it by name."""
+        """Return the assessment of a sample; ``other_fields`` are further fields of it by name."""
         evidence = [row.to_json() for row in rows]
-        return Assessment(sample.id, self.name, score, evidence=evidence, **others)
+        return Assessment(sample.id, self.name, score, evidence=evidence, **other_fields)
 
     def summarise(
         self,
@@ -343,7 +374,7 @@ class Metric(ABC):
     ) -> Summary:
         """Return the figures of a data set; reads ``assessments`` once, in input order.
 
-        These are the figures declared with a statistic. A metric with its own formulas overrides
+        These are the figures declared with a statistic. A metric with formulas of its own overrides
         this method.
         """
         result = summarised(self.statistics, assessments, self.score_range)
@@ -352,8 +383,8 @@ class Metric(ABC):
     def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
         """Return the figures that can be resampled, over ``assessments``, which are read once.
 
-        These are the figures declared with a statistic. `compare` and `gate` give the change of a
-        figure an interval by it; one that is not among them has none.
+        These are the figures declared with a statistic. `compare` and `gate` use it to give the
+        change of a figure an interval; a figure that is not included has none.
         """
         return WeightedColumns.of(self.statistics, assessments)
 
@@ -361,8 +392,8 @@ class Metric(ABC):
         """Return a sentence on what a reader should look at in an assessment, or ``None``.
 
         Failures are always problems; this is only about scored samples. A run counts problems
-        without reading evidence, so whether there is one has to follow from the other fields:
-        evidence may only add to the words. :attr:`line` states the rule.
+        without reading evidence, so whether there is one must follow from the other fields;
+        evidence may only add to the sentence. :attr:`line` states the rule.
         """
         return None
 
@@ -370,8 +401,8 @@ class Metric(ABC):
     def counts_outcomes(self) -> bool:
         """Whether questions pass or fail by :attr:`line`.
 
-        A metric returns False whose line was not measured against labels of people, or whose score
-        is a degree: its questions are scored or not scored.
+        A metric returns False if its line was not measured against human labels, or if its score is
+        a degree: then its questions are scored or not scored.
         """
         return bool(self.line)
 
@@ -392,11 +423,11 @@ class Metric(ABC):
         }
 
     def outcome(self, assessment: Assessment) -> Outcome:
-        """Return what became of the question of an assessment.
+        """Return the outcome of the question of an assessment.
 
-        An assessment without a score, or of a refusal, is not answered. Any other fails where
-        :meth:`problem` names something. A metric overrides this where it knows more, as whether a
-        refusal was right.
+        An assessment without a score, or of a refusal, is not answered. Any other fails if
+        :meth:`problem` names something. A metric overrides this if it knows more, for example
+        whether a refusal was right.
         """
         reason = why_not_judged(assessment)
         if not self.counts_outcomes:
@@ -410,25 +441,22 @@ class Metric(ABC):
         return Outcome(outcomes.FAILED if is_bad else outcomes.PASSED)
 
     def in_doubt(self, assessment: Assessment) -> bool:  # noqa: ARG002
-        """Whether an answer that needs no look is so near the line that a second reader is to read
-        it; by default none is.
-        """
+        """Whether an answer that passes is so near the line that a second reader should read it."""
         return False
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
-        """Return what the report needs to show an assessment's evidence. Without a template the
-        evidence is listed as data.
-        """
+        """Return what the report needs to show the evidence; without a template it is listed as
+        data."""
         return View()
 
     def settings(self) -> dict[str, Any]:
-        """Return the options as JSON values; a function is given by its qualified name.
+        """Return the options as JSON values; a function is represented by its qualified name.
 
         A class of a user's file also has :data:`ORIGIN`: the file, its digest and the class.
         """
         options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         settings = {
-            name: _qualified_name(value) if callable(value) else value
+            name: _get_qualified_name(value) if callable(value) else value
             for name, value in options.items()
         }
         return settings | ({ORIGIN: self.origin.settings()} if self.origin else {})
@@ -442,13 +470,21 @@ class MetricInfo:
     """
 
     name: str
+    """The metric's name."""
     title: str
+    """Its title in reports."""
     score_range: tuple[float, float] = (0.0, 1.0)
+    """Smallest and largest possible score."""
     lower_is_better: bool = False
+    """Whether a low score is good."""
     verdicts: tuple[str, ...] = ()
+    """The possible verdicts, the trusted one first."""
     stable_below: float | None = None
+    """The score from which an answer is no longer stable, if there is such a bound."""
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    """The meaning of the keys of its summary."""
     ordered_by: str = "score"
+    """``score``, or the part by which answers are ordered."""
 
     @classmethod
     def of(cls, metric: Metric) -> MetricInfo:
@@ -462,8 +498,9 @@ class MetricInfo:
             tuple(metric.verdicts),
             metric.stability_bound,
             {
-                key: dataclasses.replace(one, range=one.within((low, high)))
-                for key, one in metric.figures.items()
+                # The range is fixed here: `value_range` needs the statistic, which is not stored.
+                key: dataclasses.replace(figure, range=figure.within((low, high)))
+                for key, figure in metric.figures.items()
             },
             metric.ordered_by,
         )
@@ -475,17 +512,22 @@ class MetricInfo:
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> MetricInfo:
-        """Return the object from the output of :meth:`to_dict`; else TypeError or KeyError."""
+        """Return the object from the output of :meth:`to_dict`; raises TypeError or KeyError
+        otherwise."""
         low, high = raw["score_range"]
         figures = {key: Figure.from_dict(figure) for key, figure in raw["figures"].items()}
-        rest = {"score_range": (low, high), "verdicts": tuple(raw["verdicts"]), "figures": figures}
-        return cls(**{**raw, **rest})
+        typed_fields = {
+            "score_range": (low, high),
+            "verdicts": tuple(raw["verdicts"]),
+            "figures": figures,
+        }
+        return cls(**{**raw, **typed_fields})
 
 
 def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
-    """Return how bad an answer is by what its metric is ordered by, from 0, the best, to 1.
+    """Return how bad an answer is by the value that orders its metric, from 0 (best) to 1.
 
-    Every list of answers that has the worst first is in this order. ``None`` without a score.
+    Every list of answers with the worst first is in this order. ``None`` without a score.
     """
     if assessment.score is None:
         return None
@@ -495,12 +537,14 @@ def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
 
 
 def why_not_judged(assessment: Assessment) -> str | None:
-    """Return why an assessment judges no answer, in a word or two; ``None`` where it does."""
+    """Return why an assessment judges no answer, in a word or two; ``None`` if it does."""
     if assessment.error is not None:
+        # Compared by text: a stored assessment has only the message.
         if assessment.error == BLANK_RESPONSE:
             return outcomes.BLANK
         return outcomes.TOO_LONG if assessment.fault == TOO_LONG else outcomes.ERROR
-    for part, reason in _REASONS_BY_PART.items():
+    # The order matters: an answer in another language that has no passages counts as the former.
+    for part, reason in _REASON_OF_PART.items():
         if assessment.parts.get(part):
             return reason
     if assessment.score is None:
@@ -508,7 +552,7 @@ def why_not_judged(assessment: Assessment) -> str | None:
     return None
 
 
-_REASONS_BY_PART = {
+_REASON_OF_PART = {
     OTHER_LANGUAGE: outcomes.LANGUAGE_NOT_READ,
     "no_passages": outcomes.NO_PASSAGES,
     BLANK_PART: outcomes.BLANK,
@@ -517,17 +561,21 @@ _REASONS_BY_PART = {
 """Why an assessment judges no answer, by the part that says so."""
 
 
-def _qualified_name(function: Callable[..., Any]) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
+def _get_qualified_name(function: Callable[..., Any]) -> str:
+    """Return the qualified name of a function, or of the class of a callable object."""
+    target = function if hasattr(function, "__qualname__") else type(function)
+    return f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
 
 
 class Unread(NamedTuple):
-    """A reply that cannot be read: its text, what asks once more, and the name of that prompt."""
+    """A reply that cannot be read, and how to ask once more."""
 
     said: str
+    """The text of the reply."""
     words: str
+    """The instruction that asks once more."""
     prompt: str
+    """Name of that instruction's prompt file, for the stored call."""
 
 
 async def asked_twice(
@@ -536,19 +584,20 @@ async def asked_twice(
     name: str,
     unread: Callable[[T], Unread | None],
 ) -> tuple[T, T | None]:
-    """Return a reply, and after one that cannot be read a second one, else ``None``.
+    """Return the first reply, and a second one if the first cannot be read, otherwise ``None``.
 
     Args:
-        ask: sends turns under a prompt's name. unread: ``None`` for a reply that can be read.
+        ask: sends turns under a prompt's name. prompt: the text to send. name: the prompt's name.
+        unread: returns ``None`` for a reply that can be read.
     """
     first = await ask((Message("user", prompt),), name)
-    if (wrong := unread(first)) is None:
+    if (problem := unread(first)) is None:
         return first, None
-    return first, await ask(repair_turns(prompt, wrong.said, wrong.words), wrong.prompt)
+    return first, await ask(repair_turns(prompt, problem.said, problem.words), problem.prompt)
 
 
 async def unless_empty(reply: Awaitable[T]) -> T | None:
-    """Return a reply; ``None`` for a call that failed since the reply is empty."""
+    """Return a reply; ``None`` if the call failed because the reply was empty."""
     try:
         return await reply
     except CallError as error:

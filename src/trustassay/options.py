@@ -1,10 +1,11 @@
-"""The options of ``score`` and its like, each written once: name, type, flag, help and bounds.
+"""The options of ``score`` and similar functions: name, type, flag, help and bounds of each.
 
 A group of options is a :class:`typing.TypedDict`. Type checkers read it as the keywords of a Python
-function, :func:`check_keywords` checks them. The :class:`Flag` of an option is how the command line
-takes it (:mod:`trustassay.cli.options`); a command gets the group with the options
-that an option ends in (:class:`~trustassay.runs.intake.RunOptions` and its parts). What people read
-of an option is in ``options.csv``, with its bounds and the default that ``--help`` shows.
+function, and :func:`check_keywords` checks them at run time. The :class:`Flag` of an option says
+how the command line takes it (:mod:`trustassay.cli.options`); a command gets the group with the
+options that an option belongs to (:class:`~trustassay.runs.intake.RunOptions` and its parts). The
+texts that people read about an option are in ``options.csv``, with its bounds and the default that
+``--help`` shows.
 """
 
 import csv
@@ -58,45 +59,55 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Path_ = str | os.PathLike[str]
+# A marker other than None, which is a default that `--help` may have to show.
 UNSET: Any = inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
 class Flag:
-    """How an option is given on the command line, and between which numbers it lies.
-
-    help: without it, it is an option in Python alone. name: the flag, if it is not that of the
-    option. kind: what the command line reads, if not the option's type. default: as ``--help``
-    shows it. least, most: bounds; the lower one holds in Python as well. read: from what the
-    command line read to the option's value; with ``several`` to a mapping of options.
-    positional: an argument, and no option.
-    """
+    """How an option appears on the command line, and its bounds."""
 
     help: str = ""
+    """Its text in ``--help``; without it the option exists in Python only."""
     name: str = ""
+    """The flag, if it is not derived from the option's name."""
     metavar: str | None = None
+    """The placeholder for its value in ``--help``."""
     kind: Any = None
+    """The type that the command line reads, if not the option's own."""
     default: Any = UNSET
+    """The default as ``--help`` shows it."""
     least: float | None = None
+    """Lower bound, which holds in Python as well."""
     most: float | None = None
+    """Upper bound, on the command line only."""
     read: Callable[[Any], Any] | None = None
+    """Converts what the command line read to the option's value."""
     several: bool = False
+    """Whether ``read`` returns a mapping of several options."""
     positional: bool = False
+    """Whether it is an argument and not an option."""
 
 
 def Argument(text: str, metavar: str | None = None) -> Flag:  # noqa: N802 - reads as Flag does
-    """Return the :class:`Flag` of an argument."""
+    """Return the :class:`Flag` of a positional argument."""
     return Flag(text, metavar=metavar, positional=True)
 
 
-def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -> dict[str, str]:
-    """Read ``key=value`` options.
+def pairs(
+    option_texts: Sequence[str], flag: str, expected: str = "canonical=theirs"
+) -> dict[str, str]:
+    """Read options of the form ``KEY=VALUE``.
+
+    Args:
+        option_texts: the values of the flag. flag: its name, for messages.
+        expected: the form that a message asks for.
 
     Raises:
-        UsageError: one has no equals sign.
+        UsageError: a value has no equals sign, or an empty side.
     """
     result: dict[str, str] = {}
-    for option in given:
+    for option in option_texts:
         key, separator, value = option.partition("=")
         if not (separator and key and value):
             raise UsageError(f"{flag}: expected {expected}, got {option!r}")
@@ -104,45 +115,56 @@ def pairs(given: Sequence[str], flag: str, expected: str = "canonical=theirs") -
     return result
 
 
-def _per_worker(given: Sequence[str]) -> dict[str, float]:
+def _read_per_worker(texts: Sequence[str]) -> dict[str, float]:
+    """Read the values of ``--per-worker``: ``cpus=N`` and ``gpus=N``."""
     result = {}
-    for one in given:
-        name, _, text = one.partition("=")
+    for item in texts:
+        name, _, text = item.partition("=")
         try:
+            # The lookup raises KeyError for any other name, which gets the same message as a bad
+            # number.
             result[{"cpus": "cpus", "gpus": "gpus"}[name]] = float(text)
         except (KeyError, ValueError):
-            raise UsageError(f"--per-worker: expected cpus=N or gpus=N, got {one}") from None
+            raise UsageError(f"--per-worker: expected cpus=N or gpus=N, got {item}") from None
     return result
 
 
 def _read_rows() -> dict[str, dict[str, Any]]:
-    """Return the fields of :class:`Flag` by option; default and bounds are written as JSON."""
+    """Return the fields of :class:`Flag` for each option; default and bounds are written as
+    JSON."""
     text = files("trustassay").joinpath("options.csv").read_text(encoding="utf-8")
-    read = dict.fromkeys(("default", "least", "most"), json.loads)
+    convert = dict.fromkeys(("default", "least", "most"), json.loads)
     result = {}
     for row in csv.DictReader(io.StringIO(text)):
         option, name = row.pop("option"), row["name"]
+        # A name without dashes is the placeholder of an argument, and no flag.
         if name and not name.startswith("-"):
             row |= {"name": "", "metavar": name}
-        result[option] = {key: read.get(key, str)(cell) for key, cell in row.items() if cell}
+        # Empty cells are left out, so that the defaults of Flag apply.
+        result[option] = {key: convert.get(key, str)(cell) for key, cell in row.items() if cell}
         result[option]["positional"] = row["name"] != name
     return result
 
 
 ROWS = _read_rows()
-"""What ``options.csv`` says of each option: fields of :class:`Flag`. Options of one command have
-its name before theirs; what has a name without dashes is an argument, shown by this name.
-"""
+"""The content of ``options.csv``: fields of :class:`Flag` by option. Options of a single command
+have its name in front of theirs; a name without dashes makes an argument, which is shown by this
+name."""
 
 
-def row(option: str, kind: Any = None, **others: Any) -> Flag:
-    """Return the flag of an option in ``options.csv``, with what the table does not say."""
-    return Flag(kind=kind, **ROWS[option] | others)
+def row(option: str, kind: Any = None, **other_fields: Any) -> Flag:
+    """Return the flag of an option in ``options.csv``.
+
+    Args:
+        option: its name. kind: the type that the command line reads.
+        other_fields: fields of :class:`Flag` that the table cannot express.
+    """
+    return Flag(kind=kind, **ROWS[option] | other_fields)
 
 
-def _uri(option: str, known: str = "") -> Flag:
-    """Return the flag of a backend; ``known`` are the forms of its URIs."""
-    return row(option, str | None, help=ROWS[option]["help"].replace("FORMS", known))
+def _backend_flag(option: str, uri_forms: str = "") -> Flag:
+    """Return the flag of a backend; ``uri_forms`` lists the forms of its URIs for the help text."""
+    return row(option, str | None, help=ROWS[option]["help"].replace("FORMS", uri_forms))
 
 
 class BackendChoices(TypedDict, total=False):
@@ -152,25 +174,26 @@ class BackendChoices(TypedDict, total=False):
     capabilities, by name.
     """
 
-    model: Annotated["Models", _uri("model", forms("chat model"))]
+    model: Annotated["Models", _backend_flag("model", forms("chat model"))]
     judge: Annotated[
         "Models",
         row("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
     ]
-    generator: Annotated["Models", _uri("generator")]
+    generator: Annotated["Models", _backend_flag("generator")]
     references: Annotated["Models", row("references", list[str])]
-    second: Annotated["EntailerChoice | None", _uri("second")]
+    second: Annotated["EntailerChoice | None", _backend_flag("second")]
     entailer: Annotated[
-        "EntailerChoice | None", _uri("entailer", forms("entailer", DEFAULT_ENTAILER, "chat"))
+        "EntailerChoice | None",
+        _backend_flag("entailer", forms("entailer", DEFAULT_ENTAILER, "chat")),
     ]
     embedder: Annotated[
-        "EmbedderChoice | None", _uri("embedder", forms("embedder", DEFAULT_EMBEDDER))
+        "EmbedderChoice | None", _backend_flag("embedder", forms("embedder", DEFAULT_EMBEDDER))
     ]
-    similarity: Annotated["SimilarityChoice | None", _uri("similarity")]
-    retriever: Annotated["str | Retriever | None", _uri("retriever")]
-    token_embedder: Annotated["str | TokenEmbedder | None", _uri("token_embedder")]
-    linker: Annotated["str | EntityLinker | None", _uri("linker", forms("linker"))]
-    distractors: Annotated["WordSources", _uri("distractors")]
+    similarity: Annotated["SimilarityChoice | None", _backend_flag("similarity")]
+    retriever: Annotated["str | Retriever | None", _backend_flag("retriever")]
+    token_embedder: Annotated["str | TokenEmbedder | None", _backend_flag("token_embedder")]
+    linker: Annotated["str | EntityLinker | None", _backend_flag("linker", forms("linker"))]
+    distractors: Annotated["WordSources", _backend_flag("distractors")]
     backends: Mapping[str, Any]
 
 
@@ -196,7 +219,7 @@ class Records(TypedDict, total=False):
 
 
 class Drawn(TypedDict, total=False):
-    """Which part of the samples is drawn at random, and what is done with one that grew."""
+    """Which part of the samples is drawn at random, and how a grown input is treated."""
 
     append: Annotated[bool, row("append")]
     sample: Annotated[str | int | None, row("sample", str | None)]
@@ -290,7 +313,7 @@ class Cluster(TypedDict, total=False):
     """What the workers on a cluster are, and where they keep their shards."""
 
     workers: Annotated[int | None, row("workers")]
-    cpus: Annotated[float, row("cpus", list[str], read=_per_worker, several=True)]
+    cpus: Annotated[float, row("cpus", list[str], read=_read_per_worker, several=True)]
     gpus: Annotated[float, Flag(least=0)]
     shards: Annotated[int | None, row("shards")]
     store: Annotated[str | None, row("store")]
@@ -330,14 +353,17 @@ def declared(hint: Any) -> tuple[Any, Flag]:
     """Return the type of an option and its flag, from its annotation."""
     if get_origin(hint) is Annotated:
         kind, *metadata = get_args(hint)
-        return kind, next((one for one in metadata if isinstance(one, Flag)), Flag())
-    for part in get_args(hint):  # Seed | None
+        return kind, next((item for item in metadata if isinstance(item, Flag)), Flag())
+    # In `Seed | None` the Annotated type is a member of a union.
+    for part in get_args(hint):
         if get_origin(part) is Annotated:
             kind, flag = declared(part)
             return kind | None, flag
     return hint, Flag()
 
 
+# ScoreOptions and its bases are part of EngineOptions: `__annotations__` of a TypedDict includes
+# those of its bases.
 FLAGS = {
     name: declared(hint)[1]
     for group in (EngineOptions, AnswerOptions)
@@ -346,21 +372,23 @@ FLAGS = {
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of an option by its name in Python."""
+    """Return the command-line flag of an option, by its name in Python."""
     return FLAGS.get(name, Flag()).name or f"--{name.replace('_', '-')}"
 
 
-def check_bounds(given: Mapping[str, Any]) -> None:
-    """Raise :class:`UsageError` if an option is below its lowest value; others are ignored."""
-    for name, value in given.items():
-        least = FLAGS[name].least if name in FLAGS else None
-        if value is not None and least is not None and value < least:
-            raise UsageError(f"{name}: expected {least} or more, got {value:g}")
+def check_bounds(options: Mapping[str, Any]) -> None:
+    """Raise :class:`UsageError` if an option is below its lower bound; unknown options are
+    ignored."""
+    for name, value in options.items():
+        bound = FLAGS[name].least if name in FLAGS else None
+        if value is not None and bound is not None and value < bound:
+            raise UsageError(f"{name}: expected {bound} or more, got {value:g}")
 
 
 # Keywords of Python functions --------------------------------------------------------------------
 
 
+# Numbers are checked against the abstract types, so that numpy's numbers pass.
 KINDS: Mapping[Any, tuple[Any, str]] = {
     bool: (bool, "True or False"),
     int: (Integral, "a whole number"),
@@ -369,29 +397,36 @@ KINDS: Mapping[Any, tuple[Any, str]] = {
     Mapping: (Mapping, "a mapping"),
     type(None): (type(None), "None"),
 }
-"""By a plain kind: what it is, and its name."""
+"""By plain type: the class that a value must have, and its name in messages."""
 
 
 def check_keywords(
-    given: Mapping[str, Any],
-    known: type,
-    others: Collection[str] = (),
+    keywords: Mapping[str, Any],
+    group: type,
+    other_names: Collection[str] = (),
     metrics: "Sequence[Metric]" = (),
 ) -> None:
-    """Refuse keywords that are neither of the group ``known`` nor among ``others``.
+    """Refuse keywords that are unknown, or whose value has a wrong plain type.
+
+    Args:
+        keywords: as the user gave them.
+        group: the ``TypedDict`` of allowed options. other_names: further allowed names.
+        metrics: the metrics in use.
 
     Raises:
-        UnknownNameError: names all of them, each with the nearest; an option of one of the metrics
-            with how it is given.
-        UsageError: a number, text or switch of another kind; names all of them.
+        UnknownNameError: names all unknown keywords, each with the nearest known one; for an
+            option of one of the metrics it says how to pass it.
+        UsageError: names all numbers, texts and switches of a wrong type.
     """
-    hints = known.__annotations__
-    names = {*hints, *others}
+    hints = group.__annotations__
+    names = {*hints, *other_names}
     faults = []
-    for name in given:
+    for name in keywords:
         if name in names:
             continue
-        owner = next((one for one in metrics if name in one.__dataclass_fields__), None)  # type: ignore[attr-defined]
+        # A frequent mistake: `score(samples, profile="paper")` instead of
+        # "grounding:profile=paper".
+        owner = next((metric for metric in metrics if name in metric.__dataclass_fields__), None)  # type: ignore[attr-defined]
         if owner is None:
             faults.append(did_you_mean("keyword", name, names))
         else:
@@ -401,19 +436,21 @@ def check_keywords(
         raise UnknownNameError("; ".join(faults))
     if faults := [
         f"{name}: expected {expected}, got {value!r:.60}"
-        for name, value in given.items()
-        if name in hints and (expected := _other_kind(value, declared(hints[name])[0]))
+        for name, value in keywords.items()
+        if name in hints and (expected := _find_expected_kind(value, declared(hints[name])[0]))
     ]:
         raise UsageError("; ".join(faults))
 
 
-def _other_kind(value: Any, hint: Any) -> str | None:
-    """Return what is expected where a value is not of a plain kind that is hinted at."""
+def _find_expected_kind(value: Any, hint: Any) -> str | None:
+    """Return the names of the expected types if a value has none of them, otherwise ``None``."""
     kinds = [get_origin(kind) or kind for kind in get_args(hint) or (hint,)]
     if get_origin(hint) is Mapping:
         kinds = [Mapping]
+    # Protocols, dataclasses and sequences are left to whoever uses the option.
     if not all(kind in KINDS for kind in kinds):
         return None
+    # bool is a subclass of int, but `limit=True` is a mistake.
     if isinstance(value, bool):
         fits = bool in kinds
     else:
@@ -421,19 +458,24 @@ def _other_kind(value: Any, hint: Any) -> str | None:
     return None if fits else " or ".join(KINDS[kind][1] for kind in kinds)
 
 
-def shows_keywords(known: type) -> Callable[[F], F]:
-    """Make a function with ``**options`` a :func:`door`; its signature lists those of ``known``."""
+def shows_keywords(group: type) -> Callable[[F], F]:
+    """Decorate a function with ``**options``: its signature lists the options of ``group``.
 
-    def listing(inner: F) -> F:
+    The function also becomes an entry point for users (:func:`trustassay.errors.trim_traceback`).
+    """
+
+    def decorate(inner: F) -> F:
         function = door(inner)
-        own = inspect.signature(inner)
-        listed = {k: v for k, v in own.parameters.items() if v.kind is not v.VAR_KEYWORD}
-        for name, hint in known.__annotations__.items():
+        signature = inspect.signature(inner)
+        # `**options` is replaced by its contents, for `help()`, notebooks and the documentation.
+        parameters = {k: v for k, v in signature.parameters.items() if v.kind is not v.VAR_KEYWORD}
+        for name, hint in group.__annotations__.items():
             kind = declared(hint)[0]
+            # Types behind TYPE_CHECKING are quoted; the text is shown without importing them.
             text = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
             option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=text)
-            listed.setdefault(name, option)
-        function.__signature__ = own.replace(parameters=[*listed.values()])  # type: ignore[attr-defined]
+            parameters.setdefault(name, option)
+        function.__signature__ = signature.replace(parameters=[*parameters.values()])  # type: ignore[attr-defined]
         return function
 
-    return listing
+    return decorate

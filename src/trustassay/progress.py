@@ -1,7 +1,7 @@
 """Progress of long work: a bar in a terminal and in a notebook, plain lines elsewhere.
 
-In a terminal and elsewhere it goes to standard error. In a notebook one display below the cell is
-updated, and empty at the end.
+It goes to standard error. In a notebook one display below the cell is updated, and emptied at the
+end.
 """
 
 import math
@@ -15,33 +15,40 @@ from html import escape
 from types import TracebackType
 from typing import Any, Self
 
+# A log gets a line every 5 s at most; the rate is that of the last 30 s, so that the remaining time
+# follows an endpoint that slows down.
 LINE_EVERY_S = 5.0
-RATE_OVER_S = 30.0
-LEAST_BAR, WIDEST_BAR = 4, 40
-NUMBERS = 60
-"""Columns next to the bar, for words and numbers that a narrow terminal would cut."""
-REDRAWN_EVERY_S = 0.2
-"""Time between two updates of the bar in a notebook."""
+RATE_WINDOW_S = 30.0
+# Columns of a terminal.
+MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 4, 40
+COLUMNS_BESIDE_BAR = 60
+"""Columns that are left for words and numbers, which a narrow terminal would cut."""
+REDRAW_EVERY_S = 0.2
+"""Minimum time between two updates of the bar in a notebook."""
 
 _quiet = False
 
 
 @contextmanager
 def quieted(quiet: bool = True) -> Iterator[None]:
-    """Show no progress, and no line of :func:`tell`, in this process until the end of the block."""
+    """Show neither progress nor lines of :func:`tell` in this process until the end of the
+    block."""
     global _quiet  # noqa: PLW0603 - standard error is one
-    before, _quiet = _quiet, quiet or _quiet
+    # A nested block cannot make a silent process speak.
+    earlier, _quiet = _quiet, quiet or _quiet
     try:
         yield
     finally:
-        _quiet = before
+        _quiet = earlier
 
 
 class Progress:
-    """Counts steps of ``total`` and shows rate and remaining time; ``shown=False`` is silent.
+    """Counts steps of ``total`` and shows count, rate and remaining time. Use as a context manager.
 
-    ``shown=None`` shows it in a notebook alone. Use as a context manager. ``total=None``: the
-    number of steps is unknown. With ``after_s`` nothing is shown before that many seconds.
+    Args:
+        what: the work, in a few words. total: number of steps; ``None`` if unknown.
+        shown: ``False`` is silent; ``None`` shows progress in a notebook only.
+        after_s: seconds before anything is shown.
     """
 
     def __init__(
@@ -58,10 +65,12 @@ class Progress:
         self._first = shown
         self._notebook = _NotebookBar(after_s) if shown and notebook else None
         self._recent: deque[tuple[float, int]] = deque()
+        # As if a line had been printed before: the first one comes after `after_s`, or
+        # LINE_EVERY_S.
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
         in_terminal = shown and not notebook and sys.stderr is not None and sys.stderr.isatty()
-        self._bar = _bar(what, total) if in_terminal and not after_s else None
+        self._bar = _build_bar(what, total) if in_terminal and not after_s else None
         self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
     def __enter__(self) -> Self:
@@ -78,23 +87,26 @@ class Progress:
             self._notebook.end()
 
     def first(self) -> bool:
-        """Return whether this is the first time that it is asked, and progress is shown."""
+        """Return True for the first call only, and only if progress is shown."""
         first, self._first = self._first, False
         return first
 
     def step(self, n: int = 1) -> None:
-        """Count ``n`` more, and show it when it is time to."""
+        """Count ``n`` more steps, and update the display when it is due."""
         self.done += n
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
             return
         now = time.monotonic()
+        # The work took longer than `after_s`: from now on it has a bar.
         if now >= self._bar_from:
-            self._bar = _bar(self.what, self.total)
+            self._bar = _build_bar(self.what, self.total)
             self._bar.start()
             return
+        # The rate is measured from the first step on; what came before it, such as loading a model,
+        # would make the estimate too long.
         if not self._recent:
-            self._recent.append((now, self.done))  # from here on the rate is measured
+            self._recent.append((now, self.done))
         if self._notebook:
             if self._notebook.is_time(now):
                 self._notebook.draw(self.line(now), self.done, self.total)
@@ -106,20 +118,26 @@ class Progress:
     def line(self, now: float) -> str:
         """Return the state in words: count, rate, remaining time."""
         self._recent.append((now, self.done))
-        while len(self._recent) > 2 and now - self._recent[0][0] > RATE_OVER_S:
+        # Two entries always stay, so that very slow work has a rate as well.
+        while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
             self._recent.popleft()
-        (then, before), of = self._recent[0], f"/{self.total}" if self.total else ""
-        text = f"{self.what}: {self.done}{of}"
-        if now == then or self.done == before:
+        (window_start, done_at_start), of_total = (
+            self._recent[0],
+            f"/{self.total}" if self.total else "",
+        )
+        text = f"{self.what}: {self.done}{of_total}"
+        # No time or no step in the window: there is no rate yet.
+        if now == window_start or self.done == done_at_start:
             return text
-        rate = (self.done - before) / (now - then)
+        rate = (self.done - done_at_start) / (now - window_start)
         text += f", {rate:.1f}/s"
         if self.total:
             text += f", {duration((self.total - self.done) / rate)} left"
         return text
 
 
-COUNTED_AT_ONCE = 16
+# Items may take microseconds; redrawing for each would cost more than the work itself.
+ITEMS_PER_UPDATE = 16
 SHOWN_AFTER_S = 1.0
 
 
@@ -128,9 +146,11 @@ class StoppedError(Exception):
 
 
 class Steps:
-    """Shows the steps that take longer than a second, on standard error, if ``shown``.
+    """Shows those steps of a piece of work that take longer than a second.
 
-    Once ``stop`` is set, every step ends with a :class:`StoppedError`.
+    Args:
+        shown: as for :class:`Progress`.
+        stop: once it is set, every step ends with a :class:`StoppedError`.
     """
 
     def __init__(self, *, shown: bool | None = False, stop: threading.Event | None = None) -> None:
@@ -138,65 +158,71 @@ class Steps:
 
     @contextmanager
     def begin(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """Begin a step, and return the function to call for each of the ``total`` items."""
-        self._go_on()
+        """Begin a step, and return the function to call for each of its ``total`` items."""
+        self._raise_if_stopped()
         waiting = 0
         with Progress(what, total, shown=self._shown, after_s=SHOWN_AFTER_S) as progress:
 
             def step() -> None:
                 nonlocal waiting
                 waiting += 1
-                if waiting == COUNTED_AT_ONCE:
-                    self._go_on()
+                if waiting == ITEMS_PER_UPDATE:
+                    self._raise_if_stopped()
                     progress.step(waiting)
                     waiting = 0
 
             yield step
+            # The rest of the last block of items. Without any complete block the step was too short
+            # to show.
             if progress.done:
                 progress.step(waiting)
 
-    def _go_on(self) -> None:
+    def _raise_if_stopped(self) -> None:
         if self._stop.is_set():
             raise StoppedError
 
 
 SILENT = Steps()
-"""Steps that nobody sees and nobody stops."""
+"""Steps that are not shown and cannot be stopped."""
 
 
 def tell(line: str) -> None:
-    """Print a line on standard error; where that is closed or full, the line is lost."""
+    """Print a line on standard error; if that is closed or full, the line is lost."""
     if sys.stderr is not None and not _quiet:
         with suppress(OSError, ValueError):
             print(line, file=sys.stderr, flush=True)
 
 
 def in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook, which shows what is displayed."""
+    """Whether this process is the kernel of a notebook."""
+    # Looked up, not imported: in a notebook it is loaded already, elsewhere it may be missing.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
+    # IPython in a terminal has a shell without a kernel.
     return shell is not None and hasattr(shell, "kernel")
 
 
 class _NotebookBar:
-    """One display below a cell, made when it is first drawn; ``after_s`` seconds wait before."""
+    """One display below a cell, created when it is first drawn, after ``after_s`` seconds."""
 
     def __init__(self, after_s: float) -> None:
         self._next = time.monotonic() + after_s
         self._display: Any = None
 
     def is_time(self, now: float) -> bool:
+        """Whether it is time to redraw; then the next redraw is scheduled."""
         if now < self._next:
             return False
-        self._next = now + REDRAWN_EVERY_S
+        self._next = now + REDRAW_EVERY_S
         return True
 
-    def draw(self, words: str, done: int, total: int | None) -> None:
-        """Show so much of the work as done."""
-        of = f' value="{done}" max="{total}"' if total else ""
-        self._show(f"<progress{of}></progress> {escape(words)}", words)
+    def draw(self, message: str, completed: int, total: int | None) -> None:
+        """Show the message and how much of the work is completed."""
+        attributes = f' value="{completed}" max="{total}"' if total else ""
+        self._show(f"<progress{attributes}></progress> {escape(message)}", message)
 
     def end(self) -> None:
+        """Empty the display."""
         if self._display is not None:
             self._show("", "")
 
@@ -210,7 +236,8 @@ class _NotebookBar:
             self._display.update(bundle, raw=True)
 
 
-def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
+def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
+    """Return a rich progress bar; rich is imported only where a bar is shown."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -223,7 +250,7 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    class Rate(ProgressColumn):
+    class RateColumn(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
             return Text(f"{speed:.1f}/s" if speed else "")
@@ -231,9 +258,10 @@ def _bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     console = Console(stderr=True)
     bar = Bar(
         TextColumn("{task.description}"),
-        BarColumn(max(LEAST_BAR, min(WIDEST_BAR, console.width - NUMBERS))),
+        # A narrow terminal keeps the numbers and gets a shorter bar.
+        BarColumn(max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, console.width - COLUMNS_BESIDE_BAR))),
         MofNCompleteColumn(),
-        Rate(),
+        RateColumn(),
         TimeRemainingColumn(compact=True),
         console=console,
     )

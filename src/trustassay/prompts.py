@@ -1,4 +1,4 @@
-"""Prompts are files with a name and a version; the version is part of every stored call."""
+"""Prompts: files with a name and a version, which is part of every stored call."""
 
 import hashlib
 import json
@@ -15,19 +15,22 @@ import jinja2
 
 from trustassay.errors import UsageError
 
-_VERSION = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
+# Matches a first line `{# version 2 #}`, also with Jinja's white-space signs: `{#- version 2 -#}`.
+_VERSION_COMMENT = re.compile(r"\{#-?\s*version\s+(\S+?)\s*-?#\}")
 
 
 class PromptError(UsageError):
-    """A prompt's file cannot be read or filled in; names the file, the line and the fault."""
+    """A prompt's file cannot be read or filled in; the message names file, line and fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A template in Jinja's language; what is filled in is text and never read as a template."""
+    """A Jinja template; the values that are filled in are text and never read as templates."""
 
     name: str
+    """``STEM/VERSION`` of its file."""
     template: jinja2.Template
+    """The compiled template."""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Prompt":
@@ -45,19 +48,21 @@ class Prompt:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise PromptError(f"{path}: not UTF-8 ({error.reason})") from None
-        result = _VERSION.match(text)
+        result = _VERSION_COMMENT.match(text)
+        # A user's prompt without a version gets a new name with every change, so that replies to
+        # the old text are not taken for replies to the new one.
         digest = hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
         try:
-            template = _environment().from_string(text)
+            template = _build_environment().from_string(text)
         except jinja2.TemplateSyntaxError as error:
             raise PromptError(f"{path}:{error.lineno}: {error.message}") from None
         return cls(f"{path.stem}/{result[1] if result else digest}", template)
 
     def filled(self, **values: Any) -> str:
-        """Return the text of the prompt, without white space around it.
+        """Return the text of the prompt, without white space at its ends.
 
         Raises:
-            PromptError: the template uses a name that does not exist.
+            PromptError: the template uses a name that does not exist, or an expression in it fails.
         """
         try:
             return self.template.render(**values).strip()
@@ -67,45 +72,56 @@ class Prompt:
             raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
 
 
-def shipped(package: str, name: str, own: str | os.PathLike[str] | None = None) -> Prompt:
-    """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file.
+def shipped(package: str, name: str, user_file: str | os.PathLike[str] | None = None) -> Prompt:
+    """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file instead.
 
     Raises:
-        PromptError, OSError: the user's cannot be read.
+        PromptError, OSError: the user's file cannot be read.
     """
-    return _shipped(package, name) if own is None else Prompt.read(own)
+    return _load_shipped(package, name) if user_file is None else Prompt.read(user_file)
 
 
 def shipped_for(package: str, name: str, option: str = "prompt") -> cached_property[Prompt]:
-    """Return a property: the prompt that ships with a package, or the file named by an option of
-    the object. Its value raises as :func:`shipped` does.
+    """Return a cached property with a package's prompt, or with the user's file if an option names
+    one.
+
+    Args:
+        package, name: as for :func:`load_prompt`, whose errors the property raises.
+        option: the attribute of the object that holds the user's file, or ``None``.
     """
     return cached_property(lambda options: shipped(package, name, getattr(options, option)))
 
 
 @cache
-def _shipped(package: str, name: str) -> Prompt:
+def _load_shipped(package: str, name: str) -> Prompt:
+    """Read a prompt of the package, once per process."""
     with as_file(files(package) / "prompts" / f"{name}.jinja") as path:
         return Prompt.read(path)
 
 
 @cache
 def shipped_examples(package: str) -> list[dict[str, Any]]:
-    """Return the examples that a package ships with, ``prompts/examples.jsonl``."""
+    """Return the examples of a package, ``prompts/examples.jsonl``."""
     text = (files(package) / "prompts" / "examples.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _build_environment() -> jinja2.Environment:
+    """Return the Jinja environment: a template of a user cannot reach Python objects."""
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    # Prompts are plain text, so `<` must stay `<`: no escaping. StrictUndefined turns a misspelt
+    # name into an error instead of an empty text.
     return ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
 
 
 def fence(texts: Iterable[str]) -> str:
-    """Return a run of signs that is longer than any in the texts: none of them can end itself."""
+    """Return a run of equals signs, at least five, that is longer than any in the texts.
+
+    A text between two such fences cannot end its own fence.
+    """
     longest = max((len(run) for text in texts for run in re.findall("=+", text)), default=0)
     return "=" * max(5, longest + 1)

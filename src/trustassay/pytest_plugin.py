@@ -21,15 +21,15 @@ from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Sample
 
-ITEMS, LINE = 20, 240
-"""Pieces of evidence in a message, and characters of each."""
+MAX_EVIDENCE_ITEMS, MAX_ITEM_CHARS = 20, 240
+"""Pieces of evidence in a message, and characters of each piece."""
 
 
 class AssertTrust:
-    """Scores single samples and compares the score; each local model is loaded once.
+    """Scores single samples and compares the score with bounds; each local model is loaded once.
 
     Args:
-        backends: as of :func:`trustassay.score`: ``entailer``, ``judge``, ...; a metric receives
+        backends: as for :func:`trustassay.score`: ``entailer``, ``judge``, ...; a metric receives
             those that it uses.
     """
 
@@ -58,32 +58,35 @@ class AssertTrust:
             ValueError: no bound is given, or one that is outside the metric's range; and as
                 ``score``.
         """
+        # pytest then shows the failure at the line of the user's test.
         __tracebackhide__ = True
         from trustassay.api import score
         from trustassay.registry import metric_from_text, read_score
 
+        # Without a bound the assertion could never fail.
         if at_least is None and at_most is None:
             raise UsageError("assert_trust: expected at_least= or at_most=, a bound of the score")
-        chosen = metric_from_text(metric) if isinstance(metric, str) else metric
-        low = -math.inf if at_least is None else read_score(chosen, "at_least", at_least)
-        high = math.inf if at_most is None else read_score(chosen, "at_most", at_most)
-        run = score([sample], metrics=chosen, **self._backends_of(chosen))
+        metric_object = metric_from_text(metric) if isinstance(metric, str) else metric
+        low = -math.inf if at_least is None else read_score(metric_object, "at_least", at_least)
+        high = math.inf if at_most is None else read_score(metric_object, "at_most", at_most)
+        run = score([sample], metrics=metric_object, **self._load_backends(metric_object))
         result = run.assessments[0]
         if result.error is None and result.score is not None and low <= result.score <= high:
             return result
-        outcome = run.outcomes[chosen.name]
-        raise AssertionError("\n".join(_message(result, outcome, at_least, at_most)))
+        outcome = run.outcomes[metric_object.name]
+        raise AssertionError("\n".join(_build_message(result, outcome, at_least, at_most)))
 
-    def _backends_of(self, metric: Metric) -> dict[str, Any]:
-        """Return the backends that a metric uses; local ones loaded, once each."""
+    def _load_backends(self, metric: Metric) -> dict[str, Any]:
+        """Return the backends that a metric uses; local ones are loaded, once each."""
         from trustassay.runs.needs import demands_of
 
         demands = demands_of([metric], self._backends)
-        words = {one.word for one in demands}
-        result = {word: one for word, one in self._backends.items() if word in words}
+        used_names = {demand.word for demand in demands}
+        result = {word: backend for word, backend in self._backends.items() if word in used_names}
         for demand in demands:
             kind = demand.served
             choice = result.get(kind.backend, None if demand.need.optional else demand.default)
+            # Chat models are opened by the run itself; objects are loaded already.
             if kind.name == "chat" or not isinstance(choice, str):
                 continue
             key = (kind.backend, choice)
@@ -93,32 +96,33 @@ class AssertTrust:
         return result
 
 
-def _message(
-    found: Assessment, outcomes: Outcomes, at_least: float | None, at_most: float | None
+def _build_message(
+    assessment: Assessment, outcomes: Outcomes, at_least: float | None, at_most: float | None
 ) -> Iterator[str]:
+    """Yield the lines of a failed assertion: scores, bounds, verdict, reason and evidence."""
     bounds = [("at least", at_least), ("at most", at_most)]
-    expected = " and ".join(f"{words} {one:g}" for words, one in bounds if one is not None)
-    score = "no score" if found.score is None else f"score {found.score:.3g}"
-    yield f"{found.metric}: {_outcome_in_words(outcomes)}; {score}, expected {expected}"
-    if found.error is not None:
-        yield f"could not be scored: {found.error}"
-    if found.verdict:
-        yield f"verdict: {found.verdict}"
-    if found.reason:
-        yield f"reason: {found.reason}"
-    if found.evidence:
+    expected = " and ".join(f"{label} {bound:g}" for label, bound in bounds if bound is not None)
+    score = "no score" if assessment.score is None else f"score {assessment.score:.3g}"
+    yield f"{assessment.metric}: {_describe_outcome(outcomes)}; {score}, expected {expected}"
+    if assessment.error is not None:
+        yield f"could not be scored: {assessment.error}"
+    if assessment.verdict:
+        yield f"verdict: {assessment.verdict}"
+    if assessment.reason:
+        yield f"reason: {assessment.reason}"
+    if assessment.evidence:
         yield "evidence:"
-    for item in found.evidence[:ITEMS]:
+    for item in assessment.evidence[:MAX_EVIDENCE_ITEMS]:
         message = "; ".join(
             f"{key}: {value}" for key, value in item.items() if value not in (None, "", [])
         )
-        yield f"  - {textwrap.shorten(message, LINE, placeholder=' …')}"
-    if len(found.evidence) > ITEMS:
-        yield f"  ... and {len(found.evidence) - ITEMS} more"
+        yield f"  - {textwrap.shorten(message, MAX_ITEM_CHARS, placeholder=' …')}"
+    if len(assessment.evidence) > MAX_EVIDENCE_ITEMS:
+        yield f"  ... and {len(assessment.evidence) - MAX_EVIDENCE_ITEMS} more"
 
 
-def _outcome_in_words(outcomes: Outcomes) -> str:
-    """Return the outcome of the only question, in the metric's own words."""
+def _describe_outcome(outcomes: Outcomes) -> str:
+    """Return the outcome of the only question in the metric's own words."""
     word = next(outcomes.words[kind] for kind, share in outcomes.shares.items() if share.answers)
     return f"{word} ({next(iter(outcomes.reasons))})" if outcomes.reasons else word
 

@@ -1,7 +1,7 @@
-"""What is assessed: a question, a response, and the evidence that came with it.
+"""The sample: a question, the response to assess, and the evidence that came with it.
 
-A sample is read once, checked completely, and never changed. All faults of a raw record are
-reported together, each with its field, so that a user can correct a file at once.
+A record is read once, checked completely, and never changed. All faults of a record are reported
+together, each with its field, so that a user can correct a file in one go.
 """
 
 import dataclasses
@@ -16,19 +16,24 @@ from trustassay.errors import UsageError
 
 
 class Problem(NamedTuple):
-    """One fault of a raw record: the field (``documents[1].text``) and what was expected there."""
+    """One fault of a record."""
 
     field: str
+    """The field, as in ``documents[1].text``."""
     message: str
+    """What is wrong with it, and what was expected."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
 
 
 def missing(sample: "Sample", **expected: str) -> list[Problem]:
-    """Return a problem for each of these fields that a sample lacks, with what is expected there.
+    """Return a problem for each of these fields that a sample lacks.
 
-    An empty response or list of documents is there; any other empty field is not.
+    An empty response or list of documents counts as present; any other empty field does not.
+
+    Args:
+        sample: the sample. expected: by field, what is expected there, for the message.
     """
     return [
         Problem(name, f"is missing (expected {what})")
@@ -39,7 +44,7 @@ def missing(sample: "Sample", **expected: str) -> list[Problem]:
 
 
 class SampleError(UsageError):
-    """A raw record is not a sample; ``problems`` lists every fault found in it."""
+    """A record is not a sample; ``problems`` lists every fault that was found in it."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(map(str, problems)))
@@ -48,64 +53,82 @@ class SampleError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A passage that a response may cite; the one at position ``i`` is cited as ``[i + 1]``.
-
-    ``supports`` holds one flag for each gold answer or claim: does this passage support it?
-    ``excerpt``, if present, is used for entailment instead of ``text``.
-    """
+    """A passage that a response may cite; the one at position ``i`` is cited as ``[i + 1]``."""
 
     id: str
+    """Its id; the position from 1 if the record has none."""
     text: str
+    """Its text."""
     title: str = ""
+    """Its title, which supports nothing by itself."""
     supports: tuple[int, ...] | None = None
+    """For each gold answer or claim 1 if this passage supports it, otherwise 0; ``None`` if not
+    annotated."""
     excerpt: str | None = None
+    """A part of the text that is used for entailment instead of it, if present."""
 
     @property
     def blank(self) -> bool:
-        """Whether it has no text, as an empty node of an index; a title alone says nothing."""
+        """Whether it has no text; a title alone says nothing."""
         return is_blank(self.text) and is_blank(self.excerpt or "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the canonical JSON form; absent fields are left out."""
-        named = {f: _raw(getattr(self, f)) for f in ("id", "title", "text", "excerpt", "supports")}
-        return {f: value for f, value in named.items() if value is not None}
+        """Return the canonical JSON form without absent fields."""
+        values = {
+            f: _to_json_value(getattr(self, f))
+            for f in ("id", "title", "text", "excerpt", "supports")
+        }
+        return {f: value for f, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One question, the response to assess, and the evidence that came with it.
 
-    Build one with :meth:`parse`, which checks everything. ``answers`` holds, for each gold answer,
-    its aliases; ``incorrect_answers`` are known to be wrong. ``wrong_answers`` and
-    ``corrected_answers`` are pairs that were made up without knowing the truth. ``documents`` is
-    ``None`` if the record has no such field, or may be empty. ``expected`` is the level that a
-    judge should give, by the name of the rubric; under the empty name it holds for any rubric.
+    Build one with :meth:`parse`, which checks everything.
     """
 
     id: str
+    """Identifies the sample in a run."""
     question: str
+    """The question; never blank."""
     response: str | None = None
+    """The response to assess; ``None`` if it is still to be requested."""
     model: str | None = None
+    """Who wrote the response."""
     answers: tuple[tuple[str, ...], ...] = ()
+    """For each gold answer its aliases."""
     claims: tuple[str, ...] = ()
+    """Gold claims."""
     documents: tuple[Document, ...] | None = None
+    """The passages; ``None`` if the record has no such field."""
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Answers of other models, by model."""
     wrong_answers: tuple[str, ...] = ()
+    """Wrong answers that were made up without knowing the truth."""
     corrected_answers: tuple[str, ...] = ()
+    """Their corrections, in the same order."""
     incorrect_answers: tuple[str, ...] = ()
+    """Answers that are known to be wrong."""
     resamples: tuple[str, ...] = ()
+    """Further responses of the same model to the same question."""
     expected: Mapping[str, str] = field(default_factory=dict)
+    """The level that a judge should give, by the name of the rubric; under the empty name it holds
+    for any rubric."""
     label: float | None = None
+    """A human label."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    """All other fields of the record."""
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> "Sample":
-        """Check a record in canonical fields and return the sample; unknown fields go to metadata.
+        """Check a record in canonical fields and return the sample; unknown fields go to the
+        metadata.
 
         Raises:
             SampleError: with every fault of the record, each with its field.
         """
-        return _Parser(raw).sample()
+        return _SampleParser(raw).build_sample()
 
     @property
     def answered(self) -> bool:
@@ -119,130 +142,156 @@ class Sample:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the canonical JSON form; ``Sample.parse`` of it gives an equal sample."""
-        named = {f: _raw(getattr(self, f)) for f in CANONICAL_FIELDS}
+        values = {f: _to_json_value(getattr(self, f)) for f in CANONICAL_FIELDS}
+        # An empty response or list of documents is information, an empty list of claims is not.
         fields = {
-            f: value for f, value in named.items() if value or (value is not None and f in _EMPTY)
+            f: value
+            for f, value in values.items()
+            if value or (value is not None and f in _MAY_BE_EMPTY)
         }
         return fields | dict(self.metadata)
 
 
 CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name != "metadata")
 TOKENS = "token_logprobs"
-"""Field of a sample with the tokens of its response: a list of [token, log-probability], each maybe
-with a list of alternatives in the same form, or of objects as OpenAI's endpoints return."""
-_EMPTY = ("id", "question", "response", "model", "documents", "label")
-"""Fields that may be empty, or 0, and are not absent then."""
+"""Field of a sample with the tokens of its response: a list of [token, log-probability], each
+optionally with a list of alternatives in the same form, or of objects as OpenAI's endpoints return
+them."""
+_MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
+"""Fields that may be empty or 0, which does not make them absent."""
 
 
 def content_id(raw: Mapping[str, Any]) -> str:
-    """Return an id for a record without one: 12 hexadecimal digits made from its content, but for
-    ``steps``, which follow from the rest."""
+    """Return an id for a record without one: 12 hexadecimal digits made from its content.
+
+    ``steps`` do not count: they repeat what other fields were built from.
+    """
     content = {name: value for name, value in raw.items() if name != "steps"}
+    # Sorted and ASCII, so that the order of fields and the encoding of the file do not matter: the
+    # same record in another file resumes the same run.
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-class _Parser:
-    """Walks one raw record, gathers problems, and builds the sample when there are none."""
+class _SampleParser:
+    """Reads one record, collects problems, and builds the sample if there are none."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
         self.problems: list[Problem] = []
 
-    def sample(self) -> Sample:
+    def build_sample(self) -> Sample:
+        """Return the sample, or raise SampleError with all problems."""
         raw = self.raw
-        question = self.text("question", required=True)
-        answers = self.answers()
-        claims = self.texts("claims")
-        documents = self.documents(len(answers), len(claims))
+        # Every field is read, even after a fault: the user sees all faults at once.
+        question = self.read_text("question", required=True)
+        answers = self.read_answers()
+        claims = self.read_texts("claims")
+        documents = self.read_documents(len(answers), len(claims))
         sample_id = raw.get("id")
         if sample_id is None:
             sample_id = content_id(raw)
+        # bool first, since it is a subclass of int.
         elif isinstance(sample_id, bool) or not isinstance(sample_id, str | int):
-            self.fault("id", "expected text or a whole number", sample_id)
+            self.add_fault("id", "expected text or a whole number", sample_id)
         elif not str(sample_id).strip():
             self.problems.append(Problem("id", "is blank"))
         sample = Sample(
             id=clean(str(sample_id)),
             question=question or "",
-            response=self.text("response"),
-            model=self.text("model"),
+            response=self.read_text("response"),
+            model=self.read_text("model"),
             answers=answers,
             claims=claims,
             documents=documents,
-            references=self.references(),
-            wrong_answers=self.texts("wrong_answers"),
-            corrected_answers=self.texts("corrected_answers"),
-            incorrect_answers=self.texts("incorrect_answers"),
-            resamples=self.texts("resamples", blank_allowed=True),
-            expected=self.expected(),
-            label=self.label(),
+            references=self.read_references(),
+            wrong_answers=self.read_texts("wrong_answers"),
+            corrected_answers=self.read_texts("corrected_answers"),
+            incorrect_answers=self.read_texts("incorrect_answers"),
+            resamples=self.read_texts("resamples", blank_allowed=True),
+            expected=self.read_expected(),
+            label=self.read_label(),
             metadata={k: v for k, v in raw.items() if k not in CANONICAL_FIELDS},
         )
         if self.problems:
             raise SampleError(self.problems)
         return sample
 
-    def fault(self, where: str, expected: str, got: Any) -> None:
-        self.problems.append(Problem(where, f"{expected}, got {_shown(got)}"))
+    def add_fault(self, where: str, expected: str, value: Any) -> None:
+        """Record a problem with what was expected and the value that was found."""
+        self.problems.append(Problem(where, f"{expected}, got {_describe_value(value)}"))
 
-    def text(self, name: str, *, required: bool = False) -> str | None:
+    def read_text(self, name: str, *, required: bool = False) -> str | None:
+        """Return a field's text, or ``None`` if it is absent or faulty."""
         value = self.raw.get(name)
         if value is None:
             if required:
                 self.problems.append(Problem(name, "is missing (expected text)"))
             return None
         if not isinstance(value, str):
-            self.fault(name, "expected text", value)
+            self.add_fault(name, "expected text", value)
             return None
         if required and not value.strip():
             self.problems.append(Problem(name, "is blank (expected text)"))
         return clean(value)
 
-    def texts(self, name: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
+    def read_texts(self, name: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
+        """Return the texts of a field that is one text or a list of texts."""
         value = self.raw.get(name)
-        return () if value is None else self.text_list(value, name, blank_allowed=blank_allowed)
+        return (
+            () if value is None else self.read_text_list(value, name, blank_allowed=blank_allowed)
+        )
 
-    def text_list(self, value: Any, where: str, *, blank_allowed: bool = False) -> tuple[str, ...]:
-        """Accept one text or a list of texts; numbers count as the text they are written as."""
+    def read_text_list(
+        self, value: Any, where: str, *, blank_allowed: bool = False
+    ) -> tuple[str, ...]:
+        """Accept one text or a list of texts; a number counts as the text that it is written as."""
         items = value if isinstance(value, list | tuple) else [value]
         texts = []
         for index, item in enumerate(items):
-            place = f"{where}[{index}]" if isinstance(value, list | tuple) else where
+            item_field = f"{where}[{index}]" if isinstance(value, list | tuple) else where
             if isinstance(item, str):
                 if not (blank_allowed or item.strip()):
-                    self.problems.append(Problem(place, "is blank"))
+                    self.problems.append(Problem(item_field, "is blank"))
                 texts.append(clean(item))
             elif isinstance(item, int | float) and not isinstance(item, bool):
                 texts.append(str(item))
             else:
-                self.fault(place, "expected text", item)
+                self.add_fault(item_field, "expected text", item)
         return tuple(texts)
 
-    def answers(self) -> tuple[tuple[str, ...], ...]:
+    def read_answers(self) -> tuple[tuple[str, ...], ...]:
+        """Accept one gold answer, a list of them, or a list of lists of aliases."""
         value = self.raw.get("answers")
         if value is None:
             return ()
         if not isinstance(value, list | tuple):
-            return (self.text_list(value, "answers"),)
+            return (self.read_text_list(value, "answers"),)
         result = []
         for index, item in enumerate(value):
-            aliases = self.text_list(item, f"answers[{index}]")
+            aliases = self.read_text_list(item, f"answers[{index}]")
             if isinstance(item, list | tuple) and not item:
                 self.problems.append(Problem(f"answers[{index}]", "has no alias"))
             result.append(aliases)
         return tuple(result)
 
-    def documents(self, answers: int, claims: int) -> tuple[Document, ...] | None:
+    def read_documents(self, answers: int, claims: int) -> tuple[Document, ...] | None:
+        """Return the documents; one with ``supports`` demands it of all others.
+
+        Args:
+            answers, claims: how many there are, which the flags must match.
+        """
         value = self.raw.get("documents")
         if value is None:
             return None
         if isinstance(value, Mapping):
+            # `datasets` stores a list of records as a record of lists.
             value = rows_of_columns(value)
         if not isinstance(value, list | tuple):
-            self.fault("documents", "expected a list of documents", value)
+            self.add_fault("documents", "expected a list of documents", value)
             return None
-        result = [self.document(item, i, answers, claims) for i, item in enumerate(value)]
+        result = [self.read_document(item, i, answers, claims) for i, item in enumerate(value)]
+        # Faulty documents have been reported; they are dropped so that reading can go on.
         documents = tuple(d for d in result if d is not None)
         if any(d.supports is not None for d in documents):
             for index, document in enumerate(documents):
@@ -251,12 +300,13 @@ class _Parser:
                     self.problems.append(Problem(where, "is missing, but other documents have it"))
         return documents
 
-    def document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
+    def read_document(self, item: Any, index: int, answers: int, claims: int) -> Document | None:
+        """Return one document; a plain text is a document without a title."""
         where = f"documents[{index}]"
         if isinstance(item, str):
             item = {"text": item}
         if not isinstance(item, Mapping):
-            self.fault(where, "expected a document or its text", item)
+            self.add_fault(where, "expected a document or its text", item)
             return None
         parts: dict[str, str] = {}
         for name in ("text", "title", "excerpt"):
@@ -264,12 +314,12 @@ class _Parser:
             if isinstance(value, str):
                 parts[name] = clean(value)
             elif value is not None:
-                self.fault(f"{where}.{name}", "expected text", value)
+                self.add_fault(f"{where}.{name}", "expected text", value)
             elif name == "text":
                 self.problems.append(Problem(f"{where}.text", "is missing (expected text)"))
         supports = None
         if item.get("supports") is not None:
-            supports = self.supports(item["supports"], f"{where}.supports", answers, claims)
+            supports = self.read_supports(item["supports"], f"{where}.supports", answers, claims)
         identifier = item.get("id")
         return Document(
             id=clean(str(index + 1 if identifier is None else identifier)),
@@ -279,16 +329,18 @@ class _Parser:
             excerpt=parts.get("excerpt"),
         )
 
-    def supports(self, value: Any, where: str, answers: int, claims: int) -> tuple[int, ...]:
+    def read_supports(self, value: Any, where: str, answers: int, claims: int) -> tuple[int, ...]:
+        """Return the flags of a document, one for each gold answer or claim."""
         if not isinstance(value, list | tuple):
-            self.fault(where, "expected a list of 0 and 1", value)
+            self.add_fault(where, "expected a list of 0 and 1", value)
             return ()
         flags = []
         for index, flag in enumerate(value):
             if isinstance(flag, bool | int | float) and flag in (0, 1):
                 flags.append(int(flag))
             else:
-                self.fault(f"{where}[{index}]", "expected 0 or 1", flag)
+                self.add_fault(f"{where}[{index}]", "expected 0 or 1", flag)
+        # A record may have both; then the flags may be about either.
         allowed = {n for n in (answers, claims) if n}
         if allowed and len(value) not in allowed:
             golds = " or ".join(
@@ -297,78 +349,86 @@ class _Parser:
             self.problems.append(Problem(where, f"has {len(value)} flags for {golds}"))
         return tuple(flags)
 
-    def references(self) -> dict[str, tuple[str, ...]]:
+    def read_references(self) -> dict[str, tuple[str, ...]]:
+        """Return the answers of other models by model; one text or a list for each."""
         value = self.raw.get("references")
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            self.fault("references", "expected answers by model name", value)
+            self.add_fault("references", "expected answers by model name", value)
             return {}
         return {
-            clean(str(name)): self.text_list(texts, f"references.{name}", blank_allowed=True)
+            clean(str(name)): self.read_text_list(texts, f"references.{name}", blank_allowed=True)
             for name, texts in value.items()
             if texts is not None
         }
 
-    def expected(self) -> dict[str, str]:
+    def read_expected(self) -> dict[str, str]:
         """Accept a level, a number or a word, or an object of levels by rubric."""
         value = self.raw.get("expected")
         if value is None or value == "":
             return {}
-        named = value if isinstance(value, Mapping) else {"": value}
+        levels = value if isinstance(value, Mapping) else {"": value}
         result = {}
-        for name, level in named.items():
+        for name, level in levels.items():
             where = f"expected.{name}" if name else "expected"
             if isinstance(level, bool) or not isinstance(level, str | int | float):
-                self.fault(where, "expected the level of a rubric", level)
+                self.add_fault(where, "expected the level of a rubric", level)
             elif str(level).strip():
                 result[clean(str(name))] = clean(str(level).strip())
         return result
 
-    def label(self) -> float | None:
+    def read_label(self) -> float | None:
+        """Return a human label as a finite number."""
         value = self.raw.get("label")
         if value is None or value == "":
             return None
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
-            self.fault("label", "expected a number", value)
+            self.add_fault("label", "expected a number", value)
             return None
         if not math.isfinite(number):
-            self.fault("label", "expected a finite number", value)
+            self.add_fault("label", "expected a finite number", value)
         return number
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which no file can contain, by U+FFFD."""
+    """Replace lone surrogates, which cannot be encoded in a file, by U+FFFD."""
+    # The usual case, which Python knows without looking at the characters.
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
+        # Through UTF-16, since two escaped halves of one character ("\ud83d\ude00" in JSON) become
+        # that character, and only a half without a partner is replaced.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has no visible characters: only white space, control characters etc."""
+    """Whether a text has no visible characters: only white space, control characters and the
+    like."""
     return not any(c.isprintable() and not c.isspace() for c in text)
 
 
 def question_key(text: str) -> str:
-    """Return what is the same for equal questions: white space and case do not count."""
+    """Return a text that is equal for equal questions: white space and case do not count."""
     return " ".join(text.split()).casefold()
 
 
 def rows_of_columns(value: Mapping[str, Any]) -> Any:
     """Turn a mapping of equally long columns (as `datasets` stores lists of records) into rows."""
     columns = {k: v for k, v in value.items() if isinstance(v, list | tuple)}
+    # Not columns: the value is returned as it is, and reported by the caller.
     if not columns or len({len(v) for v in columns.values()}) != 1:
         return value
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
+    """Return a short description of a JSON value for a message."""
     kinds: dict[type, str] = {dict: "an object", list: "a list"}
     if kind := kinds.get(type(value)):
         return kind if value else f"an empty {kind.split()[-1]}"
@@ -376,10 +436,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _raw(value: Any) -> Any:
-    """Return documents and tuples as JSON has them; a text built in by hand stays one text."""
+def _to_json_value(value: Any) -> Any:
+    """Return documents and tuples as JSON has them; text stays as it is."""
     if isinstance(value, Document):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {name: _raw(one) for name, one in value.items()}
-    return [_raw(one) for one in value] if isinstance(value, tuple | list) else value
+        return {name: _to_json_value(item) for name, item in value.items()}
+    return [_to_json_value(item) for item in value] if isinstance(value, tuple | list) else value

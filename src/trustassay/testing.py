@@ -1,4 +1,4 @@
-"""What the author of a metric needs for its tests: the contract of metrics, and scripted backends.
+"""What the author of a metric needs for tests: the contract of metrics, and scripted backends.
 
     from trustassay.testing import MetricContract, ScriptedSimilarity
 
@@ -31,22 +31,25 @@ from trustassay.sample import Sample
 
 Script = str | Mapping[str, str | Exception] | Callable[[ChatRequest], str | Reply]
 Triple = tuple[float, float, float]
-DIMENSIONS = 64
+EMBEDDING_SIZE = 64
 
 
 # Backends ---------------------------------------------------------------------------------------
 
 
 class ScriptedChat:
-    """A chat model that replies by a script; ``requests`` are those that it got, in order.
+    """A chat model that replies by a script; ``requests`` are those that it received, in order.
 
     Args:
-        script: the reply to everything; or replies by a text that stands in the last message, the
-            first of several, ``""`` for all others; or a function of the request. An exception
+        script: the reply to everything; or replies by a text that the last message contains,
+            where the
+            first match counts and ``""`` matches all others; or a function of the request. An
+                exception
             among the replies is raised.
         name: of the model, a part of each stored call.
     """
 
+    # The replies of a test must not enter the file that the user's runs share.
     shared = False
 
     def __init__(self, script: Script, name: str = "scripted") -> None:
@@ -54,14 +57,14 @@ class ScriptedChat:
         self.requests: list[ChatRequest] = []
 
     async def reply(self, request: ChatRequest) -> Reply:
-        """Return the reply of the script; raises ``KeyError`` where it has none."""
+        """Return the reply of the script; raises ``KeyError`` if it has none."""
         self.requests.append(request)
-        result = self._found(request)
+        result = self._find_reply(request)
         if isinstance(result, Exception):
             raise result
         return result if isinstance(result, Reply) else Reply(result, "stop", 10, 1)
 
-    def _found(self, request: ChatRequest) -> str | Reply | Exception:
+    def _find_reply(self, request: ChatRequest) -> str | Reply | Exception:
         if isinstance(self.script, str):
             return self.script
         if callable(self.script):
@@ -74,9 +77,10 @@ class ScriptedChat:
 
 
 class ScriptedEntailer:
-    """An entailer by a function of premise and hypothesis; ``pairs`` are those that it got.
+    """An entailer by a function of premise and hypothesis; ``pairs`` are those that it received.
 
-    Without a function a premise entails what it has all words of, and else leaves it open.
+    Without a function a premise entails a hypothesis all words of which it has, and is neutral
+    otherwise.
     """
 
     name = "scripted-entailer"
@@ -87,7 +91,11 @@ class ScriptedEntailer:
 
     @staticmethod
     def _by_words(premise: str, hypothesis: str) -> Triple:
-        return (1.0, 0.0, 0.0) if _words(hypothesis) <= _words(premise) else (0.0, 1.0, 0.0)
+        return (
+            (1.0, 0.0, 0.0)
+            if _split_words(hypothesis) <= _split_words(premise)
+            else (0.0, 1.0, 0.0)
+        )
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return the probabilities, shape (n, 3)."""
@@ -102,15 +110,16 @@ class ScriptedEmbedder:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, 64)."""
-        result = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
+        result = np.zeros((len(texts), EMBEDDING_SIZE), dtype=np.float32)
         for row, text in zip(result, texts, strict=True):
             for word in text.split() or [""]:
-                row[sum(word.encode("utf-8", "surrogatepass")) % DIMENSIONS] += 1
+                # A hash that is equal in every process, unlike Python's own.
+                row[sum(word.encode("utf-8", "surrogatepass")) % EMBEDDING_SIZE] += 1
         return np.asarray(result / np.linalg.norm(result, axis=1, keepdims=True))
 
 
 class ScriptedSimilarity:
-    """A similarity by a table of (text, reference); of other pairs, the share of common words."""
+    """A similarity by a table of (text, reference); for other pairs the share of common words."""
 
     name = "scripted-similarity"
 
@@ -119,11 +128,11 @@ class ScriptedSimilarity:
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Any:
         """Return the similarities, shape (n,)."""
-        return np.array([self.table.get(pair, self._shared(*pair)) for pair in pairs])
+        return np.array([self.table.get(pair, self._share_common_words(*pair)) for pair in pairs])
 
     @staticmethod
-    def _shared(text: str, reference: str) -> float:
-        ours, theirs = _words(text), _words(reference)
+    def _share_common_words(text: str, reference: str) -> float:
+        ours, theirs = _split_words(text), _split_words(reference)
         return len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
 
 
@@ -141,10 +150,11 @@ class ScriptedRetriever:
         return [result for _ in queries]
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     return {word.strip(".,;:!?\"'()[]") for word in text.casefold().split()} - {""}
 
 
+# `_Failing` gives each kind of backend the method that the engine looks for.
 _METHODS = {
     "entailer": "scores",
     "similarity": "scores",
@@ -154,7 +164,7 @@ _METHODS = {
     "linker": "link",
     "distractors": "substitutes",
 }
-"""By keyword, the method of a backend; of all others it is ``reply``, of a chat model."""
+"""The method of a backend, by keyword; of all other keywords it is ``reply``, of a chat model."""
 
 
 class _Failing:
@@ -162,6 +172,7 @@ class _Failing:
 
     def __init__(self, keyword: str, name: str) -> None:
         self.name = name
+        # The engine recognises a capability by its method, so the object may only have this one.
         method = _METHODS.get(keyword, "reply")
         setattr(self, method, self._refuse if method == "reply" else self._fail)
 
@@ -172,11 +183,12 @@ class _Failing:
         raise BackendError("every call fails here")
 
 
-def _failing(keyword: str, backend: Any) -> Any:
+def _make_failing(keyword: str, backend: Any) -> Any:
+    """Return failing backends in the form in which these were given: one, a list or a mapping."""
     if isinstance(backend, Mapping):
         return {name: _Failing(keyword, name) for name in backend}
     if isinstance(backend, list | tuple):
-        return [_failing(keyword, one) for one in backend]
+        return [_make_failing(keyword, item) for item in backend]
     return _Failing(keyword, getattr(backend, "name", str(backend)))
 
 
@@ -184,38 +196,43 @@ def _failing(keyword: str, backend: Any) -> Any:
 
 
 class MetricContract:
-    """The rules that every metric keeps, one test each; a subclass says of which metric.
-
-    metric: the metric, with the options under test. samples: records with ids that it can score;
-    a call should be made for one at least. backends: as keywords of :func:`trustassay.score`, best
-    scripted ones. plan_is_exact: ``False`` for a metric that asks more or less by what it is
-    replied, of which a plan gives an estimate.
-    """
+    """The rules that every metric keeps, one test each; a subclass names the metric."""
 
     metric: Metric
+    """The metric, with the options under test."""
     samples: Sequence[Mapping[str, Any]]
+    """Records with ids that it can score; a call should be made for at least one of them."""
     backends: Mapping[str, Any] = {}
+    """Keywords of :func:`trustassay.score`, best scripted ones."""
     plan_is_exact: bool = True
+    """``False`` for a metric whose number of calls depends on the replies, so that a plan is an
+    estimate."""
 
     def run(self, samples: Sequence[Mapping[str, Any]] | None = None, **options: Any) -> Run:
-        """Score the samples, or others, with nothing cached; ``options`` as of ``score``."""
-        given = self.samples if samples is None else samples
-        chosen = {"cache": None, **self.backends, **options}
-        return score([dict(one) for one in given], metrics=self.metric, **chosen)
+        """Score the samples, or others, without a cache; ``options`` as of ``score``."""
+        records = self.samples if samples is None else samples
+        all_options = {"cache": None, **self.backends, **options}
+        return score([dict(record) for record in records], metrics=self.metric, **all_options)
 
     def test_options_survive_json(self) -> None:
         """``settings()`` is JSON, and the metric built from it has the same settings."""
         settings = self.metric.settings()
-        told = json.loads(json.dumps(settings, allow_nan=False))
-        assert told == settings, f"options change in JSON: {_differences(settings, told)}"
-        functions = {name for name in told if callable(getattr(self.metric, name))}
-        plain = {name: value for name, value in told.items() if name not in functions}
-        again = {k: v for k, v in type(self.metric)(**plain).settings().items() if k in plain}
-        assert again == plain, f"options change when read again: {_differences(plain, again)}"
+        decoded = json.loads(json.dumps(settings, allow_nan=False))
+        assert decoded == settings, (
+            f"options change in JSON: {_find_differences(settings, decoded)}"
+        )
+        # A function is written by its name and cannot be read back.
+        functions = {name for name in decoded if callable(getattr(self.metric, name))}
+        plain = {name: value for name, value in decoded.items() if name not in functions}
+        rebuilt = {k: v for k, v in type(self.metric)(**plain).settings().items() if k in plain}
+        assert rebuilt == plain, (
+            f"options change when read again: {_find_differences(plain, rebuilt)}"
+        )
 
     def test_a_worker_process_gets_the_same_metric(self) -> None:
         """The metric can be pickled, also after it was used, and is the same in a new process."""
         self.run()
+        # spawn: a forked process would have the modules of this one loaded already.
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:
             settings = pool.submit(methodcaller("settings"), self.metric).result()
@@ -224,9 +241,9 @@ class MetricContract:
     def test_results_keep_the_contract(self) -> None:
         """No sample fails; numbers, verdicts, parts, figures and evidence are as declared."""
         run = self.run()
-        for one in run.assessments:
-            assert one.error is None, f"{one.id}: {one.error}"
-            self._check(one)
+        for assessment in run.assessments:
+            assert assessment.error is None, f"{assessment.id}: {assessment.error}"
+            self._check_assessment(assessment)
         declared, result = self.metric.figures, run.summaries[self.metric.name]
         assert result.error is None, result.error
         for key, figure in declared.items():
@@ -234,104 +251,131 @@ class MetricContract:
                 assert key in result.values, f"the summary has no figure {key}"
                 assert result.values[key] is not None or result.not_applicable.get(key), key
             if isinstance(figure.statistic, Mean | Quantile | Total):
-                of = figure.statistic.of
-                known = of == "score" or self.metric.direction_of(of) is not None
-                assert known, f"part_directions does not name {of!r}, of which {key} is made"
+                part = figure.statistic.of
+                # `study` needs to know which end of a part is better.
+                is_declared = part == "score" or self.metric.direction_of(part) is not None
+                assert is_declared, (
+                    f"part_directions does not name {part!r}, of which {key} is made"
+                )
 
-    def _check(self, one: Assessment) -> None:
+    def _check_assessment(self, assessment: Assessment) -> None:
         """Check one result as it was stored, and that it can be shown."""
-        metric, told = self.metric, json.dumps(one.to_dict(), allow_nan=False)
-        assert Assessment.from_dict(json.loads(told)) == one, f"{one.id}: it changes in JSON"
-        assert one.score is not None or one.reason, f"{one.id}: no score, and no reason for it"
-        if one.verdict is not None and metric.verdicts:
-            assert one.verdict in metric.verdicts, f"{one.id}: {one.verdict!r} is not in verdicts"
-        for part in one.parts:
-            known = metric.direction_of(part) is not None
-            assert known, f"{one.id}: part_directions does not name {part!r}"
-        problem = metric.problem(one)
+        metric, encoded = self.metric, json.dumps(assessment.to_dict(), allow_nan=False)
+        assert Assessment.from_dict(json.loads(encoded)) == assessment, (
+            f"{assessment.id}: it changes in JSON"
+        )
+        assert assessment.score is not None or assessment.reason, (
+            f"{assessment.id}: no score, and no reason for it"
+        )
+        if assessment.verdict is not None and metric.verdicts:
+            assert assessment.verdict in metric.verdicts, (
+                f"{assessment.id}: {assessment.verdict!r} is not in verdicts"
+            )
+        for part in assessment.parts:
+            is_declared = metric.direction_of(part) is not None
+            assert is_declared, f"{assessment.id}: part_directions does not name {part!r}"
+        problem = metric.problem(assessment)
         assert problem is None or metric.line, "problem() names one, and line does not say the rule"
-        sample = next(Sample.parse(raw) for raw in self.samples if raw["id"] == one.id)
-        metric.view(sample, one)
+        sample = next(Sample.parse(raw) for raw in self.samples if raw["id"] == assessment.id)
+        metric.view(sample, assessment)
 
     def test_resumed_results_are_equal(self) -> None:
-        """A run of which results are lost goes on from its folder, and ends with the same bytes."""
+        """A run that has lost results continues from its folder, and ends with the same bytes."""
         with tempfile.TemporaryDirectory() as home:
             folder = Path(home) / "run"
             self.run(out=folder, report=False)
             results = folder / "assessments.jsonl"
-            whole, figures = results.read_bytes(), _figures_in(folder)
-            lines = whole.splitlines(keepends=True)
+            all_bytes, figures = results.read_bytes(), _read_figures(folder)
+            lines = all_bytes.splitlines(keepends=True)
+            # As a killed run leaves it: the first half of the results, complete.
             results.write_bytes(b"".join(lines[: len(lines) // 2]))
             self.run(out=folder, report=False)
-            assert results.read_bytes() == whole, "the resumed run gives other results"
-            assert _figures_in(folder) == figures, "the resumed run gives other figures"
+            assert results.read_bytes() == all_bytes, "the resumed run gives other results"
+            assert _read_figures(folder) == figures, "the resumed run gives other figures"
 
     def test_the_order_of_samples_changes_nothing(self) -> None:
         """Each sample has the same result, whichever are scored before it or beside it."""
-        forth = {one.id: one for one in self.run().assessments}
-        back = self.run(list(reversed(self.samples)), samples_at_once=1)
-        for one in back.assessments:
-            same = _close(one.to_dict(), forth[one.id].to_dict())
-            assert same, f"{one.id}: depends on the order of the samples"
+        forward = {assessment.id: assessment for assessment in self.run().assessments}
+        # Reversed and one by one: other neighbours, and other batches.
+        backward = self.run(list(reversed(self.samples)), samples_at_once=1)
+        for assessment in backward.assessments:
+            is_same = _is_close(assessment.to_dict(), forward[assessment.id].to_dict())
+            assert is_same, f"{assessment.id}: depends on the order of the samples"
 
     def test_the_plan_counts_the_calls(self) -> None:
         """``plan`` gives as many calls of each capability as a run makes."""
-        chosen = {"cache": None, **self.backends}
-        result = plan([dict(one) for one in self.samples], metrics=self.metric, **chosen)
-        planned, made = Counter[str](), Counter[str]()
+        options = {"cache": None, **self.backends}
+        result = plan([dict(record) for record in self.samples], metrics=self.metric, **options)
+        planned, calls_made = Counter[str](), Counter[str]()
         for part in result.parts:
             planned[part.capability] += part.calls
-        for name, one in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
-            made[name.partition(" ")[0]] += one.requested - one.repeated
+        for (
+            name,
+            requests,
+        ) in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
+            # A repeated request is answered from the run itself and is no call.
+            calls_made[name.partition(" ")[0]] += requests.requested - requests.repeated
+        # A unary plus drops zero counts.
         if self.plan_is_exact:
-            assert +planned == +made, f"planned: {dict(+planned)}, made: {dict(+made)}"
-        unplanned = {name for name in +made if not planned[name]}
+            assert +planned == +calls_made, f"planned: {dict(+planned)}, made: {dict(+calls_made)}"
+        unplanned = {name for name in +calls_made if not planned[name]}
         assert not unplanned or any(result.unsure.values()), f"not in the plan: {unplanned}"
 
     def test_a_failed_call_is_a_failed_sample(self) -> None:
         """Where every call fails, no sample for which calls are made gets a score or a verdict."""
-        asked = {one.id for one in self.run().assessments if one.calls}
+        ids_with_calls = {
+            assessment.id for assessment in self.run().assessments if assessment.calls
+        }
+        # Options that are no backends, as `limit`, stay as they are.
         kinds = {*_METHODS, "model", "judge", "generator", "references"}
         broken = {
-            name: _failing(name, backend) if name in kinds else backend
+            name: _make_failing(name, backend) if name in kinds else backend
             for name, backend in self.backends.items()
         }
         run = self.run(**broken)
-        for one in run.assessments:
-            if one.id in asked:
-                assert one.score is None, f"{one.id}: scored {one.score}, though its calls failed"
-                assert one.error, f"{one.id}: its calls failed, and it is not reported as failed"
-        assert run.summaries[self.metric.name].failed >= len(asked)
+        for assessment in run.assessments:
+            if assessment.id in ids_with_calls:
+                assert assessment.score is None, (
+                    f"{assessment.id}: scored {assessment.score}, though its calls failed"
+                )
+                assert assessment.error, (
+                    f"{assessment.id}: its calls failed, and it is not reported as failed"
+                )
+        assert run.summaries[self.metric.name].failed >= len(ids_with_calls)
 
     def test_empty_text_is_no_accident(self) -> None:
         """A blank response is refused, fails with a reason, or has a finite score."""
         for text in ("", " \n"):
-            blank = [{**one, "response": text} for one in self.samples]
+            blank = [{**record, "response": text} for record in self.samples]
             try:
                 run = self.run(blank)
             except UsageError:
                 continue  # problems() refuses it before anything is asked
-            for one in run.assessments:
-                accident = (one.error or "").startswith(f"{self.metric.name} failed: ")
-                assert not accident, f"{one.id}, {text!r}: {one.error}"
-                assert one.score is None or math.isfinite(one.score)
+            for assessment in run.assessments:
+                # The engine words an unexpected exception this way; a metric's own AssessmentError
+                # reads otherwise.
+                is_accident = (assessment.error or "").startswith(f"{self.metric.name} failed: ")
+                assert not is_accident, f"{assessment.id}, {text!r}: {assessment.error}"
+                assert assessment.score is None or math.isfinite(assessment.score)
 
 
-def _close(one: Any, other: Any) -> bool:
-    """Whether two results are the same, but for the last digits of their numbers."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_close(one[k], other[k]) for k in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_close, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-    return bool(one == other)
+def _is_close(first: Any, second: Any) -> bool:
+    """Whether two results are equal up to the last digits of their numbers."""
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_is_close(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_is_close, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(first == second)
 
 
-def _differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> Collection[str]:
-    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+def _find_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Collection[str]:
+    """Return the names of the settings that differ."""
+    return sorted(name for name in {*first, *second} if first.get(name) != second.get(name))
 
 
-def _figures_in(folder: Path) -> Any:
+def _read_figures(folder: Path) -> Any:
+    """Return the figures that a run stored."""
     content = json.loads((folder / "summary.json").read_bytes())
     return content["summaries"] if "summaries" in content else content["metrics"]

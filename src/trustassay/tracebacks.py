@@ -1,6 +1,6 @@
-"""Tracebacks in files: without keys, and without the paths of this machine.
+"""Tracebacks in files, without keys and without the paths of this machine.
 
-What is written here may be sent to somebody else, as the rest of a run's folder.
+A run's folder may be sent to others, and so may what is written here.
 """
 
 import os
@@ -13,51 +13,62 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+# Names in a run's folder.
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
 MOST = 20
-"""Files of a run's folder; what fails at other places then is not kept."""
-LONGEST = 16_000
-"""Characters of a traceback; of a longer one the middle is left out."""
+"""Maximum number of traceback files in a run's folder; further ones are not written."""
+MAX_TRACEBACK_CHARS = 16_000
+"""Characters of a traceback; the middle of a longer one is left out."""
 SECRET = 8
-"""Characters of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
-OWN_FILE = 0o600
+"""Minimum length of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
+OWNER_ONLY_MODE = 0o600
 
 _hidden: set[str] = set()
+# Environment variables with such a name hold a secret: OPENAI_API_KEY, HF_TOKEN.
 _KEY_NAMES = re.compile("KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
+# Keys by their form: "user:password" of "https://user:password@host", the word after "Bearer ", and
+# "sk-...", "pk_...", "hf_..." with at least 16 characters.
 _KEYS = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=Bearer )\S+|\b(?:sk|pk|hf)[-_][\w-]{16,}")
+# The folder in a line of a traceback: 'File "/home/me/app/x.py"' becomes 'File "x.py"'.
 _FILE = re.compile(r'(?<=File ")/[^"\n]*/(?=[^"/\n]+")')
+# An absolute path anywhere else, up to its last part: "/home/me/x.csv" becomes "x.csv". The first
+# folder is a group, to check that it exists on this machine.
 _PATH = re.compile(r"""(?<![\w:/.~-])/([^\s/'"<>:,;]+)/(?:[^\s/'"<>:,;]+/)*(?=[^\s/'"<>:,;]+)""")
 
 
 def hide(key: str) -> None:
-    """Leave a key out of all that is written, whatever variable it was in."""
+    """Leave a key out of everything that is written, whichever variable it was in."""
     if len(key) >= SECRET:
         _hidden.add(key)
 
 
 def shown(text: str) -> str:
-    """Return text for a file that people share: without keys, paths and control characters.
+    """Return a text for a file that people share: without keys, paths and control characters.
 
-    Keys are those that were given to :func:`hide`, the values of variables of the environment that
-    are named like one, and what has the form of one.
+    Keys are those that were passed to :func:`hide_key`, the values of environment variables with
+    the name of a key, and words that have the form of one.
     """
-    named = (value.strip() for name, value in os.environ.items() if _KEY_NAMES.search(name))
-    for key in sorted(_hidden.union(named), key=len, reverse=True):
+    secrets = (value.strip() for name, value in os.environ.items() if _KEY_NAMES.search(name))
+    # The longest first: a key that contains another one must not leave its rest behind.
+    for key in sorted(_hidden.union(secrets), key=len, reverse=True):
         if len(key) >= SECRET:
             text = text.replace(key, "[key]")
     text = _KEYS.sub("[key]", text)
-    for folder in _folders():
+    # Known folders by their text first, since they may contain spaces, at which the pattern ends.
+    for folder in _find_import_folders():
         text = text.replace(f"{folder}/", "")
+    # "/v1/chat" of an address is no path: its first folder does not exist here.
     text = _PATH.sub(lambda m: "" if Path("/", m[1]).exists() else m[0], _FILE.sub("", text))
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)
 
 
-def _folders() -> list[str]:
-    """Return the folders from which modules are imported, and the working one, longest first."""
-    known = {folder for folder in sys.path if folder.startswith("/")} | {sys.prefix}
+def _find_import_folders() -> list[str]:
+    """Return the folders that modules are imported from and the working folder, longest first."""
+    folders = {folder for folder in sys.path if folder.startswith("/")} | {sys.prefix}
     with suppress(OSError):
-        known.add(str(Path.cwd()))
-    return sorted((one for one in known if one.count("/") > 1), key=len, reverse=True)
+        folders.add(str(Path.cwd()))
+    # Not "/" or "/usr": too short to be a hint, and part of other words.
+    return sorted((path for path in folders if path.count("/") > 1), key=len, reverse=True)
 
 
 def place_of(error: BaseException) -> str:
@@ -67,38 +78,45 @@ def place_of(error: BaseException) -> str:
     ]
     if not places:
         return "an unknown place"
-    last = [one for one in places if _is_own(one[0])] or places
-    return f"{_shown_file(last[-1][0])}:{last[-1][1]}"
+    own_frames = [
+        frame_place for frame_place in places if _is_own_or_user_file(frame_place[0])
+    ] or places
+    return f"{_redact_file(own_frames[-1][0])}:{own_frames[-1][1]}"
 
 
 @cache
-def _is_own(file: str) -> bool:
-    """Whether a file is of this package, or of the user, and not of a library; compiled ones name
-    files without their folders, as ``numpy/random/mtrand.pyx``."""
+def _is_own_or_user_file(file: str) -> bool:
+    """Whether a file belongs to this package or to the user, and not to a library.
+
+    Compiled modules name files without their folder, for example ``numpy/random/mtrand.pyx``.
+    """
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
+    # "<string>" and "<frozen importlib>" are no files.
     outside = ("<", *(f"{folder}/" for folder in libraries))
     if file.startswith(f"{Path(__file__).parent}/"):
         return True
     return file.endswith(".py") and not file.startswith(outside)
 
 
-_shown_file = cache(shown)
+_redact_file = cache(shown)
 
 
 def words_of(error: BaseException) -> str:
-    """Return kind, message and place of an error in a line for a file that people share."""
+    """Return kind, message and place of an error in one line, for a file that people share."""
     return f"{type(error).__name__}: {shown(str(error))} ({place_of(error)})"
 
 
 def keep_failure(folder: Path, metric: str, error: BaseException) -> None:
-    """Keep the traceback of a metric's failure in a run's folder: one for each place.
+    """Write the traceback of a metric's failure into a run's folder, one file for each place.
 
-    A disk that has no room for it does not end the run.
+    A full disk does not end the run.
     """
+    # The end of the name holds the place; no leading dot, which would hide the file.
     name = re.sub(r"[^\w.-]+", "-", f"{metric}-{place_of(error)}")[-100:].lstrip(".")
     path = folder / TRACEBACKS / f"{name}.txt"
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
+        # A fault that hits every sample gives one file, not a million.
         if not path.exists() and len(list(path.parent.iterdir())) < MOST:
             _write(path, error)
 
@@ -106,8 +124,8 @@ def keep_failure(folder: Path, metric: str, error: BaseException) -> None:
 def keep_internal_error(run: Path | None, error: BaseException) -> Path | None:
     """Write the traceback of a fault of the program, and return the file.
 
-    That is in the folder ``run`` if it holds one, else in the user's folder of states, else in the
-    temporary one; ``None`` if none of them can be written.
+    It goes into the folder ``run`` if that holds a run, otherwise into the user's state folder,
+    otherwise into the temporary folder; ``None`` if none of them can be written.
     """
     if run is not None and (run / "run.json").exists():
         with suppress(OSError):
@@ -124,13 +142,20 @@ def keep_internal_error(run: Path | None, error: BaseException) -> Path | None:
 
 
 def _write(path: Path, error: BaseException) -> Path:
+    """Write a traceback, readable by its owner only, and return the path."""
     text = shown("".join(traceback.format_exception(error)))
-    if len(text) > LONGEST:
-        left = len(text) - LONGEST
-        half = LONGEST // 2
-        text = f"{text[:half]}\n[{left} characters are left out]\n{text[-half:]}"
+    # A deep recursion: its beginning and its end tell what happened.
+    if len(text) > MAX_TRACEBACK_CHARS:
+        dropped = len(text) - MAX_TRACEBACK_CHARS
+        half = MAX_TRACEBACK_CHARS // 2
+        text = f"{text[:half]}\n[{dropped} characters are left out]\n{text[-half:]}"
+    # O_NOFOLLOW: in a shared folder somebody else could have put a link there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, OWN_FILE), "w", encoding="utf-8", errors="replace") as file:
-        os.fchmod(file.fileno(), OWN_FILE)
+    with os.fdopen(
+        os.open(path, flags, OWNER_ONLY_MODE), "w", encoding="utf-8", errors="replace"
+    ) as file:
+        # The mode of `open` applies to new files only, and an old one may have been readable by
+        # others.
+        os.fchmod(file.fileno(), OWNER_ONLY_MODE)
         file.write(text)
     return path

@@ -1,13 +1,13 @@
-"""How a model is asked for an answer that is going to be assessed.
+"""Requests for answers: the styles in which a model is asked, and how its replies are read.
 
 closed-book   from what the model knows, in full sentences, after four examples (TrustScore: five)
 rag           from the sample's documents, with citations (as Trust-Eval asks)
 rag-refusal   the same, with the permission to refuse
 icl           in the manner of given examples
-own           with the sample's own prompt, as it stands
+own           with the sample's own prompt, unchanged
 
-Several different answers in one call: one model asked for five diversified answers stands for five
-references (Wei et al. 2024, section 4.1). Wrong answers with corrected ones: one call asks a
+Several answers can be requested in one call: five diversified answers of one model stand for five
+references (Wei et al. 2024, section 4.1). Wrong answers come with corrections: one call asks a
 generator for 25 pairs (section 3.2).
 """
 
@@ -28,11 +28,11 @@ from trustassay.text.replies import numbered
 
 STYLES = ("closed-book", "rag", "rag-refusal", "icl", "own")
 OWN_PROMPT = "own_prompt"
-"""Field of a sample with the whole prompt by which it is to be answered."""
+"""Field of a sample with a complete prompt, with which the sample is to be answered."""
 REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
 """The sentence by which Trust-Eval recognises a refusal."""
-STOP = ("\nQuestion:",)
-"""Where a model begins a new question."""
+STOP_SEQUENCES = ("\nQuestion:",)
+"""Texts with which a model begins a new question."""
 _WITH_DOCUMENTS = frozenset({"rag", "rag-refusal"})
 
 
@@ -61,32 +61,37 @@ class Answering:
             raise UnknownNameError(did_you_mean("style", self.style, ["auto", *STYLES]))
         if self.style == "icl" and not self.examples:
             raise UsageError("style icl: needs examples (--examples FILE)")
+        # The own prompt is complete; a second one would never be used.
         if self.style == "own" and self.prompt is not None:
             raise UsageError("style own: sends each sample's own prompt, and takes no --prompt")
-        for place, example in enumerate(self.examples, 1):
+        for number, example in enumerate(self.examples, 1):
             if example.response is None:
-                raise UsageError(f"example {place} ({example.id}): has no response")
+                raise UsageError(f"example {number} ({example.id}): has no response")
             if self.style in _WITH_DOCUMENTS and example.documents is None:
-                raise UsageError(f"example {place} ({example.id}): has no documents")
+                raise UsageError(f"example {number} ({example.id}): has no documents")
 
     def style_for(self, sample: Sample) -> str:
         """Return the style in which a sample is answered."""
         if self.style != "auto":
             return self.style
-        if self.prompt is None and _own_prompt(sample) is not None:
+        if self.prompt is None and _read_own_prompt(sample) is not None:
             return "own"
         return "rag-refusal" if sample.documents else "closed-book"
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Return the reasons why a sample cannot be answered in this style; raises PromptError if
-        the user's prompt uses a name that does not exist.
+        """Return why a sample cannot be answered in this style.
+
+        Raises:
+            PromptError: the user's prompt uses a name that does not exist.
         """
         if self.style_for(sample) in _WITH_DOCUMENTS and not sample.documents:
             message = f"is missing or empty (expected the passages for style {self.style})"
             return [Problem("documents", message)]
-        if self.style == "own" and _own_prompt(sample) is None:
+        if self.style == "own" and _read_own_prompt(sample) is None:
             return [Problem(OWN_PROMPT, "is missing (expected the prompt's text for style own)")]
         if self.prompt is not None:
+            # Filling the prompt for each sample finds faults that only some samples trigger, before
+            # anything is paid for.
             self.request(sample)
         return []
 
@@ -94,11 +99,17 @@ class Answering:
         """Return the request to the model; raises :class:`PromptError`."""
         style = self.style_for(sample)
         examples: Sequence[Any] = self.examples
+        # An example without documents teaches nothing about citing them, and the other way round.
         if self.style == "auto":
-            examples = [e for e in examples if bool(e.documents) == (style in _WITH_DOCUMENTS)]
+            examples = [
+                example
+                for example in examples
+                if bool(example.documents) == (style in _WITH_DOCUMENTS)
+            ]
+        # The examples that ship with the package, which show answers in full sentences.
         if style == "closed-book" and not examples:
             examples = shipped_examples(__package__)
-        text, name = _own_prompt(sample) or "", "own"
+        text, name = _read_own_prompt(sample) or "", "own"
         if style != "own":
             prompt = self._prompts[style]
             name = prompt.name
@@ -110,7 +121,7 @@ class Answering:
             temperature=self.temperature,
             max_tokens=self.max_tokens,
             seed=self.seed,
-            stop=STOP,
+            stop=STOP_SEQUENCES,
             repeat=repeat,
             logprobs=self.logprobs,
             prompt=name,
@@ -119,9 +130,11 @@ class Answering:
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the answers, as JSON values."""
         names = {name: prompt.name for name, prompt in self._prompts.items()}
+        # A digest, since examples may hold whole documents and `run.json` is read by people.
         content = json.dumps([example.to_dict() for example in self.examples], default=str)
-        asked = {} if self.logprobs is None else {"logprobs": self.logprobs}
-        return asked | {
+        logprob_setting = {} if self.logprobs is None else {"logprobs": self.logprobs}
+        # `logprobs` only if set: runs of before this option have the same settings.
+        return logprob_setting | {
             "style": self.style,
             "prompt": self.style if self.style == "own" else names.get(self.style, names),
             "examples": hashlib.blake2b(content.encode(), digest_size=8).hexdigest(),
@@ -140,15 +153,16 @@ class Answering:
         return {style: shipped(__package__, style) for style in wanted}
 
 
-def _own_prompt(sample: Sample) -> str | None:
+def _read_own_prompt(sample: Sample) -> str | None:
+    """Return the sample's own prompt, or ``None`` if it has none."""
     text = sample.metadata.get(OWN_PROMPT)
     return clean(text) if isinstance(text, str) and text.strip() else None
 
 
 def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
-    """Return what a model is asked for n answers.
+    """Return the request for n different answers in one reply.
 
-    Temperature and length are those of ``answering``, each answer as long as one.
+    Temperature and length of one answer are those of ``answering``.
     """
     prompt = shipped(__package__, "diverse-answers")
     return ChatRequest.of(
@@ -161,26 +175,30 @@ def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest
 
 
 def answers_in(text: str, n: int) -> tuple[str, ...]:
-    """Return the numbered answers of a reply, n at most, each once; total.
+    """Return the numbered answers of a reply, at most n, without repetitions; never raises.
 
-    With n = 1 the whole reply is the answer. An answer goes on over further lines. A reply without
-    a number holds none: whatever stands in it, it is not what was asked for.
+    With n = 1 the whole reply is the answer. An answer may continue on further lines. A reply
+    without numbers has no answers: it is not what was asked for.
     """
     if n == 1:
         return (text.strip(),)
-    result = (words for _, words in _with_words(numbered(text), text))
+    result = (text_of_item for _, text_of_item in _read_item_texts(numbered(text), text))
     return tuple(dict.fromkeys(filter(None, result)))[:n]
 
 
-def _with_words(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
-    """Return items with their words, which go on over further lines up to the next item."""
+def _read_item_texts(items: Sequence[re.Match[str]], text: str) -> list[tuple[re.Match[str], str]]:
+    """Return each item with its text, which continues up to the next item."""
     ends = [*(after.start() for after in items[1:]), len(text)]
-    pairs = zip(items, ends, strict=bool(items))
-    words = ((item, (item["text"] + text[item.end() : end]).split()) for item, end in pairs)
-    return [(item, " ".join(own).strip("*_ ")) for item, own in words]
+    # Without items `ends` still has the end of the text, so strict must be off.
+    items_and_ends = zip(items, ends, strict=bool(items))
+    split_items = (
+        (item, (item["text"] + text[item.end() : end]).split()) for item, end in items_and_ends
+    )
+    return [(item, " ".join(item_words).strip("*_ ")) for item, item_words in split_items]
 
 
-_ITEM = re.compile(
+# A line such as "1. Wrong answer: Rome" or "**2) Non-wrong:** Paris"; `kind` is the label.
+_PAIR_ITEM = re.compile(
     r"^[\s*_#>-]*(?P<number>\d{1,4})\s*[.):]?[\s*_]*"
     r"(?P<kind>(?:non[- ]?wrong|corrected|correct|right)|(?:wrong|incorrect))"
     r"(?:\s+answer)?[\s*_]*:(?P<text>.*)$",
@@ -189,27 +207,30 @@ _ITEM = re.compile(
 
 
 class AnswerPairs(NamedTuple):
-    """Wrong answers and, in the same order, their corrections; incomplete pairs are dropped and
-    counted."""
+    """Wrong answers and their corrections."""
 
     wrong: tuple[str, ...]
+    """The wrong answers."""
     corrected: tuple[str, ...]
+    """Their corrections, in the same order."""
     dropped: int
+    """Number of answers without a counterpart, which were dropped."""
 
 
 def pairs_in(text: str) -> AnswerPairs:
     """Return the pairs in a reply; any text gives a result, possibly without a pair.
 
-    Items are numbered, and labelled as wrong or non-wrong; an item may continue on further lines.
-    Of several items with the same number and label the first counts.
+    Items are numbered and labelled as wrong or non-wrong; an item may continue on further lines.
+    The first of several items with the same number and label counts.
     """
     result: dict[bool, dict[int, str]] = {True: {}, False: {}}
-    for item, words in _with_words(list(_ITEM.finditer(text)), text):
+    for item, answer in _read_item_texts(list(_PAIR_ITEM.finditer(text)), text):
         is_wrong = item["kind"].lower() in ("wrong", "incorrect")
-        if words:
-            result[is_wrong].setdefault(int(item["number"]), words)
-    both = [number for number in result[True] if number in result[False]]
-    wrong, corrected = (tuple(result[kind][number] for number in both) for kind in (True, False))
+        if answer:
+            result[is_wrong].setdefault(int(item["number"]), answer)
+    # In the order of the wrong answers.
+    numbers = [number for number in result[True] if number in result[False]]
+    wrong, corrected = (tuple(result[kind][number] for number in numbers) for kind in (True, False))
     return AnswerPairs(wrong, corrected, len(result[True].keys() ^ result[False].keys()))
 
 

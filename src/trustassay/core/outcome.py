@@ -1,13 +1,13 @@
-"""What became of every question that was asked: passed, failed or not answered.
+"""The outcome of every question that was asked: passed, failed or not answered.
 
-A metric that draws a line between good and bad answers gives each question one outcome, and a
-reason where it is *not answered*. A metric without such a line counts *scored* and *not scored*.
-The shares are of all questions asked, so they add up to 100 %:
+A metric with a line between good and bad answers gives each question one outcome, and a reason if
+it is *not answered*. A metric without a line counts *scored* and *not scored*. The shares are of
+all questions asked, so they add up to 100 %:
 
 1. Each answer gets its :class:`Outcome` (:meth:`trustassay.metric.Metric.outcome`).
-2. Answers to one question weigh one question together, however many there are: copies of an answer
-   under new ids move no share.
-3. The interval of a share is over independent units, as questions or conversations are.
+2. All answers to one question together weigh one question: copies of an answer under new ids
+   change no share.
+3. The interval of a share is over independent units, such as questions or conversations.
 """
 
 import math
@@ -30,7 +30,7 @@ NOT_SCORED: OutcomeKind = "not_scored"
 WITH_LINE: Sequence[OutcomeKind] = (PASSED, FAILED, NOT_ANSWERED)
 WITHOUT_LINE: Sequence[OutcomeKind] = (SCORED, NOT_SCORED)
 
-# Why a question is not answered. A metric may give others, as its own verdicts.
+# Why a question is not answered. A metric may give others, such as its own verdicts.
 BLANK = "blank"
 ERROR = "error"
 LANGUAGE_NOT_READ = "language not read"
@@ -43,19 +43,21 @@ NO_CLAIM = "no claim"
 NOT_ASSESSABLE = "not assessable"
 
 MAX_REASONS = 8
-"""Reasons that are counted by name; a metric of a user may give a new one for each answer."""
+"""Reasons that are counted by name; a user's metric may give a different one for each answer."""
 OTHER_REASONS = "other reasons"
 
 
 class Outcome(NamedTuple):
-    """What became of one question; ``reason`` says why it was not answered or not scored."""
+    """What became of one question."""
 
     kind: OutcomeKind
+    """The outcome."""
     reason: str = ""
+    """Why it was not answered or not scored."""
 
     @property
     def is_judged(self) -> bool:
-        """Whether the metric judged what the answer says, or whether its refusal was right."""
+        """Whether the metric judged the answer's content, or whether its refusal was right."""
         if self.kind in (NOT_ANSWERED, NOT_SCORED):
             return self.reason in (REFUSED_RIGHTLY, REFUSED_WRONGLY)
         return True
@@ -63,16 +65,16 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeShare:
-    """One of the shares of all questions.
-
-    answers: how many answers have this outcome. percent: the share of the questions, 0 to 100.
-    interval: of ``percent``, 95 %; ``without_interval`` says why there is none.
-    """
+    """The share of one outcome among all questions."""
 
     answers: int
+    """Number of answers with this outcome."""
     percent: float
+    """Share of the questions, 0 to 100."""
     interval: Interval | None = None
+    """95 % interval of ``percent``."""
     without_interval: str = ""
+    """Why there is no interval."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -142,10 +144,11 @@ class Outcomes:
         """The first line about a run: all shares with their intervals."""
         if not self.questions:
             return f"{self.metric}: no questions"
+        # Rounded together, so that the numbers in the sentence add up to 100.
         numbers = whole_percents([share.percent for share in self.shares.values()])
         parts = [
-            f"{percent} % {self.words[kind]}{_ends_in_words(share.interval, first=not place)}"
-            for place, (percent, (kind, share)) in enumerate(
+            f"{percent} % {self.words[kind]}{_format_interval(share.interval, is_first=not index)}"
+            for index, (percent, (kind, share)) in enumerate(
                 zip(numbers, self.shares.items(), strict=True)
             )
         ]
@@ -186,11 +189,12 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
 
-def _ends_in_words(interval: Interval | None, *, first: bool) -> str:
+def _format_interval(interval: Interval | None, *, is_first: bool) -> str:
+    """Return an interval in brackets; only the first of a sentence says what it is."""
     if interval is None:
         return ""
     low, high = (round(end) for end in interval)
-    label = "95 % interval " if first else ""
+    label = "95 % interval " if is_first else ""
     return f" ({label}{low} to {high})"
 
 
@@ -200,17 +204,26 @@ def whole_percents(percents: Sequence[float]) -> list[int]:
     The largest remainders are rounded up (Hamilton's method), of equal ones that of the first
     percentage last: it is what passed, and rounding should flatter no run. All 0 stay so.
     """
+    # 1e-9: a share of 3/3 may come out as 99.99999999999999 and must not be rounded down.
     floors = [math.floor(percent + 1e-9) for percent in percents]
-    left = round(sum(percents)) - sum(floors)
-    lacking = [round(floor - exact, 9) for floor, exact in zip(floors, percents, strict=True)]
-    largest_remainder_first = sorted(range(len(percents)), key=lambda at: (lacking[at], at == 0))
-    for at in largest_remainder_first[:left]:
+    points_to_add = round(sum(percents)) - sum(floors)
+    # Rounded, since 33.333... computed in two ways differs in its last digit and would be no tie.
+    order_keys = [round(floor - exact, 9) for floor, exact in zip(floors, percents, strict=True)]
+    # Sorted by floor - exact, the most negative first; `at == 0` puts the first share last among
+    # equals.
+    largest_remainder_first = sorted(range(len(percents)), key=lambda at: (order_keys[at], at == 0))
+    for at in largest_remainder_first[:points_to_add]:
         floors[at] += 1
     return floors
 
 
 class OutcomeCounter:
-    """Gathers the outcomes of a run's answers by one metric, in input order."""
+    """Collects the outcomes of a run's answers by one metric, in input order.
+
+    Args:
+        metric: the metric's name. words: what it calls each outcome.
+        has_line: whether answers pass or fail, or are only scored.
+    """
 
     def __init__(self, metric: str, words: Mapping[OutcomeKind, str], *, has_line: bool) -> None:
         self.metric, self.words = metric, words
@@ -223,6 +236,7 @@ class OutcomeCounter:
         self._places.append(self.kinds.index(outcome.kind))
         if outcome.kind in (NOT_ANSWERED, NOT_SCORED):
             reason = outcome.reason or NOT_ASSESSABLE
+            # Bounds the memory and the line in the report; reasons are texts of a metric.
             if reason not in self._reasons and len(self._reasons) >= MAX_REASONS:
                 reason = OTHER_REASONS
             self._reasons[reason] += 1
@@ -233,13 +247,15 @@ class OutcomeCounter:
         """Return the shares.
 
         Args:
-            questions: the number of each answer's question, -1 for one by itself, shape (n,);
-                ``None`` if each is. units: of what is independent, in the same way.
-            repeated: answers that are copies, for the record.
+            questions: the number of each answer's question, -1 for an answer with a question of
+                its own,
+                shape (n,); ``None`` if all are.
+            units: the number of each answer's independent unit, in the same form.
+            repeated: number of answers that are copies, for the record.
         """
         places = np.array(self._places, dtype=np.int64)
         weights = question_weights(questions, len(places))
-        shares = outcome_shares(places, weights, units, len(self.kinds))
+        shares = compute_outcome_shares(places, weights, units, len(self.kinds))
         counts = np.bincount(places, minlength=len(self.kinds)).tolist()
         by_kind = {
             kind: OutcomeShare(count, *share)
@@ -252,7 +268,8 @@ class OutcomeCounter:
 
 
 def question_weights(questions: Places | None, n: int) -> Floats:
-    """Return what each of n answers weighs, shape (n,): all answers to a question 1 together."""
+    """Return the weight of each of n answers, shape (n,): those to one question weigh 1
+    together."""
     if questions is None:
         return np.ones(n)
     together = questions >= 0
@@ -262,7 +279,7 @@ def question_weights(questions: Places | None, n: int) -> Floats:
     return weights
 
 
-def outcome_shares(
+def compute_outcome_shares(
     places: Places, weights: Floats, units: Places | None, kinds: int
 ) -> list[tuple[float, Interval | None, str]]:
     """Return for each outcome its share in percent, the interval, and why there is none.
@@ -270,9 +287,12 @@ def outcome_shares(
     Args:
         places: the outcome of each answer, 0 to ``kinds`` - 1, shape (n,). weights: shape (n,).
         units: as for :meth:`~trustassay.statistics.intervals.RowSums.add`.
+        kinds: the number of outcomes.
     """
     if not len(places):
         return [(0.0, None, "there are no questions")] * kinds
+    # One column for each outcome with the weight of the answers that have it. A share is the ratio
+    # of two sums, whose variance over units RowSums computes.
     rows = np.zeros((len(places), kinds + 1))
     rows[np.arange(len(places)), places] = weights
     rows[:, kinds] = weights  # the last sum is that of all weights
@@ -285,6 +305,7 @@ def outcome_shares(
         above = np.zeros(kinds + 1)
         above[kind] = 1.0
         share = sums.ratio(above, below)
+        # Sums of weights such as 1/3 can put a share of all answers slightly above 1.
         mean = min(max(share.mean, 0.0), 1.0)
         reason = too_few_units(len(places), sums.units, share.units, FEWEST, "questions")
         if reason:

@@ -1,4 +1,4 @@
-"""Wrong answers that look like a given one: a word or an entity of it is replaced at a time."""
+"""Wrong answers that look like a given one: one word or entity of it is replaced at a time."""
 
 from trustassay.distractors.search import SOURCES, find_distractors
 from trustassay.distractors.slots import same_kind_answers

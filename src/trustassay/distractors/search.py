@@ -1,10 +1,15 @@
-"""The search for wrong answers: group of slots by group, source by source, until there are enough.
+"""The search for wrong answers: by groups of replaceable words, by sources, until there are enough.
 
-The priority-based substitution of Zheng et al. 2024 (section 2.1, Algorithm 1), with lower levels
-topping up higher ones, as the prose has it; duplicates are dropped in the order of rank. A
-substitute is put into the answer so that case and article agree. The source ``llm`` is a chat
-model, which comes first: its wrong answers are read back as one replaced part of the answer, or
-as another short answer, and are checked by the run's entailer.
+1. The words of the answer are sorted into groups of slots, those that tell most first.
+2. The chat model ``llm``, if it is a source, is asked once for whole wrong answers. Its replies are
+   read back as one replaced slot, or as another short answer, and the run's entailer drops those
+   that are right.
+3. For each group each source is asked for substitutes, until there are enough.
+4. A substitute is put into the answer so that case and article agree.
+
+This is the priority-based substitution of Zheng et al. 2024 (section 2.1, Algorithm 1), where lower
+levels fill up what higher ones lack, as the text of the paper says; duplicates are dropped in the
+order of rank.
 """
 
 import re
@@ -31,176 +36,212 @@ from trustassay.prompts import shipped
 from trustassay.statistics.resampling import generator
 from trustassay.text.limits import SHORT_ANSWER, TextWork
 
-TOKENS_EACH = 30
-"""Tokens that a wrong answer may take, beside twice the words of the answer."""
+EXTRA_TOKENS_PER_ANSWER = 30
+"""Tokens allowed for a wrong answer, in addition to two for each word of the answer."""
 FEW = 10
-"""Wrong answers that the generator is asked for; other sources fill up to as many."""
-ENTAILS = 0.5
-DRAWN = ("date", "number")
-"""Kinds of words whose substitutes are drawn near them."""
-MOST_LINES = 100
-_AROUND = "\"“”'‘’*_` "
-_NUMBERED = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
+"""Number of wrong answers that the generator is asked for; other sources fill up to this number."""
+ENTAILMENT_THRESHOLD = 0.5
+RANDOM_KINDS = ("date", "number")
+"""Kinds of slots whose replacements are drawn at random near the original."""
+MAX_REPLY_LINES = 100
+# Signs that a model puts around an answer: quotes, asterisks of Markdown.
+_WRAPPING_SIGNS = "\"“”'‘’*_` "
+# An item of a list: "1. Rome", "2) Rome", "- Rome".
+_LIST_ITEM = re.compile(r"(?:[0-9]{1,3}\s{0,9}[.):]|[-*•])(.+)")
 
 
-async def asked(
+async def ask_generator(
     question: str, answer: str, groups: Sequence[Sequence[Slot]], models: Models, n: int
-) -> "Found":
-    """Ask the generator for n wrong answers, and return what it puts into which slot.
+) -> "Replacements":
+    """Ask the generator for n wrong answers, and return which text replaces which slot.
 
-    It is not asked where the part that tells most is a date or a number: models write 1913, 1914,
-    1915 beside 1912, so that the least is right.
+    It is not asked if the most telling part is a date or a number: models then write 1913, 1914 and
+    1915 for 1912, so that the smallest one is right.
     """
     prompt = shipped(__package__, "distractors")
+    # A short answer is replaced as a whole, a longer one at the slot that tells most.
     part = whole_answer(answer, groups) or groups[0][0]
-    if part.kind in DRAWN:
+    if part.kind in RANDOM_KINDS:
         return []
     reply = await models.chat(
         prompt.filled(question=question, answer=answer, part=part.text, n=n),
         role="generator",
-        max_tokens=n * (TOKENS_EACH + 2 * len(answer.split())),
+        # A replacement may be longer than the answer, and each item has a number and a line end.
+        max_tokens=n * (EXTRA_TOKENS_PER_ANSWER + 2 * len(answer.split())),
         prompt=prompt.name,
     )
     return await TextWork(long=len(answer) > SHORT_ANSWER)(read, reply.text, answer, groups)
 
 
-def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Found":
-    """Return what each line of a reply puts into which slot, those that tell most first.
+def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Replacements":
+    """Return which text each line of a reply puts into which slot, the most telling slots first.
 
-    A line is the answer with one slot replaced, or it replaces the slot that tells most, or a whole
-    short answer; each time by words of the same kind. Other lines are passed over.
+    A line may be the answer with one slot replaced, the replacement of the most telling slot, or a
+    whole short answer; the replacement has to be of the same kind. Other lines are skipped.
     """
-    whole = whole_answer(answer, groups)
-    best = (one for group in groups for one in group if one.level < 3 or group is groups[0])
-    slots = [] if whole else [one for one in best if one.kind not in DRAWN]
-    first = whole or groups[0][0]
-    result: Found = []
-    for written in text.split("\n"):
-        if len(result) < MOST_LINES and (match := _NUMBERED.fullmatch(written.strip())):
-            line = match[1].strip().strip(_AROUND).rstrip(".")
-            parts = [(one, _between(line, answer[: one.start], answer[one.end :])) for one in slots]
-            fit = (one for one in [*parts, (first, line)] if _same_kind(answer, *one))
-            result += islice(fit, 1)
-    return sorted(result, key=lambda one: one[0].level)
+    whole_slot = whole_answer(answer, groups)
+    # Levels 1 and 2 only, unless the answer has nothing better.
+    best = (slot for group in groups for slot in group if slot.level < 3 or group is groups[0])
+    slots = [] if whole_slot else [slot for slot in best if slot.kind not in RANDOM_KINDS]
+    default_slot = whole_slot or groups[0][0]
+    result: Replacements = []
+    for reply_line in text.split("\n"):
+        if len(result) < MAX_REPLY_LINES and (match := _LIST_ITEM.fullmatch(reply_line.strip())):
+            line = match[1].strip().strip(_WRAPPING_SIGNS).rstrip(".")
+            replaced_parts = [
+                (slot, _text_between(line, answer[: slot.start], answer[slot.end :]))
+                for slot in slots
+            ]
+            # The answer with one slot replaced, or else the line itself as a replacement.
+            fitting_parts = (
+                pair
+                for pair in [*replaced_parts, (default_slot, line)]
+                if _is_same_kind(answer, *pair)
+            )
+            result += islice(fitting_parts, 1)
+    return sorted(result, key=lambda pair: pair[0].level)
 
 
-def _between(line: str, before: str, after: str) -> str:
-    """Return what a line has between two parts of an answer; empty where it has others.
+def _text_between(line: str, before: str, after: str) -> str:
+    """Return the text of a line between two parts of an answer; empty if it does not have these
+    parts.
 
-    A full stop that one of both lacks is no difference, nor are capitals, or ``an`` for ``a``.
+    A full stop that only one of them has is no difference, nor are capitals, nor ``an`` for ``a``.
     """
     after = after.rstrip(".")
-    same = line[: len(before)].casefold() == before.casefold()
-    if not same and (article := _ARTICLE.search(before)):
+    is_same = line[: len(before)].casefold() == before.casefold()
+    if not is_same and (article := _ARTICLE.search(before)):
+        # The other article of the pair: "a" for "an" and "an" for "a", in its case.
         other = article[1][0] if article[1][1:] else f"{article[1]}n"
         before = before[: article.start()] + other + article[2]
     end = max(len(line) - len(after), 0)
     around = line[: len(before)] + line[end:]
+    # The first condition: both parts overlap, so the line is shorter than what surrounds the slot.
     if len(before) > end or around.casefold() != (before + after).casefold():
         return ""
     return line[len(before) : end].strip()
 
 
-def _same_kind(answer: str, slot: Slot, replacement: str) -> bool:
-    """Whether words are of the kind of those that they replace, about as many, and new."""
+def _is_same_kind(answer: str, slot: Slot, replacement: str) -> bool:
+    """Whether a replacement is of the kind of the words it replaces, about as long, and new."""
+    # A line begins with a capital, which would make a name of a common noun.
     replacement = replacement.lower() if slot.text.islower() else replacement
-    words, own = len(tokens.words_of(slot.text)), len(tokens.words_of(replacement))
-    said = tokens.contains(tokens.normalised(answer), tokens.normalised(replacement))
-    if not replacement or said or abs(own - words) > max(1, words // 2):
+    old_length, new_length = len(tokens.words_of(slot.text)), len(tokens.words_of(replacement))
+    is_repeated = tokens.contains(tokens.normalised(answer), tokens.normalised(replacement))
+    if not replacement or is_repeated or abs(new_length - old_length) > max(1, old_length // 2):
         return False
+    # The tags depend on the context, so the replacement is judged inside the answer.
     text = answer[: slot.start] + replacement + answer[slot.end :]
     kinds = kinds_of(text, slot.start, slot.start + len(replacement))
     return kinds == kinds_of(answer, slot.start, slot.end)
 
 
-async def _says_the_same(question: str, text: str, others: Sequence[str], models: Models) -> bool:
-    """Whether a text and one of others entail each other, each behind the question.
+async def _is_equivalent(
+    question: str, text: str, known_texts: Sequence[str], models: Models
+) -> bool:
+    """Whether a text and one of the known texts entail each other, each after the question.
 
-    Never where the run has no entailer.
+    Always False in a run without an entailer.
     """
     if not models.names("entailer"):
         return False
-    own, *asked_of = (f"{question} {one}".strip() for one in (text, *others))
-    there = await all_of(models.entail(own, one) for one in asked_of)
-    left = [one for one, e in zip(asked_of, there, strict=True) if e.entailment >= ENTAILS]
-    back = await all_of(models.entail(one, own) for one in left)
-    return any(e.entailment >= ENTAILS for e in back)
+    in_context, *known_in_context = (
+        f"{question} {other}".strip() for other in (text, *known_texts)
+    )
+    # The second direction is only asked for those that entail in the first.
+    forward = await all_of(models.entail(in_context, other) for other in known_in_context)
+    entailed = [
+        other
+        for other, entailment in zip(known_in_context, forward, strict=True)
+        if entailment.entailment >= ENTAILMENT_THRESHOLD
+    ]
+    backward = await all_of(models.entail(other, in_context) for other in entailed)
+    return any(entailment.entailment >= ENTAILMENT_THRESHOLD for entailment in backward)
 
 
 _NUMBER = re.compile(r"[0-9]+(?:,[0-9]{3})*")
 _ARTICLE = re.compile(r"\b(an?)(\s+)$", re.IGNORECASE)
+# "the" at the end of a text, with the space after it.
 _THE = re.compile(r"\bthe\s+$", re.IGNORECASE)
 _WORD = re.compile(r"\s+(\w+)")
-_BEGINS = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
-"""Before the first word of a sentence."""
+_SENTENCE_START = re.compile(r"(?:^|[.!?:\"“'‘(\n])\s*$")
+"""Matches what comes before the first word of a sentence."""
+# "an hour", "an honest man" begin with a silent h; "a university", "a European", "a one-way street"
+# begin with a vowel that is spoken as a consonant, but "an uninvited guest" and "an unimportant"
+# not.
 _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|honou?r|heir", re.IGNORECASE)
 _CONSONANT_SOUND = re.compile(r"uni(?!n|m)|us[aeiu]|eu|one\b|once\b|ut[ei]", re.IGNORECASE)
 
 
 def substituted(answer: str, slot: Slot, replacement: str) -> str:
-    """Return the answer with the words of the slot replaced; ``a`` and ``an`` before them agree.
+    """Return the answer with the words of the slot replaced; ``a`` or ``an`` before them agrees.
 
-    A capital within a sentence is no article (``Vitamin A deficiency``). A word that stands beside
-    the slot already is not said twice (``the The Beatles``), and a name of one word in the place of
-    several has no ``the`` (``The United States``, ``France``).
+    A capital within a sentence is no article (``Vitamin A deficiency``). A word next to the slot is
+    not repeated (``the The Beatles``), and a name of one word in place of several loses ``the``
+    (``The United States``, ``France``).
     """
     before, after = answer[: slot.start], answer[slot.end :]
     if slot.kind == "entity" and " " in slot.text and " " not in replacement:
         before = _THE.sub("", before)
-    replacement = _without_repeats(replacement, before, after)
+    replacement = _drop_repeats(replacement, before, after)
     article = _ARTICLE.search(before)
-    if article and (article[1].islower() or _BEGINS.search(before[: article.start()])):
-        agrees = "an" if _begins_with_a_vowel(replacement) else "a"
-        agrees = agrees.capitalize() if article[1][0].isupper() else agrees
-        before = before[: article.start()] + agrees + article[2]
+    # "A" with a capital is an article at the beginning of a sentence only.
+    if article and (article[1].islower() or _SENTENCE_START.search(before[: article.start()])):
+        new_article = "an" if _starts_with_vowel_sound(replacement) else "a"
+        if article[1][0].isupper():
+            new_article = new_article.capitalize()
+        before = before[: article.start()] + new_article + article[2]
     return before + replacement + after
 
 
-def _without_repeats(replacement: str, before: str, after: str) -> str:
-    """Return a substitute without its first or last word where the next one says it, too."""
-    last, following = before.split()[-1:], _WORD.match(after)
-    first, _, rest = replacement.partition(" ")
-    if rest and last and first.casefold() == last[0].casefold():
-        replacement = rest
-    most, _, end = replacement.rpartition(" ")
-    if most and following and end.casefold() == following[1].casefold():
-        return most
+def _drop_repeats(replacement: str, before: str, after: str) -> str:
+    """Return a substitute without a first or last word that the text next to it already has."""
+    word_before, word_after = before.split()[-1:], _WORD.match(after)
+    first_word, _, remainder = replacement.partition(" ")
+    if remainder and word_before and first_word.casefold() == word_before[0].casefold():
+        replacement = remainder
+    beginning, _, last_word = replacement.rpartition(" ")
+    if beginning and word_after and last_word.casefold() == word_after[1].casefold():
+        return beginning
     return replacement
 
 
 def agreeing(slot: Slot, replacement: str) -> str:
     """Return a substitute in the case of the words that it replaces.
 
-    All small where those are; a capital at the beginning where they have one.
+    All small if those are; with a capital if they begin with one.
     """
     if slot.text.islower():
         return replacement.lower()
     if slot.text[:1].isupper() and replacement[:1].islower():
+        # Not capitalize(), which would make small letters of the rest ("van Gogh").
         return replacement[:1].upper() + replacement[1:]
     return replacement
 
 
-def _begins_with_a_vowel(text: str) -> bool:
-    """Whether words begin so when they are spoken; of digits eight, eleven and eighteen do."""
+def _starts_with_vowel_sound(text: str) -> bool:
+    """Whether words begin with a vowel when spoken; of numbers these are eight, eleven and
+    eighteen."""
     if not (number := _NUMBER.match(text)):
         return bool(_VOWEL_SOUND.match(text)) and not _CONSONANT_SOUND.match(text)
     digits = number[0].replace(",", "")
-    first = digits[: len(digits) % 3 or 3]  # 11 of 11,000
+    leading_digits = digits[: len(digits) % 3 or 3]  # 11 of 11,000
     hundreds = digits[:2] if len(number[0]) == 4 else ""  # 1888 is eighteen hundred and more
-    return first[0] == "8" or first in ("11", "18") or hundreds in ("11", "18")
+    return leading_digits[0] == "8" or leading_digits in ("11", "18") or hundreds in ("11", "18")
 
 
 SOURCES = ("embedding", "pos")
-"""Where substitutes come from unless something else is said: neither asks a network."""
-MARGIN = 2
-"""So many times as many substitutes are asked for as are wanted, since some are dropped."""
-BLOCK = 8
-"""Slots of a group that a source is asked for at once; the next only where there are too few."""
+"""The default sources of substitutes; neither uses a network."""
+CANDIDATES_PER_WANTED = 2
+"""Substitutes that are requested for each one that is wanted, since some are dropped."""
+SLOTS_PER_BLOCK = 8
+"""Slots of a group for which a source is asked at once; the next block only if there are too
+few."""
 LLM = "llm"
 DBPEDIA = "dbpedia"
 
-Found = list[tuple[Slot, str]]
-"""What could replace what."""
+Replacements = list[tuple[Slot, str]]
+"""Slots with the text that could replace each."""
 
 
 async def find_distractors(  # noqa: PLR0913 - what each sample brings
@@ -216,19 +257,20 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
 ) -> list[Distractor]:
     """Return up to ``limit`` wrong answers, those whose replaced words tell most first.
 
-    Those of the chat model ``llm`` come first; with it, others only fill up to ten. Of the others,
-    within a level dates and numbers come first, then the sources other than ``embedding`` and
-    ``pos`` in the order in which they are given, then ``pool``, then those two in that order. None
-    equals the answer or an alias after normalisation; one of ``llm`` is dropped, too, if it and the
-    answer, an alias or another one entail each other. A lower level is asked only where the higher
-    ones gave too few.
+    Those of the chat model ``llm`` come first; with it, other sources only fill up to ten. Among
+    the others, dates and numbers come first within a level, then the sources other than
+    ``embedding`` and ``pos`` in the given order, then ``pool``, then those two in the given order.
+    None equals the answer or an alias after normalisation; one of ``llm`` is also dropped if it and
+    the answer, an alias or an earlier distractor entail each other. A lower level is asked only if
+    the higher ones gave too few.
 
     Args:
-        models: who is asked for substitutes, and for entities where there is a linker.
+        question, answer: the sample's.
+        models: asked for substitutes, and for entities if there is a linker.
         aliases: other right answers, as far as they are known.
-        pool: answers of the same kind to other questions (:func:`same_kind_answers`).
+        pool: answers of the same kind to other questions (:func:`find_same_kind_answers`).
         sources: names of sources of ``models``; ``llm`` is the chat model in the role generator.
-        limit: the most distractors. seed: of what is drawn at random.
+        limit: maximum number of distractors. seed: for what is drawn at random.
 
     Raises:
         BackendError: a source fails, or the run does not have it.
@@ -236,42 +278,52 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     """
     if limit < 1:
         raise UsageError(f"limit: expected 1 or more, got {limit}")
-    _check(models, sources)
-    linked: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
+    _check_sources(models, sources)
+    entities: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
+    # Ten give 120 triples, enough for all checks; of forty, three quarters would be near words,
+    # which make the choice as easy as before.
     limit = min(limit, FEW) if LLM in sources else limit
-    chosen = _Chosen(answer, aliases, limit)
-    search = _Search(question, answer, models, pool, limit, seed)
-    lowest = [one for one in sources if one in SOURCES]
-    higher = [one for one in sources if one not in (*SOURCES, LLM)] + ["pool"] * bool(pool)
-    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, linked)
+    collector = _DistractorCollector(answer, aliases, limit)
+    search = _SubstituteSearch(question, answer, models, pool, limit, seed)
+    lowest = [source for source in sources if source in SOURCES]
+    higher = [source for source in sources if source not in (*SOURCES, LLM)]
+    higher += ["pool"] * bool(pool)
+    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, entities)
     if LLM in sources and groups:
-        for one in await asked(question, answer, groups, models, limit):
-            right = [answer, *aliases, *(other.text for other in chosen.found)]
-            if chosen.take(LLM, [one]) and await _says_the_same(
-                question, chosen.found[-1].text, right, models
+        for candidate in await ask_generator(question, answer, groups, models, limit):
+            # Also compared with the distractors so far: the same wrong answer in other words adds
+            # nothing.
+            right = [answer, *aliases, *(other.text for other in collector.found)]
+            if collector.take(LLM, [candidate]) and await _is_equivalent(
+                question, collector.found[-1].text, right, models
             ):
-                chosen.found.pop()
-        if chosen.enough:
-            return chosen.found
+                # Taken first, since `take` puts the text together that the entailer has to read.
+                collector.found.pop()
+        if collector.enough:
+            return collector.found
+    # Strictly by rank: the next source, and the next group, only while there are too few.
     for group in groups:
-        for source in (*DRAWN, *higher, *lowest):
-            for start in range(0, len(group), BLOCK):
-                block = group[start : start + BLOCK]
-                chosen.take(source, await search.candidates(source, block))
-                if chosen.enough:
-                    return chosen.found
-    return chosen.found
+        for source in (*RANDOM_KINDS, *higher, *lowest):
+            # A long answer has hundreds of slots; most are never needed.
+            for start in range(0, len(group), SLOTS_PER_BLOCK):
+                block = group[start : start + SLOTS_PER_BLOCK]
+                collector.take(source, await search.candidates(source, block))
+                if collector.enough:
+                    return collector.found
+    return collector.found
 
 
-def _check(models: Models, sources: Sequence[str]) -> None:
-    """Raise :class:`BackendError` for a source that cannot be asked."""
-    known = models.names("distractors")
+def _check_sources(models: Models, sources: Sequence[str]) -> None:
+    """Raise :class:`BackendError` for a source that the run cannot ask."""
+    source_names = models.names("distractors")
     for source in sources:
         if source == LLM and not models.names("generator"):
             raise BackendError("the source llm asks a chat model: name one with --generator")
-        if source != LLM and source not in known:
-            has = ", ".join(known) or "none"
-            raise BackendError(f"no source of distractors is called {source!r} here; known: {has}")
+        if source != LLM and source not in source_names:
+            available = ", ".join(source_names) or "none"
+            raise BackendError(
+                f"no source of distractors is called {source!r} here; known: {available}"
+            )
         if source == DBPEDIA and not models.names("linker"):
             message = (
                 "the source dbpedia needs the types of entities: name a --linker, as spotlight"
@@ -280,89 +332,115 @@ def _check(models: Models, sources: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class _Search:
-    """Asks the sources for what can replace the slots of one answer."""
+class _SubstituteSearch:
+    """Asks the sources for replacements of the slots of one answer."""
 
     question: str
     answer: str
     models: Models
     pool: Sequence[str]
+    """Answers to other questions."""
     limit: int
+    """Number of distractors that are wanted."""
     seed: int
+    """For what is drawn at random."""
 
-    async def candidates(self, source: str, group: Sequence[Slot]) -> Found:
-        """Return what a source has for the slots of a group, slot after slot."""
-        if source in (*DRAWN, "pool"):
-            return [(slot, one) for slot in group for one in self._own(source, slot)]
+    async def candidates(self, source: str, group: Sequence[Slot]) -> Replacements:
+        """Return the replacements that a source has for the slots of a group, in the order of
+        slots."""
+        if source in (*RANDOM_KINDS, "pool"):
+            return [(slot, text) for slot in group for text in self._draw_or_pick(source, slot)]
         slots = [slot for slot in group if slot.kind in ("entity", "word")]
-        look_up = self._by_types if source == DBPEDIA else partial(self._of, source)
+        look_up = (
+            self._find_by_types if source == DBPEDIA else partial(self._find_by_source, source)
+        )
         return list(chain.from_iterable(await all_of(map(look_up, slots))))
 
-    def _own(self, source: str, slot: Slot) -> list[str]:
+    def _draw_or_pick(self, source: str, slot: Slot) -> list[str]:
+        """Return replacements that need no model: neighbours of dates and numbers, or answers of
+        the pool."""
         if source == "pool":
             return fitting(slot, self.pool)
+        # A stream of its own for each slot: the draw depends on nothing that was asked before.
         rng = generator(self.seed, self.question, self.answer, slot.text, source)
         neighbours = tokens.date_neighbours if source == "date" else tokens.number_neighbours
-        return neighbours(slot.text, MARGIN * self.limit, rng) if source == slot.kind else []
+        if source != slot.kind:
+            return []
+        return neighbours(slot.text, CANDIDATES_PER_WANTED * self.limit, rng)
 
-    async def _of(self, source: str, slot: Slot) -> Found:
-        """Return substitutes of a whole slot, then of each word of an entity of several."""
-        several = entity_words(slot) if slot.kind == "entity" else []
-        whole, *parts = await all_of(self._asked(source, one) for one in (slot, *several))
-        in_turn = chain.from_iterable(zip_longest(*parts))  # the first of each, then the second
-        return [*whole, *(one for one in in_turn if one is not None)]
+    async def _find_by_source(self, source: str, slot: Slot) -> Replacements:
+        """Return substitutes of a whole slot, then of each word of an entity of several words."""
+        word_slots = entity_words(slot) if slot.kind == "entity" else []
+        of_whole, *of_each_word = await all_of(
+            self._ask_source(source, item) for item in (slot, *word_slots)
+        )
+        # The first of each word, then the second of each, and so on.
+        interleaved = chain.from_iterable(zip_longest(*of_each_word))
+        return [*of_whole, *(item for item in interleaved if item is not None)]
 
-    async def _by_types(self, slot: Slot) -> Found:
-        """Return entities that share all types of a slot's, then those that share fewer."""
-        result: Found = []
-        of_base = [one for one in slot.types if ":" in one]  # others are guesses of the kind
+    async def _find_by_types(self, slot: Slot) -> Replacements:
+        """Return entities that share all types of a slot, then those that share fewer."""
+        result: Replacements = []
+        of_base = [name for name in slot.types if ":" in name]  # others are guesses of the kind
         for types in type_sets(of_base):
-            result += await self._asked(DBPEDIA, replace(slot, types=types))
-            if len(result) >= MARGIN * self.limit:
+            result += await self._ask_source(DBPEDIA, replace(slot, types=types))
+            if len(result) >= CANDIDATES_PER_WANTED * self.limit:
                 break
         return result
 
-    async def _asked(self, source: str, slot: Slot) -> Found:
-        k = MARGIN * self.limit
+    async def _ask_source(self, source: str, slot: Slot) -> Replacements:
+        """Return the substitutes that a source has for a slot."""
+        k = CANDIDATES_PER_WANTED * self.limit
         result = await self.models.substitutes(
             slot.text, k=k, source=source, tag=slot.tag, types=slot.types
         )
-        return [(slot, one) for one in result]
+        return [(slot, text) for text in result]
 
 
-class _Chosen:
-    """Takes candidates in the order of rank, and drops what cannot serve."""
+class _DistractorCollector:
+    """Collects candidates in the order of rank, and drops the unusable ones."""
 
     def __init__(self, answer: str, aliases: Sequence[str], limit: int) -> None:
         self._answer, self._aliases, self._limit = answer, aliases, limit
         self._texts: set[str] = set()
-        self._replacements = defaultdict[tuple[int, int], list[str]](list)
+        self._replacements_of_slot = defaultdict[tuple[int, int], list[str]](list)
         self.found: list[Distractor] = []
 
     @property
     def enough(self) -> bool:
-        """Whether there are as many as are wanted."""
+        """Whether there are as many distractors as wanted."""
         return len(self.found) >= self._limit
 
-    def take(self, source: str, candidates: Found) -> bool:
-        """Take from the candidates of a source until there are enough; whether any was taken."""
-        before = len(self.found)
+    def take(self, source: str, candidates: Replacements) -> bool:
+        """Add candidates of a source until there are enough; return whether any was added."""
+        count_before = len(self.found)
         for slot, replacement in candidates:
             if self.enough:
                 break
-            put = agreeing(slot, replacement)
-            own, others = tokens.normalised(put), tokens.normalised(slot.text)
-            if not own or tokens.contains(own, others) or tokens.contains(others, own):
+            adapted = agreeing(slot, replacement)
+            new_words, old_words = tokens.normalised(adapted), tokens.normalised(slot.text)
+            # A replacement that contains the old words, or is part of them, is often right as well
+            # ("Paris, France" for "Paris").
+            if (
+                not new_words
+                or tokens.contains(new_words, old_words)
+                or tokens.contains(old_words, new_words)
+            ):
                 continue
-            text = substituted(self._answer, slot, put)
+            text = substituted(self._answer, slot, adapted)
+            # The whole answer may equal an earlier one although the replacements differ.
             if tokens.normalised(text) in self._texts or tokens.says_the_same(
                 text, self._answer, self._aliases
             ):
                 continue
-            kept = self._replacements[slot.start, slot.end]
-            if any(tokens.contains(own, one) or tokens.contains(one, own) for one in kept):
+            earlier = self._replacements_of_slot[slot.start, slot.end]
+            # "black cat" after "cat" at the same slot would offer the same option twice.
+            if any(
+                tokens.contains(new_words, text_before) or tokens.contains(text_before, new_words)
+                for text_before in earlier
+            ):
                 continue
-            kept.append(own)
+            earlier.append(new_words)
             self._texts.add(tokens.normalised(text))
-            self.found.append(Distractor(text, source, slot.level, slot.text, put))
-        return len(self.found) > before
+            self.found.append(Distractor(text, source, slot.level, slot.text, adapted))
+        return len(self.found) > count_before

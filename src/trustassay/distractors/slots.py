@@ -1,8 +1,8 @@
-"""Which words of an answer can be replaced, by how much they tell; and answers of the same kind.
+"""The words of an answer that can be replaced, ranked by how much they tell; and answers of a kind.
 
 Level 1: entities and dates that are only in the answer. Level 2: nouns and numbers that are only
-there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers
-that are in the question, too. Level 4: all other words. (Zheng et al. 2024, section 2.1 and
+there. Level 3: verbs and adjectives that are only there, then entities, then nouns and numbers that
+are in the question as well. Level 4: all other words. (Zheng et al. 2024, section 2.1 and
 Algorithm 1.)
 """
 
@@ -31,247 +31,296 @@ from trustassay.distractors.tokens import (
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
 
-TYPE_SETS = 16
-"""Sets of an entity's types that are tried; of ten types there are a thousand."""
+MAX_TYPE_SETS = 16
+"""Sets of an entity's types that are tried; ten types have a thousand."""
 
-_INSIDE = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
-"""What may stand between two parts of a name."""
-_NAMES = ("NNP", "NNPS")
+_NAME_CONNECTORS = frozenset("of the de la du van von der den del da di al bin ibn & - ' .".split())
+"""Words and signs that may stand between two parts of a name."""
+_NAME_TAGS = ("NNP", "NNPS")
 
 
 def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
     """Return the slots of an answer in groups, those that tell most first.
 
-    ``linked`` are entities that a linker found; they take the place of those found by capital
-    letters that they overlap, never that of dates and numbers. An entity without types has those
-    that the question asks for.
+    Args:
+        question: the question, whose words tell little in the answer.
+        answer: the answer.
+        linked: entities that a linker found. They replace overlapping entities that were found by
+            capital letters, but never dates and numbers. An entity without types gets those
+                that the
+            question asks for.
     """
     tokens = tagged(answer)
-    dated = date_slots(answer)
+    # Overlaps are resolved in this order: dates, linked entities, names, numbers, words.
+    date_spans = date_slots(answer)
     likely = likely_types(question)
-    known = [
-        replace(one, types=one.types or likely)
-        for one in _free(_linked(linked, answer, tokens), dated)
-        if not _is_number(one.text)
+    linked_slots = [
+        replace(slot, types=slot.types or likely)
+        for slot in _drop_overlapping(_build_linked_slots(linked, answer, tokens), date_spans)
+        # Linkers also link plain numbers, whose neighbours are better drawn than looked up.
+        if not _is_number(slot.text)
     ]
-    names = _free(_names(answer, tokens), [*dated, *known])
-    named = [replace(one, types=likely) for one in names]
-    entities = sorted([*dated, *known, *named], key=lambda one: one.start)
-    counted = _free(number_slots(answer), entities)
-    words = [_word(one) for one in tokens if one.word and not one.functional]
-    words = _free(words, [*entities, *counted])
+    names = _drop_overlapping(_find_names(answer, tokens), [*date_spans, *linked_slots])
+    name_slots = [replace(slot, types=likely) for slot in names]
+    entities = sorted([*date_spans, *linked_slots, *name_slots], key=lambda slot: slot.start)
+    numbers = _drop_overlapping(number_slots(answer), entities)
+    words = [_build_word_slot(token) for token in tokens if token.word and not token.functional]
+    words = _drop_overlapping(words, [*entities, *numbers])
     nouns = sorted(
-        [*counted, *(one for one in words if one.tag.startswith("NN"))], key=lambda one: one.start
+        [*numbers, *(slot for slot in words if slot.tag.startswith("NN"))],
+        key=lambda slot: slot.start,
     )
-    doing = [one for one in words if one.tag[:2] in ("VB", "JJ")]
+    verbs_and_adjectives = [slot for slot in words if slot.tag[:2] in ("VB", "JJ")]
+    # What the question already says tells least: an answer with it replaced is easily seen through.
     shared = frozenset(words_of(question))
 
-    def is_asked(slot: Slot) -> bool:
-        return shared.issuperset(words_of(slot.text))
+    def is_asked(candidate: Slot) -> bool:
+        return shared.issuperset(words_of(candidate.text))
 
     wanted = kind_asked_for(question)
 
-    def told(slots: Sequence[Slot]) -> list[Slot]:
-        """Return those that are not in the question; of the kind that it asks for first."""
-        return sorted((o for o in slots if not is_asked(o)), key=lambda one: one.kind != wanted)
+    def select_new(slots: Sequence[Slot]) -> list[Slot]:
+        """Return the slots that are not in the question, those of the kind that it asks for
+        first."""
+        new = (slot for slot in slots if not is_asked(slot))
+        return sorted(new, key=lambda slot: slot.kind != wanted)
 
     groups = [
-        _level(1, told(entities)),
-        _level(2, told(nouns)),
-        _level(3, [one for one in doing if not is_asked(one)]),
-        _level(3, [one for one in entities if is_asked(one)]),
-        _level(3, [one for one in nouns if is_asked(one)]),
+        _set_level(1, select_new(entities)),
+        _set_level(2, select_new(nouns)),
+        _set_level(3, [slot for slot in verbs_and_adjectives if not is_asked(slot)]),
+        _set_level(3, [slot for slot in entities if is_asked(slot)]),
+        _set_level(3, [slot for slot in nouns if is_asked(slot)]),
     ]
-    used = [one for group in groups for one in group]
-    functional = [_word(one) for one in tokens if one.word and one.functional]
-    groups += [_level(4, _free(words, used)), _level(4, _free(functional, used))]
+    # Whatever has no level yet; words that hold the sentence together come last.
+    slots_so_far = [slot for group in groups for slot in group]
+    functional = [_build_word_slot(token) for token in tokens if token.word and token.functional]
+    groups += [
+        _set_level(4, _drop_overlapping(words, slots_so_far)),
+        _set_level(4, _drop_overlapping(functional, slots_so_far)),
+    ]
     return [group for group in groups if group]
 
 
 def entity_words(slot: Slot) -> list[Slot]:
-    """Return the words of an entity of several that can each be replaced."""
-    parts = [one for one in tagged(slot.text) if one.word and not one.functional]
-    if len(parts) < 2:
+    """Return the words of an entity of several words that can each be replaced."""
+    words = [token for token in tagged(slot.text) if token.word and not token.functional]
+    # The word would be the whole entity again.
+    if len(words) < 2:
         return []
     return [
         replace(
             slot,
-            text=one.text,
-            start=slot.start + one.start,
-            end=slot.start + one.end,
-            tag=one.tag if one.tag in _NAMES else "NNP",
+            text=token.text,
+            start=slot.start + token.start,
+            end=slot.start + token.end,
+            tag=token.tag if token.tag in _NAME_TAGS else "NNP",
             types=(),
         )
-        for one in parts
+        for token in words
     ]
 
 
-SHORT_WORDS = 5
-"""A whole answer of so many words, without a verb that makes it a sentence, is one slot, too."""
-_FINITE = ("VBZ", "VBP", "VBD", "MD")
+MAX_WHOLE_ANSWER_WORDS = 5
+"""A whole answer of up to this many words is one slot as well, unless a verb makes it a
+sentence."""
+_FINITE_VERB_TAGS = ("VBZ", "VBP", "VBD", "MD")
 
 
 def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
-    """Return a short answer as one slot; ``None`` for a long one, a sentence, or one of no words.
-
-    ``groups`` are its slots.
-    """
-    words = [one for one in tagged(answer) if one.word]
-    if not groups or len(words) > SHORT_WORDS or any(one.tag in _FINITE for one in words):
+    """Return a short answer as one slot; ``None`` for a long one, a sentence, or one without
+    slots."""
+    tokens = [token for token in tagged(answer) if token.word]
+    if (
+        not groups
+        or len(tokens) > MAX_WHOLE_ANSWER_WORDS
+        or any(token.tag in _FINITE_VERB_TAGS for token in tokens)
+    ):
         return None
     text = answer.strip().rstrip(".")
+    # White space and the full stop around the answer stay in it.
     start = answer.index(text)
     return replace(groups[0][0], text=text, start=start, end=start + len(text))
 
 
 def kinds_of(text: str, start: int, end: int) -> frozenset[str]:
-    """Return the kinds of the words ``text[start:end]``: dates, numbers, names, nouns, finite
-    verbs, and words that hold a sentence together, but for ``the``.
+    """Return the kinds of the words ``text[start:end]``.
 
-    Others count where there is none of the first four.
+    Dates, numbers, names, nouns, finite verbs, and words that hold a sentence together except
+    ``the``. Other kinds count only if there is none of the first four.
     """
     groups = slots_of("", text)
     result = [o for group in groups for o in group if o.start < end and start < o.end]
-    most = max(2, min((one.level for one in result), default=4))
+    max_level = max(2, min((slot.level for slot in result), default=4))
     return frozenset(
-        _kind(one)
-        for one in result
-        if one.text.lower() != "the"
-        and (one.level <= most or one.tag in (*FUNCTION_TAGS, *_FINITE))
+        _name_kind(slot)
+        for slot in result
+        if slot.text.lower() != "the"
+        and (slot.level <= max_level or slot.tag in (*FUNCTION_TAGS, *_FINITE_VERB_TAGS))
     )
 
 
-def _kind(slot: Slot) -> str:
+def _name_kind(slot: Slot) -> str:
+    """Return the kind of a slot for the comparison of a replacement with the words it replaces."""
     if slot.kind in ("date", "number"):
         return slot.kind
     if slot.kind == "entity" or slot.tag == "JJ":
-        named = "NN" if slot.kind == "entity" else "JJ"
-        return named if slot.text.islower() else "name"
+        # A name in small letters is indistinguishable from a noun.
+        tag = "NN" if slot.kind == "entity" else "JJ"
+        return tag if slot.text.islower() else "name"
     return slot.tag if slot.tag.startswith("NN") else slot.tag[:2]
 
 
 def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the sets of an entity's types to look others up by: all of them, then fewer.
+    """Return sets of an entity's types by which to look up others: all types, then fewer.
 
-    At most 16; of each size those that keep the first types come first.
+    At most 16; among sets of one size those that keep the first types come first.
     """
     sizes = range(len(types), 0, -1)
-    sets = (chosen for size in sizes for chosen in combinations(types, size))
-    return list(islice(sets, TYPE_SETS))
+    sets = (subset for size in sizes for subset in combinations(types, size))
+    return list(islice(sets, MAX_TYPE_SETS))
 
 
-def _level(level: int, slots: Sequence[Slot]) -> list[Slot]:
-    return [replace(one, level=level) for one in slots]
+def _set_level(level: int, slots: Sequence[Slot]) -> list[Slot]:
+    """Return the slots with another level."""
+    return [replace(slot, level=level) for slot in slots]
 
 
-def _free(slots: Iterable[Slot], taken: Iterable[Slot]) -> list[Slot]:
-    """Return the slots that overlap none of those taken."""
-    ordered = sorted(taken, key=lambda one: one.start)
-    starts = [one.start for one in ordered]
-    ends = list(accumulate((one.end for one in ordered), max))
+def _drop_overlapping(slots: Iterable[Slot], occupied: Iterable[Slot]) -> list[Slot]:
+    """Return the slots that overlap none of the occupied ones."""
+    ordered = sorted(occupied, key=lambda slot: slot.start)
+    starts = [slot.start for slot in ordered]
+    # `ends[i]`: the furthest end among the first i + 1, since occupied slots may overlap each
+    # other. A long answer has hundreds of slots, so each is tested by bisection.
+    ends = list(accumulate((slot.end for slot in ordered), max))
 
-    def is_free(slot: Slot) -> bool:
-        before = bisect_left(starts, slot.end)
-        return before == 0 or ends[before - 1] <= slot.start
+    def is_free(candidate: Slot) -> bool:
+        before = bisect_left(starts, candidate.end)
+        return before == 0 or ends[before - 1] <= candidate.start
 
-    return [one for one in slots if is_free(one)]
+    return [slot for slot in slots if is_free(slot)]
 
 
 def _is_number(text: str) -> bool:
-    """Whether words are a number, perhaps with its unit, and no name (``12 km``, not ``U2``)."""
-    result = number_slots(text)
-    rest = list(text)
-    for one in result:
-        rest[one.start : one.end] = " " * len(one.text)
-    return bool(result) and not any(sign.isupper() for sign in rest)
+    """Whether words are a number, perhaps with a unit, and no name (``12 km``, but not ``U2``)."""
+    numbers = number_slots(text)
+    signs = list(text)
+    for slot in numbers:
+        signs[slot.start : slot.end] = " " * len(slot.text)
+    return bool(numbers) and not any(sign.isupper() for sign in signs)
 
 
-def _word(token: Token) -> Slot:
+def _build_word_slot(token: Token) -> Slot:
+    """Return the slot of one word."""
     return Slot(token.text, token.start, token.end, "word", 4, token.tag)
 
 
-def _linked(entities: Sequence[Entity], answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+def _build_linked_slots(
+    entities: Sequence[Entity], answer: str, tokens: Sequence[Token]
+) -> Iterator[Slot]:
+    """Yield the slots of linked entities, the first and longest of those that overlap."""
     end = 0
-    for one in sorted(entities, key=lambda one: (one.start, -one.end)):
-        text = answer[one.start : one.end]
-        if one.start < end or not text.strip():
+    for entity in sorted(entities, key=lambda entity: (entity.start, -entity.end)):
+        text = answer[entity.start : entity.end]
+        if entity.start < end or not text.strip():
             continue
-        end = one.end
-        types = tuple(map(str, one.details.get("types", ())))
-        last = [token for token in tokens if token.end <= one.end and token.word]
-        tag = last[-1].tag if last and last[-1].tag in _NAMES else "NNP"
-        yield Slot(text, one.start, one.end, "entity", 1, tag, types)
+        end = entity.end
+        types = tuple(map(str, entity.details.get("types", ())))
+        # The head of an English name is its last word, so its tag decides between singular and
+        # plural.
+        words_before_end = [token for token in tokens if token.end <= entity.end and token.word]
+        tag = (
+            words_before_end[-1].tag
+            if words_before_end and words_before_end[-1].tag in _NAME_TAGS
+            else "NNP"
+        )
+        yield Slot(text, entity.start, entity.end, "entity", 1, tag, types)
 
 
-def _names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
-    """Yield runs of names: tagged as such, or with a capital inside a sentence."""
+def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+    """Yield runs of names: words that are tagged as such, or have a capital inside a sentence."""
     runs: list[list[Token]] = []
-    between: list[Token] | None = None  # what stands behind the last name, if that may go on
-    for place, token in enumerate(tokens):
-        if _is_name(tokens, place):
+    between: list[Token] | None = None  # the tokens after the last name, while it may continue
+    for index, token in enumerate(tokens):
+        if _is_name(tokens, index):
+            # Two names with only white space between them are one ("Marie Curie").
             follows = between is not None and not answer[runs[-1][-1].end : token.start].strip()
             if between or follows:
                 runs[-1] += [*(between or ()), token]
             else:
                 runs.append([token])
             between = []
-        elif between is not None and token.text.lower() in _INSIDE and len(between) < 2:
+        # At most two connectors in a row, as in "Duke of the North".
+        elif between is not None and token.text.lower() in _NAME_CONNECTORS and len(between) < 2:
             between.append(token)
         else:
             between = None
     for run in runs:
         start, end = run[0].start, run[-1].end
-        tag = run[-1].tag if run[-1].tag in _NAMES else "NNP"
+        tag = run[-1].tag if run[-1].tag in _NAME_TAGS else "NNP"
         yield Slot(answer[start:end], start, end, "entity", 1, tag)
 
 
-def _is_name(tokens: Sequence[Token], place: int) -> bool:
-    token = tokens[place]
-    after = tokens[place + 1] if place + 1 < len(tokens) else None
-    if len(token.text) == 1 and token.text.isupper() and after is not None and after.text == ".":
+def _is_name(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token is a name or a part of one."""
+    token = tokens[index]
+    next_token = tokens[index + 1] if index + 1 < len(tokens) else None
+    if (
+        len(token.text) == 1
+        and token.text.isupper()
+        and next_token is not None
+        and next_token.text == "."
+    ):
         return True  # an initial
     if not token.word or token.functional or token.text[0].isdigit():
         return False
-    if token.tag in _NAMES or not token.text[0].isupper():
-        return token.tag in _NAMES
-    begins = place == 0 or tokens[place - 1].text in ".!?:\"“'‘("
-    return not begins or (after is not None and after.word and after.text[0].isupper())
+    if token.tag in _NAME_TAGS or not token.text[0].isupper():
+        return token.tag in _NAME_TAGS
+    # A capital at the beginning of a sentence proves nothing, unless the next word has one as well.
+    starts_sentence = index == 0 or tokens[index - 1].text in ".!?:\"“'‘("
+    return not starts_sentence or (
+        next_token is not None and next_token.word and next_token.text[0].isupper()
+    )
 
 
-MOST = 200
-"""Answers that are handed on."""
+MAX_POOL_ANSWERS = 200
+"""Answers to other questions that are returned for one sample."""
 
 
 def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) -> list[str]:
-    """Return what answers other questions that ask by the same words as the sample's (``who``).
+    """Return the answers to other questions that begin like the sample's question (``who``).
 
-    Of each answer the words that tell most: the first of its slots of the highest level, the whole
-    answer where there is none. Of the kind of the sample's own (a date for a date), those of a
-    similar number of words first; at most 200, none twice, none that says what the sample's answer
-    or a gold answer says.
+    Of each answer the most telling words are returned: the first slot of the highest level, or the
+    whole answer if it has none. They are of the kind of the sample's own (a date for a date), those
+    with a similar number of words first; at most 200, without repetitions, and none that says the
+    same as the sample's answer or a gold answer.
     """
-    own = _telling(sample.question, sample.response or "")
-    asked, length = asked_for(sample.question), len(words_of(own.text))
+    own_slot = _find_telling_slot(sample.question, sample.response or "")
+    question_word, length = asked_for(sample.question), len(words_of(own_slot.text))
     golds = [alias for aliases in sample.answers for alias in aliases]
     rng = generator(seed, sample.id, "pool")
     ranked: list[tuple[int, float, str]] = []
-    seen: set[str] = set()
+    answers_used: set[str] = set()
     for other in pool:
-        if other.question == sample.question or asked_for(other.question) != asked:
+        if other.question == sample.question or asked_for(other.question) != question_word:
             continue
-        result = _telling(other.question, other.response or "")
+        result = _find_telling_slot(other.question, other.response or "")
         key = normalised(result.text)
-        if result.kind != own.kind or not key or key in seen:
+        if result.kind != own_slot.kind or not key or key in answers_used:
             continue
-        seen.add(key)
-        if not says_the_same(result.text, own.text, golds):
-            longer = abs(len(words_of(result.text)) - length)
-            ranked.append((longer, float(rng.random()), result.text))
-    return [text for _, _, text in sorted(ranked)[:MOST]]
+        answers_used.add(key)
+        if not says_the_same(result.text, own_slot.text, golds):
+            length_difference = abs(len(words_of(result.text)) - length)
+            # Equal lengths are in random order, or the first samples of the file would always be
+            # taken.
+            ranked.append((length_difference, float(rng.random()), result.text))
+    return [text for _, _, text in sorted(ranked)[:MAX_POOL_ANSWERS]]
 
 
-def _telling(question: str, answer: str) -> Slot:
-    """Return the slot of an answer that tells most; the whole answer where nothing does."""
+def _find_telling_slot(question: str, answer: str) -> Slot:
+    """Return the slot of an answer that tells most; the whole answer if nothing does."""
+    # Each sample goes through all others, so the result is cached; long texts are not kept in
+    # memory.
     short = len(question) + len(answer) < SHORT
     return _found(question, answer) if short else _found.__wrapped__(question, answer)
 
@@ -286,15 +335,17 @@ def _found(question: str, answer: str) -> Slot:
 
 
 def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
-    """Return those of a pool that are of the kind of a slot, and at most one word longer."""
-    words = len(words_of(slot.text))
+    """Return the answers of a pool of a slot's kind, with at most one word more or less."""
+    length = len(words_of(slot.text))
     result = []
     for text in pool:
-        own = next((one for group in slots_of("", text) for one in group), None)
-        if own is None or own.text != text or own.kind != slot.kind:
+        first_slot = next((part for group in slots_of("", text) for part in group), None)
+        # Only an answer that is one slot as a whole fits in the place of one.
+        if first_slot is None or first_slot.text != text or first_slot.kind != slot.kind:
             continue
+        # A noun for a noun, a plural for a plural.
         if slot.kind == "word" and tagged(text)[0].tag != slot.tag:
             continue
-        if abs(len(words_of(text)) - words) <= 1:
+        if abs(len(words_of(text)) - length) <= 1:
             result.append(text)
     return list(dict.fromkeys(result))

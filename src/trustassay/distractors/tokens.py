@@ -1,8 +1,8 @@
-"""Words, dates and numbers of an answer: their tags, neighbours of dates and numbers, and when two
-answers say the same.
+"""Words, dates and numbers of an answer: tags, neighbours of dates and numbers, and equal answers.
 
-Tags are those of TextBlob's pattern tagger, a lexicon with rules of context (Brill's form); it
-brings its data. Answers are compared by SQuAD's normalisation, and by containment of whole words.
+Tags are those of TextBlob's pattern tagger: a lexicon with rules of context (Brill's form), whose
+data are part of the package. Answers are compared by SQuAD's normalisation, and by containment of
+whole words.
 """
 
 import calendar
@@ -22,59 +22,65 @@ Kind = Literal["entity", "date", "number", "word"]
 
 @dataclass(frozen=True, slots=True)
 class Distractor:
-    """A whole answer in which one word or entity is replaced.
-
-    source: ``dbpedia``, ``embedding``, ``pos``, ``number``, ``date``, ``pool``, ``llm``, or the
-    name that another source was given.
-    level: of the words that were replaced, 1 (they tell most) to 4.
-    """
+    """A whole answer in which one word or entity is replaced."""
 
     text: str
+    """The wrong answer."""
     source: str
+    """``dbpedia``, ``embedding``, ``pos``, ``number``, ``date``, ``pool``, ``llm``, or the name of
+    another source."""
     level: int
+    """Of the words that were replaced, from 1 (they tell most) to 4."""
     replaced: str
+    """The words that were replaced."""
     replacement: str
+    """The words in their place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Words of an answer that can be replaced, ``answer[start:end]``.
-
-    level: 1 to 4. tag: part of speech (Penn Treebank) of a word, or of an entity's last one.
-    types: of an entity in a knowledge base, as a linker told them.
-    """
+    """Words of an answer that can be replaced, ``answer[start:end]``."""
 
     text: str
+    """The words."""
     start: int
+    """Their first character."""
     end: int
+    """The character after them."""
     kind: Kind
+    """What they are."""
     level: int
+    """How much they tell, from 1 (most) to 4."""
     tag: str = ""
+    """Part of speech (Penn Treebank) of a word, or of an entity's last word."""
     types: tuple[str, ...] = ()
+    """Of an entity in a knowledge base, from a linker."""
 
 
 _ARTICLES = frozenset(("a", "an", "the"))
 SHORT = 200
-"""Characters of a text that is kept with its normalisation; longer ones seldom come again."""
+"""Characters up to which the normalisation of a text is cached; longer texts rarely recur."""
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a text as they are compared (:func:`normalised`)."""
+    """Return the words of a text in the form in which they are compared (:func:`normalise`)."""
     return tuple(normalised(text).split())
 
 
 def normalised(text: str) -> str:
-    """Return a text as it is compared: small letters, no signs, no articles, single spaces.
+    """Return a text in the form in which it is compared: small letters, no signs, no articles.
 
-    As SQuAD's normalisation, except that letters are compared by their compatibility form (NFKC,
-    case folded), that any punctuation or ASCII symbol parts words (``1997-1998`` is two), and that
+    As SQuAD's normalisation, except that letters are compared in their compatibility form (NFKC,
+    case folded), that punctuation and ASCII symbols separate words (``1997-1998`` is two), and that
     a text of nothing else is compared as it stands.
     """
+    # `__wrapped__` bypasses the cache, which long texts would fill without being met again.
     return _normalised(text) if len(text) < SHORT else _normalised.__wrapped__(text)
 
 
 @lru_cache(maxsize=65_536)
 def _normalised(text: str) -> str:
+    # Twice: folding the case of some letters gives a text that is no longer in normal form.
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = text.translate(_SIGNS).split()
     message = " ".join(word for word in words if word not in _ARTICLES)
@@ -82,7 +88,10 @@ def _normalised(text: str) -> str:
 
 
 class _Signs(dict[int, str]):
-    """Makes a space of each sign: punctuation of any script, and the symbols of ASCII."""
+    """Translates each sign to a space: punctuation of any script, and the symbols of ASCII.
+
+    It is a mapping for ``str.translate`` that fills itself as characters occur.
+    """
 
     def __missing__(self, code: int) -> str:
         sign = chr(code)
@@ -94,31 +103,34 @@ class _Signs(dict[int, str]):
 _SIGNS = _Signs()
 
 
-def contains(whole: str, part: str) -> bool:
-    """Whether the words of ``part`` stand one after the other in ``whole``; both are normalised.
+def contains(text: str, part: str) -> bool:
+    """Whether the words of ``part`` occur one after the other in ``text``; both are normalised.
 
-    No words are in no text.
+    A part without words occurs in no text.
     """
-    return bool(part) and f" {part} " in f" {whole} "
+    return bool(part) and f" {part} " in f" {text} "
 
 
 def says_the_same(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
     """Whether ``text`` is the answer, or is right if an alias is.
 
-    It is the answer if one contains the other by whole words. It is right if it equals an alias,
-    stands in one, or holds one that the answer does not hold.
+    It is the answer if one contains the other by whole words. It is right if it equals an alias, is
+    part of one, or contains one that the answer does not contain.
     """
-    own, of_answer = normalised(text), normalised(answer)
-    if own == of_answer or contains(own, of_answer) or contains(of_answer, own):
+    candidate, of_answer = normalised(text), normalised(answer)
+    if candidate == of_answer or contains(candidate, of_answer) or contains(of_answer, candidate):
         return True
     for alias in map(normalised, aliases):
-        if own == alias or contains(alias, own):
+        if candidate == alias or contains(alias, candidate):
             return True
-        if contains(own, alias) and not contains(of_answer, alias):
+        # An alias that the answer contains too is the shared frame, not the replaced part.
+        if contains(candidate, alias) and not contains(of_answer, alias):
             return True
     return False
 
 
+# Numbers with separators and endings ("1,000", "12:30", "21st", "1990s"), words with inner signs
+# ("O'Neill", "AT&T"), and single signs.
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th|s)?\b|[^\W_]+(?:['’.&][^\W_]+)*|[^\w\s]|_")
 
 FUNCTION_TAGS = frozenset("CC DT EX IN LS MD PDT POS PRP PRP$ RP SYM TO UH WDT WP WP$ WRB".split())
@@ -129,20 +141,24 @@ FUNCTION_WORDS = frozenset(
     "having do does did doing will would shall should can could may might must also so such then "
     "s t just very more most some any each other own same both all only".split()
 )
-"""Words that carry no subject of their own."""
+"""Words without a subject of their own."""
 
 
 class Token(NamedTuple):
     """A word or sign ``text[start:end]`` and its Penn Treebank tag."""
 
     text: str
+    """The word or sign."""
     start: int
+    """Its first character."""
     end: int
+    """The character after it."""
     tag: str
+    """Its Penn Treebank tag."""
 
     @property
     def word(self) -> bool:
-        """Whether it is a word or a number, and no sign."""
+        """Whether it is a word or a number, and not a sign."""
         return self.text[0].isalnum()
 
     @property
@@ -154,21 +170,23 @@ class Token(NamedTuple):
 def tagged(text: str) -> list[Token]:
     """Return the tokens of a text.
 
-    A word in small letters that is known only as a name is tagged as one (``wisconsin``).
+    A word in small letters that the lexicon only has as a name is tagged as one (``wisconsin``).
     """
     result = list(_TOKEN.finditer(text))
     if not result:
         return []
-    parser, lexicon = _tagger()
+    # All tokens in one call, since the tags depend on the neighbours.
+    parser, lexicon = _load_tagger()
     tags = [str(tag) for _, tag in parser.find_tags([match[0] for match in result])]
     return [
-        Token(match[0], match.start(), match.end(), _name_tag(match[0], lexicon) or tag)
+        Token(match[0], match.start(), match.end(), _find_name_tag(match[0], lexicon) or tag)
         for match, tag in zip(result, tags, strict=True)
     ]
 
 
-def _name_tag(word: str, lexicon: Any) -> str | None:
-    """Return the tag of a name that is known by its capital alone (``Chinese``, ``wisconsin``)."""
+def _find_name_tag(word: str, lexicon: Any) -> str | None:
+    """Return the tag of a name that only its capital shows (``Chinese``, ``wisconsin``), or
+    ``None``."""
     tag = lexicon.get(word.capitalize())
     if tag is None or word.lower() in lexicon:
         return None
@@ -178,39 +196,42 @@ def _name_tag(word: str, lexicon: Any) -> str | None:
 
 
 @cache
-def _tagger() -> tuple[Any, Any]:
+def _load_tagger() -> tuple[Any, Any]:
+    """Return TextBlob's parser and lexicon, loaded on first use."""
     from textblob.en import lexicon, parser
 
-    len(lexicon)  # it is read when it is first asked for something
+    len(lexicon)  # loads it: TextBlob reads its data on first use
     return parser, lexicon
 
 
-_WORD = re.compile(
+# The longer forms first: "how many" must not be read as "how".
+_QUESTION_WORD = re.compile(
     r"\b(who|whom|whose|when|where|why|how (?:many|much|long|old|often|far|tall)|how|which|what)\b"
 )
-_PERSONS = (
+_PERSON_NOUNS = (
     "person author writer actor actress singer president king queen man woman player director"
 ).split()
-_TYPES = ("city", "town", "country", "state", "county", "province")
-_PLACES = "city town country state county province region continent island".split()
+_PLACE_TYPES = ("city", "town", "country", "state", "county", "province")
+_PLACE_NOUNS = "city town country state county province region continent island".split()
 
 
 def asked_for(question: str) -> str:
-    """Return the word by which a question asks: ``who``, ``when``, ``how many``, ..., else empty.
+    """Return the word by which a question asks: ``who``, ``when``, ``how many``, ...; otherwise
+    empty.
 
-    With ``which`` and ``what`` goes the word after them (``what year``), which tells the kind.
+    For ``which`` and ``what`` it includes the next word (``what year``), which tells the kind.
     """
     text = question.lower()
-    if not (match := _WORD.search(text)):
+    if not (match := _QUESTION_WORD.search(text)):
         return ""
-    after = re.match(r"\s+([a-z]+)", text[match.end() :])
-    if match[1] in ("which", "what") and after:
-        return f"what {after[1]}"
+    next_word = re.match(r"\s+([a-z]+)", text[match.end() :])
+    if match[1] in ("which", "what") and next_word:
+        return f"what {next_word[1]}"
     return "who" if match[1] in ("whom", "whose") else match[1]
 
 
 def kind_asked_for(question: str) -> Kind | None:
-    """Return the kind of words that answer a question, where its own word tells that."""
+    """Return the kind of words that answer a question, if its question word tells it."""
     word = asked_for(question)
     if word in ("when", "what year", "what date", "what day", "what decade", "what century"):
         return "date"
@@ -222,154 +243,180 @@ def kind_asked_for(question: str) -> Kind | None:
 def likely_types(question: str) -> tuple[str, ...]:
     """Return the type of the names that a question asks for.
 
-    ``Person``, ``Place``, or of places ``Country``, ``State``, ``City``; none where it tells none.
+    ``Person``, ``Place``, or ``Country``, ``State`` or ``City``; none if the question does not
+    tell.
     """
     word = asked_for(question)
-    if word == "who" or word in (f"what {one}" for one in _PERSONS):
+    if word == "who" or word in (f"what {noun}" for noun in _PERSON_NOUNS):
         return ("Person",)
     if word == "where":
         return ("Place",)
-    place = word.removeprefix("what ")
-    known = place != word and place in _PLACES
-    return (place.capitalize() if place in _TYPES else "Place",) if known else ()
+    noun_asked_for = word.removeprefix("what ")
+    is_place = noun_asked_for != word and noun_asked_for in _PLACE_NOUNS
+    return (
+        (noun_asked_for.capitalize() if noun_asked_for in _PLACE_TYPES else "Place",)
+        if is_place
+        else ()
+    )
 
 
-YEARS = 20
-"""A year is varied by so many at most."""
-LATEST = 2025
-"""Where a date is not in the future, its neighbours are not either."""
+MAX_YEARS_APART = 20
+"""A year is varied by at most this many years."""
+LATEST_KNOWN_YEAR = 2025
+"""The neighbours of a date up to this year are not later than it either."""
 
 _MONTHS = list(calendar.month_name)[1:]
-_SHORT = [*(name[:3] for name in _MONTHS), "Sept"]
-_PARTS = ("month", "day", "year")
-_FORMS = [
+_SHORT_MONTHS = [*(name[:3] for name in _MONTHS), "Sept"]
+_PARTIAL_PATTERNS = ("month", "day", "year")
+_DATE_FORMS = [
     re.compile(pattern, re.IGNORECASE)
     for name, pattern in read_patterns("dates.toml", __package__).items()
-    if name not in _PARTS
+    if name not in _PARTIAL_PATTERNS
 ]
 
 
 def date_slots(text: str) -> list[Slot]:
-    """Return the dates of a text, the longest form that fits each."""
+    """Return the dates of a text; of overlapping forms the longest."""
     slots: list[Slot] = []
-    for form in _FORMS:
-        for one in form.finditer(text):
-            if not any(one.start() < s.end and s.start < one.end() for s in slots):
-                slots.append(Slot(one[0], one.start(), one.end(), "date", 1, "CD"))
-    return sorted(slots, key=lambda one: one.start)
+    # The forms are in the order of their length: "1 May 1912" is found before "May 1912".
+    for form in _DATE_FORMS:
+        for match in form.finditer(text):
+            if not any(match.start() < s.end and s.start < match.end() for s in slots):
+                slots.append(Slot(match[0], match.start(), match.end(), "date", 1, "CD"))
+    return sorted(slots, key=lambda slot: slot.start)
 
 
 def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """Return up to n other dates, written as ``text`` is, with one field changed.
 
-    In random order, first those of another year (by at most 20), then of another month, then of
-    another day: where all differ in one field, the original is not in their middle. Empty where
-    ``text`` is no date, or one that does not exist.
+    Within each field in random order: first those of another year (at most 20 apart), then of
+    another month, then of another day. Since all differ in one field only, the original is not
+    recognisable as their middle. Empty if ``text`` is no date, or one that does not exist.
     """
-    for form in _FORMS:
+    for form in _DATE_FORMS:
         if match := form.fullmatch(text):
             result: list[str] = []
-            for others in _others(match):
-                left = [one for one in others if one != text]
-                result += [left[i] for i in rng.permutation(len(left))]
+            for alternatives in _vary_fields(match):
+                remaining = [date for date in alternatives if date != text]
+                result += [remaining[i] for i in rng.permutation(len(remaining))]
             return result[:n]
     return []
 
 
-def _others(match: re.Match[str]) -> list[list[str]]:
-    """Return other dates, a list for each field that is varied."""
+def _vary_fields(match: re.Match[str]) -> list[list[str]]:
+    """Return other dates, in a list for each field that is varied."""
     fields = {name: value for name, value in match.groupdict().items() if value}
     if "weekday" in fields:
-        return [[_cased(name, fields["weekday"]) for name in calendar.day_name]]
+        return [[_copy_case(name, fields["weekday"]) for name in calendar.day_name]]
     if "decade" in fields:
         decade = int(fields["decade"])
-        near = range(max(1000, decade - 50), _latest(decade) + 1, 10)
-        return [[_with(match, "decade", str(one)) for one in near if one <= decade + 50]]
+        near = range(max(1000, decade - 50), _find_latest_year(decade) + 1, 10)
+        return [
+            [_replace_field(match, "decade", str(other)) for other in near if other <= decade + 50]
+        ]
     if "until" in fields:
-        return [_spans(match, int(fields["year"]), fields["until"])]
-    month = _number(fields["month"]) if "month" in fields else None
+        return [_vary_span(match, int(fields["year"]), fields["until"])]
+    month = _read_month(fields["month"]) if "month" in fields else None
     year = int(fields["year"]) if "year" in fields else None
     day = int(fields["day"]) if "day" in fields else None
-    if not _exists(year, month, day):
+    # A date that does not exist, as 31 February, is not varied.
+    if not _is_existing_date(year, month, day):
         return []
-    years = _near(year) if year is not None else []
-    months = [n for n in range(1, 13) if month is not None and _exists(year, n, day)]
+    years = _near_years(year) if year is not None else []
+    months = [n for n in range(1, 13) if month is not None and _is_existing_date(year, n, day)]
     days = range(1, 32) if day is not None else []
     return [
-        [_with(match, "year", str(one)) for one in years if _exists(one, month, day)],
-        [_with(match, "month", _month(one, fields["month"])) for one in months],
-        [_with_day(match, one) for one in days if _exists(year, month, one)],
+        [
+            _replace_field(match, "year", str(other))
+            for other in years
+            if _is_existing_date(other, month, day)
+        ],
+        [_replace_field(match, "month", _write_month(other, fields["month"])) for other in months],
+        [_replace_day(match, other) for other in days if _is_existing_date(year, month, other)],
     ]
 
 
-def _near(year: int) -> range:
-    return range(max(1000, year - YEARS), min(year + YEARS, _latest(year)) + 1)
+def _near_years(year: int) -> range:
+    """Return the years up to 20 before and after a year, none in the future of a past one."""
+    return range(
+        max(1000, year - MAX_YEARS_APART), min(year + MAX_YEARS_APART, _find_latest_year(year)) + 1
+    )
 
 
-def _latest(year: int) -> int:
-    """Return the latest year that is plausible beside another: the future beside the future."""
-    return LATEST if year <= LATEST else 2099
+def _find_latest_year(year: int) -> int:
+    """Return the latest plausible year beside another one: in the future only if that one is."""
+    return LATEST_KNOWN_YEAR if year <= LATEST_KNOWN_YEAR else 2099
 
 
-def _spans(match: re.Match[str], first: int, until: str) -> list[str]:
+def _vary_span(match: re.Match[str], start_year: int, until: str) -> list[str]:
     """Return spans of years of the same length that begin up to 20 years earlier or later."""
-    last = int(until) if len(until) == 4 else first // 100 * 100 + int(until)
-    if len(until) == 2 and last < first:
-        last += 100
-    if last < first:
+    # "1939-45" ends in the century in which it begins, "1899-02" in the next.
+    end_year = int(until) if len(until) == 4 else start_year // 100 * 100 + int(until)
+    if len(until) == 2 and end_year < start_year:
+        end_year += 100
+    if end_year < start_year:
         return []
-    ends = ((other, str(other + last - first)) for other in _near(first))
+    spans = ((other, str(other + end_year - start_year)) for other in _near_years(start_year))
     cut = 0 if len(until) == 4 else -2
-    return [f"{other}{match['dash']}{end[cut:]}" for other, end in ends]
+    return [f"{other}{match['dash']}{end[cut:]}" for other, end in spans]
 
 
-def _exists(year: int | None, month: int | None, day: int | None) -> bool:
+def _is_existing_date(year: int | None, month: int | None, day: int | None) -> bool:
+    """Whether a date exists; without a year it may be 29 February."""
     if month is None or day is None:
         return True
     return day <= calendar.monthrange(2000 if year is None else year, month)[1]
 
 
-def _number(month: str) -> int:
+def _read_month(month: str) -> int:
+    """Return the number of a month from its digits or its name, short or in full."""
     short = [name[:3].lower() for name in _MONTHS]
     return int(month) if month.isdecimal() else short.index(month[:3].lower()) + 1
 
 
-def _month(number: int, like: str) -> str:
-    """Return a month written like another: in digits, short, or in full; in its case."""
+def _write_month(number: int, like: str) -> str:
+    """Return a month written like another one: in digits, short or in full, in the same case."""
     if like.isdecimal():
         return f"{number:02d}"
     full = _MONTHS[number - 1]
-    short = like.lower() != "may" and like.lower() in [one.lower() for one in _SHORT]
-    return _cased(full[:3] if short else full, like)
+    # "May" is both its short and its full form.
+    short = like.lower() != "may" and like.lower() in [name.lower() for name in _SHORT_MONTHS]
+    return _copy_case(full[:3] if short else full, like)
 
 
-def _cased(text: str, like: str) -> str:
+def _copy_case(text: str, like: str) -> str:
+    """Return a text in the case of another one, if that is all small or all capitals."""
     if like.islower():
         return text.lower()
     return text.upper() if like.isupper() else text
 
 
-def _with(match: re.Match[str], field: str, value: str, longer: int = 0) -> str:
-    """Return a date with another value in a field, and in so many characters behind it."""
+def _replace_field(match: re.Match[str], field: str, value: str, extra: int = 0) -> str:
+    """Return a date with another value of a field, which also replaces ``longer`` characters after
+    it."""
     start, end = match.start(field) - match.start(), match.end(field) - match.start()
-    return match[0][:start] + value + match[0][end + longer :]
+    return match[0][:start] + value + match[0][end + extra :]
 
 
-def _with_day(match: re.Match[str], day: int) -> str:
+def _replace_day(match: re.Match[str], day: int) -> str:
+    """Return a date with another day, with its leading zero or ordinal ending adapted."""
     old = match["day"]
+    # A zero in front, or an ISO date ("1912-05-12"), shows that days have two digits here.
     text = f"{day:0{len(old)}d}" if old[0] == "0" or match[0][:4].isdecimal() else str(day)
     suffix = match.groupdict().get("suffix") or ""
     if suffix:
-        text += _suffix(day)
-    return _with(match, "day", text, len(suffix))
+        text += _find_ordinal_suffix(day)
+    return _replace_field(match, "day", text, len(suffix))
 
 
+# "1,000,000.5"; or "42", "3.14", "21st". Not after a letter or one of ".,:/-", nor before a letter
+# or a hyphen: "A4" and "10-12" have none.
 _DIGITS = re.compile(
     r"(?<![\w.,:/-])[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?(?![\w-])"
     r"|(?<![\w.,:/-])[0-9]+(?:\.[0-9]+)?(?:st|nd|rd|th)?(?![\w-])"
 )
-_MOST_DIGITS = 18
-"""Longer numbers are marks rather than amounts, and do not fit a random integer."""
+_MAX_DIGITS = 18
+"""Longer numbers are codes rather than amounts, and do not fit in a random integer."""
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _ORDINALS = (
@@ -377,55 +424,71 @@ _ORDINALS = (
 )
 _SCALES = "hundred thousand million billion trillion".split()
 _SERIES = (_UNITS[1:], _TENS, _ORDINALS, _SCALES)
-_WORDS = re.compile(
+_NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(one for series in _SERIES for one in series)})\b", re.IGNORECASE
 )
 
 
 def number_slots(text: str) -> list[Slot]:
-    """Return the numbers of a text, in digits or as a word."""
-    spans = [*_DIGITS.finditer(text), *_WORDS.finditer(text)]
-    slots = [Slot(one[0], one.start(), one.end(), "number", 2, "CD") for one in spans]
-    return sorted(slots, key=lambda one: one.start)
+    """Return the numbers of a text, in digits or as one word."""
+    spans = [*_DIGITS.finditer(text), *_NUMBER_WORD.finditer(text)]
+    slots = [Slot(match[0], match.start(), match.end(), "number", 2, "CD") for match in spans]
+    return sorted(slots, key=lambda slot: slot.start)
 
 
 def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """Return up to n other numbers, written as ``text`` is, in random order.
 
-    Of the same number of digits and of similar size (between half and twice as much, and at least
-    10 others where the digits allow that); decimals, separators and ordinals are kept. None of
-    a number of more than 18 digits.
+    They have as many digits and a similar size (between half and twice as much, and at least 10
+    others if the digits allow it); decimals, separators and ordinal endings are kept. None for a
+    number of more than 18 digits.
     """
+    # A number word is replaced by another one of its series: a unit by a unit, a scale by a scale.
     for series in _SERIES:
         if text.lower() in series:
-            others = [one for one in series if one != text.lower()]
-            words = [others[i] for i in rng.permutation(len(others))[:n]]
-            return [one.capitalize() if text[:1].isupper() else one for one in words]
+            other_words = [candidate for candidate in series if candidate != text.lower()]
+            chosen_words = [other_words[i] for i in rng.permutation(len(other_words))[:n]]
+            return [
+                candidate.capitalize() if text[:1].isupper() else candidate
+                for candidate in chosen_words
+            ]
     if not _DIGITS.fullmatch(text):
         return []
     body = re.sub(r"(st|nd|rd|th)$", "", text)
     ordinal = body != text
-    whole, _, decimals = body.replace(",", "").partition(".")
-    if len(whole + decimals) > _MOST_DIGITS or (whole[0] == "0" and len(whole) > 1):
+    integer, _, decimals = body.replace(",", "").partition(".")
+    # Also none for "007", which is a code and not an amount.
+    if len(integer + decimals) > _MAX_DIGITS or (integer[0] == "0" and len(integer) > 1):
         return []
+    # Decimals are computed with as whole numbers of their last digit, without rounding errors.
     scale = 10 ** len(decimals)
-    value = int(whole) * scale + int(decimals or 0)
+    value = int(integer) * scale + int(decimals or 0)
     lowest = 0 if decimals or value == 0 else 1
-    lowest = 10 ** (len(whole) - 1) * scale if len(whole) > 1 else lowest
-    least = max(lowest, min(value // 2, value - 10))
-    most = min(10 ** len(whole) * scale - 1, max(2 * value, value + 10))
-    size = most - least + 1
-    step = _step(value, decimals)
+    # The smallest number with as many digits before the point.
+    lowest = 10 ** (len(integer) - 1) * scale if len(integer) > 1 else lowest
+    low = max(lowest, min(value // 2, value - 10))
+    high = min(10 ** len(integer) * scale - 1, max(2 * value, value + 10))
+    size = high - low + 1
+    step = _find_round_step(value, decimals)
+    # A permutation of a large range would need memory in proportion; 8 n draws give n different
+    # values almost always.
     places = rng.permutation(size) if size <= 10_000 else rng.integers(0, size, 8 * n)
-    values = [least + int(place) for place in places]
+    values = [low + int(place) for place in places]
     if step > 1:  # a round number has round neighbours
-        values = [one // step * step for one in values]
-    chosen = [one for one in dict.fromkeys(values) if one != value and least <= one <= most][:n]
-    return [_written(one, scale, len(decimals), "," in text, ordinal) for one in chosen]
+        values = [candidate // step * step for candidate in values]
+    selected = [
+        candidate
+        for candidate in dict.fromkeys(values)
+        if candidate != value and low <= candidate <= high
+    ][:n]
+    return [
+        _write_number(candidate, scale, len(decimals), "," in text, ordinal)
+        for candidate in selected
+    ]
 
 
-def _step(value: int, decimals: str) -> int:
-    """Return the power of ten that a number of at least three digits is rounded to."""
+def _find_round_step(value: int, decimals: str) -> int:
+    """Return the power of ten to which a number of at least three digits is rounded."""
     if decimals or value < 100:
         return 1
     step = 1
@@ -434,15 +497,17 @@ def _step(value: int, decimals: str) -> int:
     return step
 
 
-def _written(value: int, scale: int, decimals: int, grouped: bool, ordinal: bool) -> str:
-    whole, part = divmod(value, scale)
-    text = f"{whole:,}" if grouped else str(whole)
+def _write_number(value: int, scale: int, decimals: int, grouped: bool, ordinal: bool) -> str:
+    """Return a number with the decimals, separators and ordinal ending of the original."""
+    integer, part = divmod(value, scale)
+    text = f"{integer:,}" if grouped else str(integer)
     if decimals:
         text += f".{part:0{decimals}d}"
-    return text + _suffix(whole) if ordinal else text
+    return text + _find_ordinal_suffix(integer) if ordinal else text
 
 
-def _suffix(value: int) -> str:
+def _find_ordinal_suffix(value: int) -> str:
+    """Return the ending of an ordinal: 1st, 2nd, 3rd, 11th."""
     if value % 100 in (11, 12, 13):
         return "th"
     return {1: "st", 2: "nd", 3: "rd"}.get(value % 10, "th")

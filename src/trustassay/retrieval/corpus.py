@@ -1,4 +1,4 @@
-"""A corpus as a stream of passages: a folder of texts, JSON Lines, CSV, TSV, Parquet.
+"""A corpus as a stream of passages: a folder of texts, JSON Lines, CSV, TSV or Parquet files.
 
 Only the current record is in memory, so that a dump of tens of millions of passages can be read.
 """
@@ -24,15 +24,16 @@ KNOWN_CORPORA = (
     "(text files also with .gz)"
 )
 TEXT_WORDS = 100
-"""Words of a passage that is cut from a file of plain text, as in the Wikipedia dump of DPR."""
-FAULTS_SHOWN = 20
-LONGEST_BLOCK = 100_000
-"""Characters of plain text that are looked at together; a paragraph is rarely as long."""
+"""Words of the passages into which plain text is cut, as in the Wikipedia dump of DPR."""
+MAX_FAULTS = 20
+BLOCK_CHARS = 100_000
+"""Characters of plain text that are processed together; paragraphs are rarely as long."""
 
-_TEXTS = frozenset({".txt", ".md"})
-_TABLES = {".csv": ",", ".tsv": "\t"}
-_RECORDS = frozenset({".jsonl", ".ndjson", ".json", ".parquet"})
-_NAMES = {
+_TEXT_SUFFIXES = frozenset({".txt", ".md"})
+_TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_RECORD_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".parquet"})
+# Our names of fields first, then those of common dumps, as BEIR's `_id`.
+_COLUMN_NAMES = {
     "id": ("id", "_id", "docid"),
     "title": ("title",),
     "text": ("text", "contents", "passage"),
@@ -42,23 +43,28 @@ _NAMES = {
 def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> Iterator[Passage]:
     """Yield the passages of a corpus, files in the order of their names.
 
-    A record has ``text`` (also ``contents`` or ``passage``) and may have ``title`` and ``id``
-    (also ``_id`` or ``docid``); without an id it gets one from its place. The title of a file
-    of plain text is its name. ``words`` cuts every document into passages of about that many
-    words, see :func:`cut`; by default plain text is cut at 100, and records are not cut.
+    A record has ``text`` (or ``contents`` or ``passage``) and may have ``title`` and ``id`` (or
+    ``_id`` or ``docid``); without an id it gets one from its place. The title of a plain text is
+    the name of its file.
+
+    Args:
+        source: a file or a folder.
+        words: the length of passages into which every document is cut, see :func:`cut_passages`; by
+            default plain text is cut at 100 words, and records are not cut.
 
     Raises:
-        InputError: at once, for a path that is not there or of no known kind; while iterating,
-            after the twentieth faulty record or at the end: each with file, line and field.
+        InputError: at once, for a path that does not exist or is of no known kind; while iterating,
+            after the twentieth faulty record or at the end: each fault with file, line and field.
     """
-    return _sound(_files(Path(source)), words)
+    return _read_passages(_find_files(Path(source)), words)
 
 
 def corpus_mark(source: str | os.PathLike[str]) -> str:
-    """Return a mark that changes when a file of the corpus does: names, sizes, times of change."""
+    """Return a digest of the files' names, sizes and times of change, which changes when a file
+    does."""
     root = Path(source)
     digest = hashlib.blake2b(digest_size=8)
-    for path in _files(root):
+    for path in _find_files(root):
         status = path.stat()
         name = path.relative_to(root) if path != root else path.name
         digest.update(f"{name}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
@@ -66,22 +72,23 @@ def corpus_mark(source: str | os.PathLike[str]) -> str:
 
 
 def corpus_size(source: str | os.PathLike[str]) -> int:
-    """Return the bytes of the files of a corpus."""
-    return sum(path.stat().st_size for path in _files(Path(source)))
+    """Return the total size of a corpus's files, in bytes."""
+    return sum(path.stat().st_size for path in _find_files(Path(source)))
 
 
 def cut(text: str, words: int) -> Iterator[str]:
-    """Cut a text into passages of at most ``words`` words, at ends of sentences where possible.
+    """Cut a text into passages of at most ``words`` words, at ends of sentences if possible.
 
-    Only a sentence that is longer by itself is cut within. White space becomes single blanks;
-    the words of all passages, in order, are the words of the text.
+    Only a sentence that is itself longer is cut within. White space becomes single spaces; the
+    words of all passages, in order, are the words of the text.
     """
     passage: list[str] = []
-    for sentence in _sentences(text):
+    for sentence in _split_sentences(text):
         if passage and len(passage) + len(sentence) > words:
             yield " ".join(passage)
             passage = []
         passage += sentence
+        # Only a single sentence can be too long here: others were yielded before it was added.
         while len(passage) > words:
             yield " ".join(passage[:words])
             passage = passage[words:]
@@ -89,25 +96,28 @@ def cut(text: str, words: int) -> Iterator[str]:
         yield " ".join(passage)
 
 
-def _sentences(text: str) -> Iterator[list[str]]:
-    """Yield each sentence's words; a word is never split, whatever the segmenter says."""
+def _split_sentences(text: str) -> Iterator[list[str]]:
+    """Yield the words of each sentence; a word is never split, whatever the segmenter says."""
     import sentencex
 
     for paragraph in text.split("\n\n"):
+        # Ends of sentences are counted in characters without white space, which the segmenter may
+        # change.
         lengths = (len("".join(s.split())) for s in sentencex.segment("en", paragraph))
-        ends = set(accumulate(lengths))
-        sentence, read = list[str](), 0
+        sentence_ends = set(accumulate(lengths))
+        sentence, characters = list[str](), 0
         for word in paragraph.split():
             sentence.append(word)
-            read += len(word)
-            if read in ends:
+            characters += len(word)
+            if characters in sentence_ends:
                 yield sentence
                 sentence = []
         if sentence:
             yield sentence
 
 
-def _files(root: Path) -> list[Path]:
+def _find_files(root: Path) -> list[Path]:
+    """Return the files of a corpus in the order of their names."""
     try:
         if not root.exists():
             raise InputError(f"{root}: no such file or folder; expected {KNOWN_CORPORA}")
@@ -115,37 +125,40 @@ def _files(root: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{str(root)[:200]}: cannot be read ({error.strerror})") from error
     fault = "is not a corpus" if result else "contains no file of a known kind"
+    # Hidden files and folders are skipped, such as `.git` and editors' copies.
     for folder, folders, names in os.walk(root):  # a file holds none
         folders[:] = [name for name in folders if not name.startswith(".")]
         result += [Path(folder, name) for name in names if not name.startswith(".")]
-    result = sorted(path for path in result if _kind(path) is not None)
+    result = sorted(path for path in result if _find_suffix(path) is not None)
     if not result:
         raise InputError(f"{root}: {fault}; expected {KNOWN_CORPORA}")
     return result
 
 
-def _kind(path: Path) -> str | None:
-    """Return the suffix that says how a file is read, ``None`` for a file that is not."""
+def _find_suffix(path: Path) -> str | None:
+    """Return the suffix that says how a file is read; ``None`` for a file that is not read."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    kind = "".join(suffixes[-2:-1] if packed else suffixes[-1:])
-    known = _TEXTS | set(_TABLES) | _RECORDS
-    return kind if kind in known and not (packed and kind == ".parquet") else None
+    is_packed = suffixes[-1:] == [".gz"]
+    kind = "".join(suffixes[-2:-1] if is_packed else suffixes[-1:])
+    known_suffixes = _TEXT_SUFFIXES | set(_TABLE_DELIMITERS) | _RECORD_SUFFIXES
+    # Parquet is compressed itself and needs random access.
+    return kind if kind in known_suffixes and not (is_packed and kind == ".parquet") else None
 
 
-def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
-    """Yield the passages; raise when it is clear that records are faulty, and which."""
+def _read_passages(files: list[Path], words: int | None) -> Iterator[Passage]:
+    """Yield the passages of all files; raise InputError with the faulty records."""
     faults: list[str] = []
     count = 0
     for path in files:
-        is_text = _kind(path) in _TEXTS
+        is_text = _find_suffix(path) in _TEXT_SUFFIXES
         limit = words or (TEXT_WORDS if is_text else None)
-        for where, result in _texts(path) if is_text else _passages(path):
+        for location, result in _read_text_blocks(path) if is_text else _read_record_passages(path):
             if isinstance(result, str):
-                faults.append(f"{where}: {result}")
-                if len(faults) == FAULTS_SHOWN:
-                    rest = "... the remaining records were not read"
-                    raise InputError("\n".join([*faults, rest]))
+                faults.append(f"{location}: {result}")
+                # A wrong format gives a fault in every record; twenty show the pattern.
+                if len(faults) == MAX_FAULTS:
+                    last_line = "... the remaining records were not read"
+                    raise InputError("\n".join([*faults, last_line]))
             else:
                 count += 1
                 if not limit:
@@ -159,45 +172,56 @@ def _sound(files: list[Path], words: int | None) -> Iterator[Passage]:
         raise InputError(f"{files[0].parent if len(files) > 1 else files[0]}: contains no passage")
 
 
-def _texts(path: Path) -> Iterator[tuple[str, Passage | str]]:
-    """Yield a file of plain text in blocks of whole paragraphs."""
+def _read_text_blocks(path: Path) -> Iterator[tuple[str, Passage | str]]:
+    """Yield a plain text in blocks of whole paragraphs, or a fault of a line, each with its
+    place."""
     title = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     number, block, size = 0, list[str](), 0
     with opened(path, str(path)) as stream:
         for line_number, line in enumerate(stream, 1):
             try:
+                # A byte order mark can only stand at the beginning.
                 text = line.decode("utf-8-sig" if line_number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 yield f"{path}:{line_number}", f"byte {error.start + 1} is not UTF-8"
                 continue
             block.append(text)
             size += len(text)
-            if size >= LONGEST_BLOCK and (text.isspace() or size >= 2 * LONGEST_BLOCK):
+            # At the next blank line, or in a file without any at twice the size.
+            if size >= BLOCK_CHARS and (text.isspace() or size >= 2 * BLOCK_CHARS):
                 number += 1
                 yield str(path), Passage(f"{path.name}:{number}", "".join(block), title)
                 block, size = [], 0
+    # A file of one block has no number in its id.
     if any(map(str.strip, block)):
         name = f"{path.name}:{number + 1}" if number else path.name
         yield str(path), Passage(name, "".join(block), title)
 
 
-def _passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
-    kind = _kind(path) or ""
-    raws = _table(path, _TABLES[kind]) if kind in _TABLES else raw_records(str(path), {})
+def _read_record_passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
+    """Yield the passages of a file of records, or what is wrong with a record, each with its
+    place."""
+    kind = _find_suffix(path) or ""
+    raws = (
+        _read_table(path, _TABLE_DELIMITERS[kind])
+        if kind in _TABLE_DELIMITERS
+        else raw_records(str(path), {})
+    )
     for number, raw in enumerate(raws, 1):
         if isinstance(raw.record, Mapping) and not raw.problems:
-            yield raw.where, _passage(raw.record, f"{path.name}:{number}")
+            yield raw.where, _build_passage(raw.record, f"{path.name}:{number}")
         else:
             problems = "; ".join(map(str, raw.problems))
             yield raw.where, problems or "record: expected an object with text"
 
 
-def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
-    """Return the passage that a record holds, or what is wrong with it."""
+def _build_passage(record: Mapping[str, Any], default_id: str) -> Passage | str:
+    """Return the passage of a record, or what is wrong with the record."""
     result: dict[str, str] = {}
-    for field, names in _NAMES.items():
+    for field, names in _COLUMN_NAMES.items():
         name = next((n for n in names if record.get(n) is not None), field)
         value = record.get(name)
+        # Numbers are common as ids; true and false are not meant as one.
         if field == "id" and isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if value is not None and not isinstance(value, str):
@@ -205,22 +229,27 @@ def _passage(record: Mapping[str, Any], place: str) -> Passage | str:
         if field == "text" and not (value and value.strip()):
             if value is not None:
                 return f"{name}: is blank"
-            has = ", ".join(map(str, record))[:80] or "no field"
-            return f"text: is missing (expected {' or '.join(names)}; has {has})"
+            fields_present = ", ".join(map(str, record))[:80] or "no field"
+            return f"text: is missing (expected {' or '.join(names)}; has {fields_present})"
         result[field] = clean(value or "")
-    return Passage(result["id"] or place, result["text"], result["title"])
+    return Passage(result["id"] or default_id, result["text"], result["title"])
 
 
-def _table(path: Path, delimiter: str) -> Iterator[Raw]:
-    """Yield the rows of a table under its header, as the dump of DPR: ``id  text  title``."""
+def _read_table(path: Path, delimiter: str) -> Iterator[Raw]:
+    """Yield the rows of a table under its header, as in DPR's dump: ``id  text  title``.
+
+    Raises:
+        InputError: there is no header with a column of text, or the file is not UTF-8 or not CSV.
+    """
+    # The default of 128 KB is less than a long document; never lower what the program has set.
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     with opened(path, str(path)) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         rows = csv.reader(text, delimiter=delimiter)
         try:
             header = [cell.strip() for cell in next(rows, [])]
-            if not set(header) & set(_NAMES["text"]):
-                expected = " or ".join(_NAMES["text"])
+            if not set(header) & set(_COLUMN_NAMES["text"]):
+                expected = " or ".join(_COLUMN_NAMES["text"])
                 message = f"the first line is not a header with a column {expected}"
                 raise InputError(f"{path}:1: {message}; it reads {' '.join(header)[:80]!r}")
             for row in rows:
@@ -229,9 +258,11 @@ def _table(path: Path, delimiter: str) -> Iterator[Raw]:
                     message = f"has {len(row)} cells, but the header has {len(header)}"
                     yield Raw(where, None, (Problem("record", message),))
                 elif any(row):
+                    # A short row lacks its last cells; csv has no other form of an absent value
+                    # than an empty cell.
                     yield Raw(where, {k: v or None for k, v in zip(header, row, strict=False)})
         except UnicodeDecodeError:
-            words = f"{path}:{rows.line_num + 1}: is not UTF-8; {SAVE_AS_UTF8}"
-            raise InputError(words) from None
+            message_text = f"{path}:{rows.line_num + 1}: is not UTF-8; {SAVE_AS_UTF8}"
+            raise InputError(message_text) from None
         except csv.Error as error:
             raise InputError(f"{path}:{rows.line_num}: is not CSV ({error})") from None

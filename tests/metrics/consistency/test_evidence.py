@@ -32,11 +32,11 @@ ROW: dict[str, Any] = {
 
 def test_options_tell_where_they_differ_from_the_answer() -> None:
     found = Choices.read([ROW])
-    (one,) = found.shown
-    assert [option.letter for option in one.offered] == [*"ABCDE"]
-    assert [option.right for option in one.offered] == [False, True, False, False, False]
-    assert [piece.text for piece in one.offered[0].pieces if piece.kind == "new"] == ["blue"]
-    assert [option.source for option in one.offered] == ["pos", "", "pos", "date", ""]
+    (one,) = found.choices
+    assert [option.letter for option in one.option_views] == [*"ABCDE"]
+    assert [option.right for option in one.option_views] == [False, True, False, False, False]
+    assert [piece.text for piece in one.option_views[0].pieces if piece.kind == "new"] == ["blue"]
+    assert [option.source for option in one.option_views] == ["pos", "", "pos", "date", ""]
     assert (one.mark.tone, one.reply, found.first) == ("good", "B", None)
     assert one.to_json() == ROW
 
@@ -44,7 +44,7 @@ def test_options_tell_where_they_differ_from_the_answer() -> None:
 def test_the_first_inconsistent_choice_is_marked() -> None:
     rows = [ROW | {"chosen": letter} for letter in ("B", None, "E", "A")]
     found = Choices.read(rows)
-    assert [one.mark.tone for one in found.shown] == ["good", "none", "bad", "bad"]
+    assert [one.mark.tone for one in found.choices] == ["good", "none", "bad", "bad"]
     assert found.first == 2
     assert Choices.read(rows, unparsed_counts=True).first == 1
 
@@ -81,8 +81,8 @@ anything = st.sampled_from(
 )
 def test_any_evidence_is_read(evidence: list[Any]) -> None:
     found = Choices.read(evidence)
-    assert len(found.shown) + len(found.rest) == len(evidence)
-    assert all(len(one.offered) <= 5 for one in found.shown)
+    assert len(found.choices) + len(found.other_items) == len(evidence)
+    assert all(len(one.option_views) <= 5 for one in found.choices)
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,11 @@ ROW = st.fixed_dictionaries(
 @given(st.lists(ROW | JSON, max_size=4))
 def test_foreign_evidence_is_shown_as_it_is(evidence: list[Any]) -> None:
     found = Facts.read(evidence)
-    shown = len(found.passages) + len(found.rest)
+    shown = len(found.passages) + len(found.other_items)
     assert shown <= len(evidence)
-    assert all(isinstance(one, dict) for one in found.rest)
+    assert all(isinstance(one, dict) for one in found.other_items)
 
 
 @pytest.mark.parametrize("row", [{"kind": "passage", "number": "1"}, 7, {"kind": "reply"}])
 def test_what_fits_no_kind_stands_as_data(row: Any) -> None:
-    assert len(Facts.read([row]).rest) == 1
+    assert len(Facts.read([row]).other_items) == 1

@@ -142,4 +142,4 @@ ROW = st.fixed_dictionaries(
 def test_foreign_evidence_is_shown_as_it_is(evidence: list[Any]) -> None:
     metric = TrustScore()
     found = Claims.read(metric.factcheck, metric.consistency, Sample("q", "Q?"), evidence)
-    assert len(found.shown) + len(found.rest) == len(evidence)
+    assert len(found.claims) + len(found.other_items) == len(evidence)

@@ -1,4 +1,10 @@
-"""The options, the distractors of a sample, and the choices between them and its answer."""
+"""The options of ``consistency``, the distractors of a sample, and the choices offered to the
+model.
+
+1. :func:`find_candidates` collects distractors: wrong answers that look like the response.
+2. :func:`draw_offers` draws which three of them each check offers, and where the answer stands.
+3. :func:`make_checks` asks the model to choose, and replaces checks whose reply names no option.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,6 +54,7 @@ class ConsistencyOptions(Metric):
     def __post_init__(self) -> None:
         check_least(self, checks=1, candidates=3, max_tokens=1)
         check_choices(self, by=By, parser=Parser, unparsed=Unparsed, aggregate=Aggregate)
+        # With stop=yes the last check is the only inconsistent one, so the share is 1 - 1/n.
         if self.aggregate == "share" and self.stop:
             raise UsageError(
                 "aggregate: share needs stop=no (a share of checks that end with the first "
@@ -58,99 +65,114 @@ class ConsistencyOptions(Metric):
             raise UsageError(
                 f"sources: expected different names with + between them, got {self.sources!r}"
             )
+        # The template is read and compiled now, before a run starts.
         _ = self.template  # a faulty file is to fail here
 
     @cached_property
     def named_sources(self) -> tuple[str, ...] | None:
-        """The sources of distractors; ``None`` for those of the run."""
+        """The sources of distractors that the user named; ``None`` for those of the run."""
         return None if self.sources is None else tuple(self.sources.split("+"))
 
-    def takes(self, source: str) -> bool:
-        """Whether a source that is no backend is among those named."""
+    def uses_source(self, source: str) -> bool:
+        """Whether a source that is no backend is among the named ones."""
         return source in (self.named_sources or ())
 
     @property
     def asks_generator(self) -> bool:
         """Whether a generator writes distractors, if the run has one."""
-        return self.named_sources is None or self.takes("llm")
+        return self.named_sources is None or self.uses_source("llm")
 
-    def told(self, figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
-        """Return figures, without that of what a generator wrote where none was asked."""
+    def select_applicable_figures(self, figures: Mapping[str, Figure]) -> Mapping[str, Figure]:
+        """Return the figures without ``written``, the share of a generator's distractors, if none
+        is used."""
         if self.asks_generator and "generator" in self.backend_names:
             return figures
-        return {key: one for key, one in figures.items() if key != "written"}
+        return {key: figure for key, figure in figures.items() if key != "written"}
 
     template = shipped_for(__package__, "choose")
     """The template around the question, the options and the examples."""
 
 
 def one_line(text: str) -> str:
-    """Return a text with single spaces: an option is one line, so none can look like another."""
+    """Return a text with single spaces: an option is one line, so that none can imitate another."""
     return " ".join(text.split())
 
 
 def answer_of(sample: Sample) -> str:
-    """Return the answer as the model is offered it.
+    """Return the response as the model is offered it: in one line, without citations.
 
-    Citations, as ``[1]`` and ``[2, 3]``, are left out: they are no part of what is said, and
-    another number would make a distractor that says the same.
+    Citations, such as ``[1]`` and ``[2, 3]``, are no part of the statement, and another number
+    would make a distractor that says the same.
     """
     text = one_line(sample.response or "")
     bare = one_line(without_citations(text))
+    # A response of citations alone is offered as it is.
     return text if is_blank(bare) else bare
 
 
 OTHERS = 1000
-"""Samples whose answers may serve as distractors; each sample goes through all of them."""
+"""Maximum number of samples whose answers may serve as distractors; each sample goes through
+all."""
 
 
 async def others_of(pool: Pool, models: Models) -> list[Sample]:
-    """Return the samples whose answers may serve as distractors: all, or a draw of many."""
+    """Return the samples whose answers may serve as distractors: all, or a random draw from
+    many."""
     places: Iterable[int] = range(len(pool))
     if len(pool) > OTHERS:
-        drawn = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
-        places = sorted(drawn.tolist())
-    return await asyncio.gather(*(_answered(pool, place, models) for place in places))
+        # Seed 0, not the run's: the pool is prepared once per process and must be equal in all of
+        # them.
+        indices = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
+        places = sorted(indices.tolist())
+    return await asyncio.gather(*(_get_answered(pool, place, models) for place in places))
 
 
-async def _answered(pool: Pool, place: int, models: Models) -> Sample:
-    """Return a sample; one of another shard with the response that is asked for there."""
-    known = pool[place].answered or pool.own is not pool
-    return pool[place] if known else await pool.filled(place, models)
+async def _get_answered(pool: Pool, place: int, models: Models) -> Sample:
+    """Return a sample; one of another shard gets its response, by the stored reply, if it lacks
+    one."""
+    has_response = pool[place].answered or pool.own is not pool
+    return pool[place] if has_response else await pool.filled(place, models)
 
 
 async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:
     """Return up to ``options.candidates`` distractors of a sample, best first."""
     sample, models = context.sample, context.models
     answer = answer_of(sample)
-    aliases = _aliases(sample) if options.aliases else []
-    result = _given(sample, aliases) if options.takes("given") else []
-    written = ("llm",) if models.names("generator") else ()
-    sources = options.named_sources or (*written, *models.names("distractors"))
-    asked = [name for name in sources if name not in ("given", "pool")]
-    others: Sequence[str] = ()
-    if options.takes("pool"):
+    aliases = _find_aliases(sample) if options.aliases else []
+    result = _select_given(sample, aliases) if options.uses_source("given") else []
+    generator_source = ("llm",) if models.names("generator") else ()
+    # Unless sources are named: the generator, if there is one, then the run's own sources.
+    sources = options.named_sources or (*generator_source, *models.names("distractors"))
+    backend_sources = [name for name in sources if name not in ("given", "pool")]
+    pool_answers: Sequence[str] = ()
+    if options.uses_source("pool"):
+        # Without `aliases` the metric is to read no gold answer at all.
         golds = sample.answers if options.aliases else ()
         known_as = replace(sample, response=answer, answers=golds)
-        others = same_kind_answers(known_as, context.prepared, seed=context.seed)
-    if asked or others:
-        more = await find_distractors(
+        pool_answers = same_kind_answers(known_as, context.prepared, seed=context.seed)
+    if backend_sources or pool_answers:
+        found_distractors = await find_distractors(
             sample.question,
             answer,
             models,
             aliases=aliases,
-            pool=others,
-            sources=asked,
+            pool=pool_answers,
+            sources=backend_sources,
             limit=options.candidates,
             seed=context.seed,
         )
-        known = {normalised(one.text) for one in result}
-        result += [one for one in more if normalised(one.text) not in known]
+        # The sample's own wrong answers come first, and are not repeated by a source.
+        earlier_texts = {normalised(distractor.text) for distractor in result}
+        result += [
+            distractor
+            for distractor in found_distractors
+            if normalised(distractor.text) not in earlier_texts
+        ]
     return result[: options.candidates]
 
 
-def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
-    """Return the sample's wrong answers, none twice, none that says what the response says."""
+def _select_given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
+    """Return the sample's wrong answers, without repetitions and without any that says the same."""
     unlike: dict[str, str] = {}
     for text in sample.wrong_answers:
         if not says_the_same(text, answer_of(sample), aliases):
@@ -158,200 +180,246 @@ def _given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
     return [Distractor(text, "given", 0, "", "") for text in unlike.values()]
 
 
-def _aliases(sample: Sample) -> list[str]:
-    """Return the other wordings of the gold answers that the response holds."""
-    own = normalised(answer_of(sample))
-    held = (group for group in sample.answers if any(contains(own, normalised(a)) for a in group))
-    return [alias for group in held for alias in group]
+def _find_aliases(sample: Sample) -> list[str]:
+    """Return all wordings of the gold answers that the response contains."""
+    answer_words = normalised(answer_of(sample))
+    matching_groups = (
+        group
+        for group in sample.answers
+        if any(contains(answer_words, normalised(a)) for a in group)
+    )
+    return [alias for group in matching_groups for alias in group]
 
 
 NONE_OF_THEM = "None of the above."
-_KEPT = Mark("good", "✓", "took its own answer")
-_OTHER = Mark("bad", "✕", "took another option")
-_NEITHER = Mark("bad", "✕", "took none of the above")
+_OWN_ANSWER = Mark("good", "✓", "took its own answer")
+_OTHER_OPTION = Mark("bad", "✕", "took another option")
+_NONE_OF_THE_ABOVE = Mark("bad", "✕", "took none of the above")
 _UNPARSED = Mark("none", "○", "the reply names no option")
 
 
 @dataclass(frozen=True, slots=True)
 class Option(EvidenceRow):
-    """A text that was offered, and the source of a distractor."""
+    """A text that was offered."""
 
     text: str
+    """The text."""
     source: str | None = None
+    """The source of a distractor; ``None`` for the answer."""
     level: int | None = None
+    """The level of the words that a distractor replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row(EvidenceRow, told_by=("options", "right")):
-    """One choice: the options but for the last one, the letters of the answer and of what was
-    chosen, and the last reply or the probabilities of the letters.
-
-    first_reply: the reply that named no option, where it was asked for again.
-    """
+    """One choice, as stored in the evidence."""
 
     options: Sequence[Option]
+    """The options except the last one, "none of the above"."""
     right: str
+    """The letter of the model's own answer."""
     chosen: str | None
+    """The letter that was chosen; ``None`` if the reply names none."""
     way: str
+    """How it was determined (:class:`~trustassay.capabilities.OptionChoice`)."""
     probabilities: Sequence[float] | None = None
+    """Of the letters, if they were compared by likelihood."""
     reply: str | None = None
+    """The last reply, otherwise."""
     first_reply: str | None = None
+    """The reply that named no option, if the model was asked again."""
 
     @property
     def mark(self) -> Mark:
-        """What was taken, for the report."""
+        """What the model took, for the report."""
         if self.chosen not in tuple(LETTERS):
             return _UNPARSED
         if self.chosen == self.right:
-            return _KEPT
-        return _NEITHER if self.chosen == LETTERS[-1] else _OTHER
+            return _OWN_ANSWER
+        return _NONE_OF_THE_ABOVE if self.chosen == LETTERS[-1] else _OTHER_OPTION
 
     @property
-    def offered(self) -> "list[Offered]":
-        """All options with what became of them."""
-        own, place = self.options[:PLACES], LETTERS.find(self.right)
-        answer = own[place].text if 0 <= place < len(own) else ""
-        letters = [*LETTERS[: len(own)], LETTERS[-1]]
-        chances = dict(enumerate(self.probabilities or ()))
+    def option_views(self) -> "list[Offered]":
+        """All options, each with what became of it."""
+        # Evidence may come from a file that was edited: a wrong letter or too many options must not
+        # fail.
+        options, place = self.options[:PLACES], LETTERS.find(self.right)
+        answer = options[place].text if 0 <= place < len(options) else ""
+        letters = [*LETTERS[: len(options)], LETTERS[-1]]
+        probability_of = dict(enumerate(self.probabilities or ()))
         result = []
-        for i, (letter, one) in enumerate(zip(letters, [*own, Option(NONE_OF_THEM)], strict=True)):
-            other = i < len(own) and letter != self.right
+        for i, (letter, option) in enumerate(
+            zip(letters, [*options, Option(NONE_OF_THEM)], strict=True)
+        ):
+            is_distractor = i < len(options) and letter != self.right
             result.append(
                 Offered(
                     letter,
-                    (word_differences(answer, one.text) if other else None)
-                    or [Piece("same", one.text)],
+                    (word_differences(answer, option.text) if is_distractor else None)
+                    or [Piece("same", option.text)],
                     letter == self.right,
                     letter == self.chosen,
-                    one.source or "",
-                    chances.get(i),
+                    option.source or "",
+                    probability_of.get(i),
                 )
             )
         return result
 
 
 class Offered(NamedTuple):
-    """An option as it was offered; ``pieces`` tell where it differs from the model's answer."""
+    """An option as the report shows it."""
 
     letter: str
+    """Its letter."""
     pieces: Sequence[Piece]
+    """Its text, with the words marked that differ from the model's answer."""
     right: bool
+    """Whether it is the model's answer."""
     chosen: bool
+    """Whether the model chose it."""
     source: str = ""
+    """The source of a distractor."""
     probability: float | None = None
+    """That of its letter."""
 
 
 class Choices(NamedTuple):
-    """All choices of a sample; ``first`` is the place of the first in which the model did not take
-    its answer, and ``rest`` evidence of any other kind.
-    """
+    """All choices of a sample, for the report."""
 
-    shown: Sequence[Row]
+    choices: Sequence[Row]
+    """The choices in order."""
     first: int | None
-    rest: Sequence[Mapping[str, Any]]
+    """Index of the first choice in which the model did not take its answer; ``None`` if there is
+    none."""
+    other_items: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind."""
 
     @classmethod
     def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> "Choices":
-        """Sort the evidence; ``unparsed_counts``: a reply without an option is inconsistent."""
+        """Sort the evidence.
+
+        Args:
+            evidence: as stored. unparsed_counts: whether a reply without an option is inconsistent.
+        """
         rows = Rows(evidence, Row)
-        shown = rows.of(Row)
-        wrong = (_OTHER, _NEITHER, _UNPARSED) if unparsed_counts else (_OTHER, _NEITHER)
-        failed = (place for place, one in enumerate(shown) if one.mark in wrong)
-        return cls(shown, next(failed, None), rows.rest)
+        choice_rows = rows.of(Row)
+        wrong = (
+            (_OTHER_OPTION, _NONE_OF_THE_ABOVE, _UNPARSED)
+            if unparsed_counts
+            else (_OTHER_OPTION, _NONE_OF_THE_ABOVE)
+        )
+        failed_places = (place for place, row in enumerate(choice_rows) if row.mark in wrong)
+        return cls(choice_rows, next(failed_places, None), rows.rest)
 
 
 STOP = ("\nQuestion:",)
-"""Where a base model goes on with a question of its own."""
-LONGEST = 500
-"""Characters of a reply in the evidence; the stored call holds it whole."""
+"""Text with which a base model continues with a question of its own."""
+MAX_REPLY_CHARS = 500
+"""Characters of a reply in the evidence; the stored call holds all of it."""
 
 
 class Offer(NamedTuple):
-    """What one check offers: distractors, and the answer at its place among them, ``right``."""
+    """The options of one check."""
 
     distractors: Sequence[Distractor]
+    """Three wrong answers."""
     right: int
+    """Index, 0 to 3, at which the answer stands among them."""
 
     def options(self, answer: str) -> list[Option]:
         """Return the first four options, each in one line."""
-        result = [Option(one_line(one.text), one.source, one.level) for one in self.distractors]
+        result = [
+            Option(one_line(distractor.text), distractor.source, distractor.level)
+            for distractor in self.distractors
+        ]
         result.insert(self.right, Option(answer))
         return result
 
 
 class Offers(NamedTuple):
-    """What the checks of a sample offer, and what the checks do that stand in for others: other
-    distractors, or the same in another order where there are no others.
-
-    places: where the answer stands in each of ``spare``, and in those that follow them.
-    """
+    """The options of all checks of a sample, and of checks that may replace others."""
 
     wanted: Sequence[Offer]
+    """The checks that are made."""
     spare: Sequence[Offer]
+    """Checks with other distractors, which replace those whose reply names no option."""
     places: Sequence[int]
+    """Where the answer stands in each of ``spare``, and in replacements after them, which repeat
+    distractors in another order."""
 
 
 class Done(NamedTuple):
-    """A check that was made, and its row of the evidence."""
+    """A check that was made."""
 
     offer: Offer
+    """What was offered."""
     check: Check
+    """What was chosen."""
     row: Row
+    """Its row of the evidence."""
 
 
-def offers(sample_id: str, found: Sequence[Distractor], n: int, seed: int) -> Offers:
-    """Return what up to ``n`` checks offer: fewer where there are fewer triples of distractors.
+def offers(sample_id: str, distractors: Sequence[Distractor], n: int, seed: int) -> Offers:
+    """Return the options of up to ``n`` checks; fewer if there are fewer triples of distractors.
 
-    They follow from the seed, the sample's id and the distractors; those of a smaller ``n`` are
-    the first of a larger one.
+    They follow from the seed, the sample's id and the distractors. Those of a smaller ``n`` are the
+    first of a larger one, so that more checks use the stored replies again.
     """
-    wanted = maths.most_checks(len(found), n)
+    wanted = maths.most_checks(len(distractors), n)
+    # Drawn together, so that replacements differ from all wanted checks.
     most = wanted + maths.most_replaced(wanted)
-    triples = maths.triples(len(found), most, generator(seed, sample_id, "triples"))
+    triples = maths.triples(len(distractors), most, generator(seed, sample_id, "triples"))
     places = maths.places(most, generator(seed, sample_id, "places"))
-    chosen = ([found[i] for i in triple] for triple in triples)
-    made = list(map(Offer, chosen, places))
-    return Offers(made[:wanted], made[wanted:], places[wanted:])
+    distractor_triples = ([distractors[i] for i in triple] for triple in triples)
+    all_offers = list(map(Offer, distractor_triples, places))
+    return Offers(all_offers[:wanted], all_offers[wanted:], places[wanted:])
 
 
 async def check(
     options: ConsistencyOptions, sample: Sample, models: Models, offers: Offers
 ) -> list[Done]:
-    """Make the checks: one after the other until one decides, or all at once.
+    """Make the checks of a sample: one after the other until one decides, or all at once.
 
-    Where ``options.unparsed`` is ``again``, a reply that names no option is asked for once more;
-    if that one names none either, another check takes its place. With more such replies than may
-    be replaced the answer stays open, and no more is asked.
+    If ``options.unparsed`` is ``again``, a reply that names no option is asked for once more; if
+    the second one names none either, another check takes its place. With more such replies than may
+    be replaced the answer stays open, and the model is not asked any more.
     """
-    waiting, done, replaced = list(offers.wanted), list[Done](), 0
+    waiting, results, replaced = list(offers.wanted), list[Done](), 0
     while waiting:
+        # With `stop` the next check is only paid for if this one did not decide.
         batch = waiting[:1] if options.stop else waiting
-        made = await all_of(_checked(options, sample, models, offer) for offer in batch)
+        batch_results = await all_of(_make_check(options, sample, models, offer) for offer in batch)
         del waiting[: len(batch)]
-        done += made
+        results += batch_results
         counts = options.unparsed == "inconsistent"
-        if options.stop and maths.decided(made[0].check, unparsed_counts=counts):
+        if options.stop and maths.decided(batch_results[0].check, unparsed_counts=counts):
             break
+        # Each check whose reply names no option is replaced: by a spare one with other distractors,
+        # as long as there are any.
         if options.unparsed == "again":
-            unread = [one.offer for one in made if one.check.chosen is None]
-            first, replaced = replaced, replaced + len(unread)
+            unread = [result.offer for result in batch_results if result.check.chosen is None]
+            first_number, replaced = replaced, replaced + len(unread)
+            # A model whose replies are never readable would otherwise be asked without end.
             if replaced > len(offers.places):
                 break
-            for number, (distractors, _) in enumerate(unread, first):
-                turned = Offer([*distractors[1:], distractors[0]], offers.places[number])
-                waiting.append(offers.spare[number] if number < len(offers.spare) else turned)
-    return done
+            for number, (distractors, _) in enumerate(unread, first_number):
+                # No triple is left: the same distractors in another order, with the answer at
+                # another place.
+                rotated = Offer([*distractors[1:], distractors[0]], offers.places[number])
+                waiting.append(offers.spare[number] if number < len(offers.spare) else rotated)
+    return results
 
 
-async def _checked(
+async def _make_check(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
 ) -> Done:
-    offered, template = offer.options(answer_of(sample)), options.template
-    texts = [*(one.text for one in offered), NONE_OF_THEM]
+    """Ask the model to choose among the options of one check."""
+    options_offered, template = offer.options(answer_of(sample)), options.template
+    texts = [*(option.text for option in options_offered), NONE_OF_THEM]
     examples = shipped_examples(__package__)
     prompt = template.filled(question=one_line(sample.question), options=texts, examples=examples)
 
-    async def chosen(turns: Any, name: str) -> tuple[Choice, int | None]:
+    async def ask_for_choice(turns: Any, name: str) -> tuple[Choice, int | None]:
         choice = await models.choose(
             turns,
             texts,
@@ -362,28 +430,32 @@ async def _checked(
             prompt=name,
             may_be_empty=True,
         )
+        # The authors' rule: nothing but the letter counts as an answer.
         if options.parser == "exact" and choice.way == "letter":
             bare = choice.reply.strip()
             return choice, LETTERS.index(bare) if bare in tuple(LETTERS) else None
         return choice, choice.index
 
-    def unread(read: tuple[Choice, int | None]) -> Unread | None:
-        if read[1] is not None or options.unparsed != "again":
+    def unread(first_try: tuple[Choice, int | None]) -> Unread | None:
+        # Only `again` repeats a question. The repair prompt is part of the name, hence of the
+        # stored call.
+        if first_try[1] is not None or options.unparsed != "again":
             return None
         repair = shipped(__package__, "again")
-        return Unread(read[0].reply, repair.filled(), f"{template.name}+{repair.name}")
+        return Unread(first_try[0].reply, repair.filled(), f"{template.name}+{repair.name}")
 
-    read, again = await asked_twice(chosen, prompt, template.name, unread)
-    first = None if again is None else read[0].reply
-    choice, index = again or read
+    first_try, second_try = await asked_twice(ask_for_choice, prompt, template.name, unread)
+    # Kept in the evidence, so that a reader sees why the model was asked twice.
+    first_reply = None if second_try is None else first_try[0].reply
+    choice, index = second_try or first_try
     likely = choice.way == "likelihood"
     row = Row(
-        offered,
+        options_offered,
         LETTERS[offer.right],
         None if index is None else LETTERS[index],
         choice.way,
         [round(p, 4) for p in choice.probabilities] if likely else None,
-        None if likely else choice.reply[:LONGEST],
-        None if first is None else first[:LONGEST],
+        None if likely else choice.reply[:MAX_REPLY_CHARS],
+        None if first_reply is None else first_reply[:MAX_REPLY_CHARS],
     )
-    return Done(offer, Check(offer.right, index, first is not None), row)
+    return Done(offer, Check(offer.right, index, first_reply is not None), row)

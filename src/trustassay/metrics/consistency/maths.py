@@ -1,7 +1,7 @@
 """The mathematics of behavioural consistency (Zheng et al. 2024, section 2.1), on plain values.
 
-A check offers the model's own answer and three distractors as A to D, and "none of the above" as
-E. The model is consistent where it takes its own answer in every check.
+A check offers the model's own answer and three distractors as A to D, and "none of the above" as E.
+The model is consistent if it takes its own answer in every check.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,20 +15,20 @@ LETTERS = "ABCDE"
 """The letters of the options; the last one is "none of the above"."""
 NONE = LETTERS.index("E")
 PLACES = 4
-"""The places at which the answer may stand."""
+"""Number of places at which the answer may stand."""
 
 Triple = tuple[int, int, int]
 
 
 class Check(NamedTuple):
-    """One choice: where the answer stood, 0 to 3, and what was chosen, 0 to 4.
-
-    ``chosen`` is ``None`` where the reply names no option; ``again``: it was asked for twice.
-    """
+    """One choice."""
 
     right: int
+    """Index of the model's answer among the options, 0 to 3."""
     chosen: int | None
+    """Index of the option that was chosen, 0 to 4; ``None`` if the reply names none."""
     again: bool = False
+    """Whether the model was asked a second time."""
 
     @property
     def consistent(self) -> bool:
@@ -37,37 +37,38 @@ class Check(NamedTuple):
 
     @property
     def inconsistent(self) -> bool:
-        """Whether it took another option; a reply that names none tells neither."""
+        """Whether it took another option; a reply that names none is neither."""
         return self.chosen is not None and self.chosen != self.right
 
 
 def most_checks(candidates: int, wanted: int) -> int:
-    """Return how many of the wanted checks have a triple of their own: at most C(candidates, 3).
+    """Return how many of the wanted checks can have different triples: at most C(candidates, 3).
 
-    None of fewer than three candidates, 1 of three, 4 of four, 10 of five.
+    0 for fewer than three candidates, 1 for three, 4 for four, 10 for five.
     """
     return min(wanted, comb(candidates, 3))
 
 
 def most_replaced(checks: int) -> int:
-    """Return how many checks another one may stand in for: half of them, rounded up.
+    """Return how many checks may be replaced by another one: half of them, rounded up.
 
-    A model whose replies can never be read is asked for half of the checks more at most.
+    So a model whose replies are never readable is asked for at most half of the checks more.
     """
     return (checks + 1) // 2
 
 
 def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
-    """Return ``n`` different triples of ``range(candidates)``, fewer where there are no more.
+    """Return ``n`` different triples of ``range(candidates)``; fewer if there are no more.
 
     "The distracting options are different across different attempts" (section 2.1): no triple
-    comes twice, and those that were offered least often come first, so that no distractor recurs
-    before all were offered. Equals are drawn. The first k of n triples are those of n = k.
+    occurs twice, and those that were used least come first, so that no distractor recurs before all
+    were offered. Ties are broken at random. The first k of n triples are those of n = k.
     """
     uses = np.zeros(candidates, dtype=int)
     result: dict[frozenset[int], Triple] = {}
     for _ in range(most_checks(candidates, n)):
         drawn = rng.permutation(candidates)
+        # A stable sort of a random order: by number of uses, and at random among equals.
         order = drawn[np.argsort(uses[drawn], kind="stable")].tolist()
         # While one was not offered yet, the first triple holds it, and so is a new one.
         triple = next(t for t in combinations(order, 3) if frozenset(t) not in result)
@@ -79,27 +80,33 @@ def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
 def places(n: int, rng: np.random.Generator) -> list[int]:
     """Return where the answer stands in each of ``n`` checks, 0 to 3.
 
-    Each four checks have it once at each place, in a drawn order: over any number of checks the
-    places differ by one at most, and a model that always says the same letter is consistent with
-    its answer once in four. The first k of n places are those of n = k.
+    Every four checks have it once at each place, in random order: over any number of checks the
+    counts of places differ by at most one, and a model that always says the same letter takes its
+    answer once in four checks. The first k of n places are those of n = k.
     """
     rounds = (rng.permutation(PLACES).tolist() for _ in range(0, n, PLACES))
     return list(chain.from_iterable(rounds))[:n]
 
 
 def decided(check: Check, *, unparsed_counts: bool) -> bool:
-    """Whether the checks may end with this one: "the process terminates when inconsistent
-    behavior occurs". ``unparsed_counts``: a reply that names no option is such behaviour, too.
+    """Whether the checks may end with this one.
+
+    "The process terminates when inconsistent behavior occurs"; with ``unparsed_counts`` a reply
+    that names no option is such behaviour as well.
     """
     return check.inconsistent or (unparsed_counts and check.chosen is None)
 
 
 def trust_bc(checks: Sequence[Check], wanted: int, *, unparsed_counts: bool) -> float | None:
-    """Return Trust_BC (section 2.1): 0 where any check is inconsistent, 1 where all are consistent.
+    """Return Trust_BC (section 2.1): 0 if any check is inconsistent, 1 if all are consistent.
 
-    ``wanted`` are the checks that have to be consistent, 1 or more: a reply that names no option is
-    no check of the answer, and another one takes its place. Where fewer can be read and none is
-    inconsistent there is no score. ``unparsed_counts``: a reply without an option is inconsistent.
+    Args:
+        checks: the checks that were made.
+        wanted: how many have to be consistent, 1 or more. A reply that names no option is no
+            check of
+            the answer; another one takes its place. If fewer can be read and none is inconsistent,
+            there is no score.
+        unparsed_counts: whether a reply without an option is inconsistent.
     """
     if any(decided(check, unparsed_counts=unparsed_counts) for check in checks):
         return 0.0
@@ -107,24 +114,24 @@ def trust_bc(checks: Sequence[Check], wanted: int, *, unparsed_counts: bool) -> 
 
 
 def bounds(score: float | None) -> tuple[float, float]:
-    """Return the least and the largest score that an answer may have: 0 and 1 where it is open."""
+    """Return the smallest and largest score that an answer may have: 0 and 1 if it is open."""
     return (0.0, 1.0) if score is None else (score, score)
 
 
 def share_consistent(checks: Sequence[Check], *, unparsed_counts: bool) -> float | None:
-    """Return the share of consistent checks, from 0 to 1; ``None`` where it is one of none.
+    """Return the share of consistent checks, 0 to 1; ``None`` if there are none to count.
 
-    Of those whose reply names an option, or of all where ``unparsed_counts``.
+    It is a share of the checks whose reply names an option, or of all with ``unparsed_counts``.
     """
     n = sum(unparsed_counts or check.chosen is not None for check in checks)
     return sum(check.consistent for check in checks) / n if n else None
 
 
 def counts(checks: Sequence[Check]) -> dict[str, int]:
-    """Return what the figures of a data set are summed from.
+    """Return the counts from which the figures of a data set are summed.
 
     ``offered_a`` ... ``offered_d`` count where the answer stood, ``chosen_a`` ... ``chosen_d`` what
-    was chosen, and ``none_chosen`` option E, all of the checks whose reply names an option.
+    was chosen, and ``none_chosen`` option E, all among the checks whose reply names an option.
     """
     parsed = [check for check in checks if check.chosen is not None]
     result = {
@@ -141,13 +148,12 @@ def counts(checks: Sequence[Check]) -> dict[str, int]:
 
 
 def position_bias(totals: Mapping[str, float]) -> float | None:
-    """Return how far the places that were chosen differ from those where the answer stood.
+    """Return how far the distribution of chosen places is from that of the answer's places.
 
-    Half the sum of |share chosen - share offered| over A to D, the total variation distance:
-    0 for a model that always takes its answer, 0.75 for one that always takes the same place
-    while the answer stands at each equally often. Chance alone makes it larger than 0 where some
-    choices are wrong. ``totals`` are sums of :func:`counts`; ``None`` where A to D were never
-    chosen.
+    Half the sum of |share chosen - share offered| over A to D, the total variation distance: 0 for
+    a model that always takes its answer, 0.75 for one that always takes the same place while the
+    answer stands at each equally often. If some choices are wrong, chance alone makes it larger
+    than 0. ``totals`` are sums of :func:`count_choices`; ``None`` if A to D were never chosen.
     """
     letters = LETTERS[:PLACES].lower()
     offered = np.array([totals[f"offered_{letter}"] for letter in letters], dtype=float)

@@ -44,7 +44,7 @@ from trustassay.text.refusals import no_answer
 from trustassay.text.words import amount
 from trustassay.views import View
 
-RATIOS: Mapping[str, tuple[str, str]] = {
+RATIO_FIGURES: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
     "checks_consistent": ("consistent", "parsed"),
     "none_chosen": ("none_chosen", "parsed"),
@@ -55,37 +55,43 @@ RATIOS: Mapping[str, tuple[str, str]] = {
     for kind in ("offered", "chosen")
     for x in LETTERS[:PLACES]
 }
-"""Figures that are a sum over answers by another, as percentages."""
-_COLUMNS = tuple(dict.fromkeys(name for pair in RATIOS.values() for name in pair))
-_WHY = {
+"""Figures that are the ratio of two sums over answers, in percent."""
+# Each sum once, in a fixed order: these are the columns of RowSums.
+_SUM_COLUMNS = tuple(dict.fromkeys(name for pair in RATIO_FIGURES.values() for name in pair))
+_REASON_WITHOUT = {
     "answers": "no sample was scored",
     "checks": "nothing was asked",
     "parsed": "no reply names an option",
 }
 
 
-def _counted(assessments: Iterable[Assessment], sums: RowSums) -> Iterator[Assessment]:
-    """Yield the assessments; those that did not fail are counted in."""
-    for one in assessments:
-        if one.error is None:
+def _count_assessments(assessments: Iterable[Assessment], sums: RowSums) -> Iterator[Assessment]:
+    """Yield the assessments, and add those that did not fail to the sums."""
+    for assessment in assessments:
+        if assessment.error is None:
             parts = {
-                **one.parts,
+                **assessment.parts,
                 "answers": 1.0,
-                "assessed": float(one.score is not None),
-                "parsed": one.parts.get("checks", 0) - one.parts.get("unparsed", 0),
+                "assessed": float(assessment.score is not None),
+                "parsed": assessment.parts.get("checks", 0) - assessment.parts.get("unparsed", 0),
             }
-            row = [parts.get(name, 0) for name in _COLUMNS]
-            sums.add(np.array([row], dtype=np.float64), units_of([one]))
-        yield one
+            row = [parts.get(name, 0) for name in _SUM_COLUMNS]
+            # One row an assessment: a run may have a million of them, of which only the sums are
+            # kept.
+            sums.add(np.array([row], dtype=np.float64), units_of([assessment]))
+        yield assessment
 
 
-def _interval(sums: RowSums, above: str, below: str) -> Interval | str:
+def _compute_interval(sums: RowSums, above: str, below: str) -> Interval | str:
     """Return the interval of a ratio of two sums, in percent, or why it has none.
 
-    Answers, or their units, were drawn, and not choices: those of one answer go together.
+    Answers, or their units, were drawn, and not choices: those of one answer belong together.
     """
-    each = np.eye(len(_COLUMNS))
-    result = sums.ratio(each[_COLUMNS.index(above)], each[_COLUMNS.index(below)])
+    # Row i of the identity matrix selects column i.
+    unit_vectors = np.eye(len(_SUM_COLUMNS))
+    result = sums.ratio(
+        unit_vectors[_SUM_COLUMNS.index(above)], unit_vectors[_SUM_COLUMNS.index(below)]
+    )
     if reason := too_few_units(sums.n, sums.units, result.units, FEWEST_FOR_MEANS):
         return reason
     low, high = mean_interval(*result)
@@ -147,63 +153,70 @@ class Consistency(ConsistencyOptions):
 
     @property
     def figures(self) -> Mapping[str, Figure]:
-        """The figures; one of them tells what a generator wrote, if there is one."""
-        return self.told(read_figures(__package__))
+        """The figures; one of them is about a generator's distractors, if the run has a
+        generator."""
+        return self.select_applicable_figures(read_figures(__package__))
 
     @property
     def pool(self) -> bool:  # type: ignore[override]
-        """Whether other samples are looked at."""
-        return self.takes("pool")
+        """Whether other samples are read."""
+        return self.uses_source("pool")
 
     def needs(self) -> Sequence[Need]:
-        """The model under assessment, and what finds distractors."""
+        """The model under assessment, and the sources of distractors."""
         needs = [Need("likelihood" if self.by == "likelihood" else "choose", "model")]
         if self.named_sources is None or set(self.named_sources) - set(ELSEWHERE):
             needs += [Need("substitutes"), Need("link", optional=True)]
         if self.asks_generator:
-            optional = not self.takes("llm")
+            optional = not self.uses_source("llm")
             needs.append(Need("chat", "generator", optional=optional))
+            # Only a generator's free text can be right by accident; the other sources need no
+            # entailer.
             needs.append(Need("entail", beside="generator"))
         return needs
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A sample needs a response, and its own distractors where those are to be taken."""
-        own = {"wrong_answers": "the distractors"} if self.takes("given") else {}
-        return missing(sample, response="the answer of the model", **own)
+        """A sample needs a response, and its own wrong answers if they are to be distractors."""
+        own_distractors = {"wrong_answers": "the distractors"} if self.uses_source("given") else {}
+        return missing(sample, response="the answer of the model", **own_distractors)
 
     async def prepare(self, pool: Pool, models: Models) -> list[Sample]:
         """Return the samples whose answers may serve as distractors."""
         return await others_of(pool, models)
 
     async def assess(self, context: Context) -> Assessment:
-        """Find distractors, and let the model choose; each choice stands in the evidence."""
+        """Find distractors and let the model choose; each choice is stored in the evidence."""
         sample, response = context.sample, context.response()
+        # A refusal claims nothing that the model could choose again.
         if no_answer(response):
             return self.assessed(sample, None, reason=NO_ANSWER)
         what = "characters of an answer that is offered among others"
+        # The prompt of each check holds the answer and three variants of it.
         context.limits.count(what, len(response))
         result = await candidates_of(self, context)
-        to_make = offers(sample.id, result, self.checks, context.seed)
-        done = await check(self, sample, context.models, to_make)
-        made = self._assessment(sample, len(result), len(to_make.wanted), done)
+        offers_made = offers(sample.id, result, self.checks, context.seed)
+        results = await check(self, sample, context.models, offers_made)
+        assessment = self._build_assessment(sample, len(result), len(offers_made.wanted), results)
+        # With a generator the reason says how many distractors came from which source.
         if not (result and self.asks_generator and context.models.names("generator")):
-            return made
-        sources = Counter(one.source for one in result)
+            return assessment
+        sources = Counter(distractor.source for distractor in result)
         message = ", ".join(f"{n} {source}" for source, n in sources.most_common())
         return replace(
-            made,
-            reason=f"{made.reason}; distractors: {message}",
-            parts={**made.parts, "written": sources["llm"] / len(result)},
+            assessment,
+            reason=f"{assessment.reason}; distractors: {message}",
+            parts={**assessment.parts, "written": sources["llm"] / len(result)},
         )
 
-    def _assessment(
-        self, sample: Sample, candidates: int, possible: int, done: Sequence[Done]
+    def _build_assessment(
+        self, sample: Sample, candidates: int, possible: int, results: Sequence[Done]
     ) -> Assessment:
-        checks = [one.check for one in done]
+        """Return the assessment of the checks that were made."""
+        checks = [result.check for result in results]
         counts_unparsed = self.unparsed == "inconsistent"
-        all_kept = maths.trust_bc(checks, possible, unparsed_counts=counts_unparsed)
+        trust_bc_score = maths.trust_bc(checks, possible, unparsed_counts=counts_unparsed)
         share = maths.share_consistent(checks, unparsed_counts=counts_unparsed)
-        score = share if self.aggregate == "share" else all_kept
+        score = share if self.aggregate == "share" else trust_bc_score
         parts: dict[str, float] = {
             "candidates": candidates,
             "checks_possible": possible,
@@ -215,13 +228,16 @@ class Consistency(ConsistencyOptions):
         if checks:
             parts["lowest"], parts["highest"] = maths.bounds(score)
             parts["open"] = float(score is None)
-        verdict = None if all_kept is None else "consistent" if all_kept else "inconsistent"
-        reason = self._reason(checks, candidates, possible, score is None)
-        rows = [one.row for one in done]
+        # By Trust_BC also where the score is a share: the verdict says whether all checks agree.
+        verdict = None
+        if trust_bc_score is not None:
+            verdict = "consistent" if trust_bc_score else "inconsistent"
+        reason = self._build_reason(checks, candidates, possible, score is None)
+        rows = [result.row for result in results]
         return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where a model does not choose its own answer again."""
+        """Say that the model does not choose its own answer again, or that this is not known."""
         if assessment.verdict == "inconsistent":
             return "offered its own answer among others, the model does not take it"
         if assessment.error is None and assessment.score is None:
@@ -229,20 +245,26 @@ class Consistency(ConsistencyOptions):
         return None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
-        """Return the choices, with what was offered and what was taken."""
+        """Return the choices, each with what was offered and what was taken."""
         counts = self.unparsed == "inconsistent"
         return View(data=Choices.read(assessment.evidence, unparsed_counts=counts))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
-        sums = RowSums(len(_COLUMNS))
-        result = summarised(self.statistics, _counted(assessments, sums), self.score_range)
-        n, totals = sums.n, dict(zip(_COLUMNS, sums.total.tolist(), strict=True))
-        for key, (above, below) in RATIOS.items():
+        sums = RowSums(len(_SUM_COLUMNS))
+        # Collects the sums on the way: the assessments can be read only once.
+        result = summarised(
+            self.statistics, _count_assessments(assessments, sums), self.score_range
+        )
+        n, totals = sums.n, dict(zip(_SUM_COLUMNS, sums.total.tolist(), strict=True))
+        for key, (above, below) in RATIO_FIGURES.items():
             value = interval = None
             if totals[below]:
-                value, interval = 100 * totals[above] / totals[below], _interval(sums, above, below)
-            result.put(key, value, n, interval, units=sums.units, why=_WHY[below])
+                value, interval = (
+                    100 * totals[above] / totals[below],
+                    _compute_interval(sums, above, below),
+                )
+            result.put(key, value, n, interval, units=sums.units, why=_REASON_WITHOUT[below])
         result.put(
             "position_bias",
             position_bias(totals),
@@ -252,20 +274,22 @@ class Consistency(ConsistencyOptions):
         )
         return result.with_settings(self.settings(), self.figures)
 
-    def _reason(
+    def _build_reason(
         self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool
     ) -> str:
+        """Return the reason of an assessment in a sentence."""
         if not possible:
             return f"not assessable: {amount(candidates, 'distractor')} found, and 3 are needed"
-        kept = sum(one.consistent for one in checks)
-        unparsed = sum(one.chosen is None for one in checks)
-        again = self.unparsed == "again"
-        made = len(checks) - (unparsed if again else 0)
-        words = "not assessable: " * missing
-        words += f"the model took its own answer in {kept} of {amount(made, 'choice')}"
+        consistent = sum(check.consistent for check in checks)
+        unparsed = sum(check.chosen is None for check in checks)
+        repeats_question = self.unparsed == "again"
+        # With `again` an unreadable check was replaced and is no choice of the model.
+        readable = len(checks) - (unparsed if repeats_question else 0)
+        message = "not assessable: " * missing
+        message += f"the model took its own answer in {consistent} of {amount(readable, 'choice')}"
         if unparsed:
-            words += f"; {amount(unparsed, 'reply', 'replies')} named no option"
-            words += ", also when asked again" if again else ""
+            message += f"; {amount(unparsed, 'reply', 'replies')} named no option"
+            message += ", also when asked again" if repeats_question else ""
         if possible < self.checks:
-            words += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
-        return words
+            message += f"; {candidates} distractors allow no more than {amount(possible, 'choice')}"
+        return message

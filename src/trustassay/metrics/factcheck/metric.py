@@ -1,4 +1,11 @@
-"""The metric ``factcheck``: evidence is found for an answer, and judged one by one or at once."""
+"""The metric ``factcheck``: evidence is found for an answer, and judged passage by passage or at
+once.
+
+1. :meth:`FactCheck.evidence` retrieves passages for the statement that the answer is correct, or
+   takes the sample's own documents.
+2. The entailer judges each passage, or a model is shown all of them.
+3. :func:`decide_verdict` turns the probabilities into one verdict, which gives the score.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,32 +51,38 @@ from trustassay.views import EvidenceRow, Mark, Rows, View
 By = Literal["entailer", "model"]
 Rule = Literal["support", "stronger"]
 
+# Also compared with stored reasons, to tell why a question has no outcome.
 NO_EVIDENCE = "not assessable: there is no retriever (--retriever), and the sample has no documents"
-SHOWN = 300
-BORDERLINE = 0.1
-"""Probability above the threshold up to which support is in doubt."""
+MAX_QUOTED_CHARS = 300
+DOUBT_MARGIN = 0.1
+"""Support whose probability is less than this above the threshold is in doubt."""
 
 SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
-"""Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; of equal distances any
-three give the same correlations.
-"""
+"""Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; any three equidistant
+numbers give the same correlations."""
 
 
 class Decision(NamedTuple):
-    """A verdict, and the place of the passage that decided it; ``None`` where none did."""
+    """A verdict, and the passage that decided it."""
 
     verdict: Verdict
+    """Support, neutral or contradict."""
     place: int | None
+    """Index of the passage; ``None`` if none decided."""
 
 
 def decided(rows: Sequence[Entailment], threshold: float, rule: Rule = "support") -> Decision:
-    """Return the verdict of several passages on one statement, each judged by itself.
+    """Return the verdict of several passages on one statement, each of which was judged by itself.
 
     Let E be the largest probability of entailment among the passages, C the largest of
-    contradiction, t the ``threshold``. Where only one of E >= t and C >= t holds, it decides:
-    support, or contradict; where neither does, or without passages, the verdict is neutral. Where
-    both hold, ``support`` (the rule) takes support, ``stronger`` the larger of the two, and
-    support where they are equal. Of passages with equal probabilities the first decides.
+    contradiction, and t the threshold. If only one of E >= t and C >= t holds, it decides: support
+    or contradict. If neither does, or there are no passages, the verdict is neutral. If both hold,
+    the rule ``support`` decides for support, and the rule ``stronger`` for the larger of the two,
+    or for support if they are equal. The first of several passages with equal probabilities
+    decides.
+
+    Args:
+        rows: the probabilities for each passage. threshold: above 0, up to 1. rule: see above.
     """
     if not rows:
         return Decision("neutral", None)
@@ -89,12 +102,12 @@ _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
     "contradict": Mark("bad", "✕", "contradicts the answer"),
 }
-_TWICE: Mapping[Verdict, str] = {
+_VERDICT_AFTER_SECOND: Mapping[Verdict, str] = {
     "support": "the passages support the answer",
     "contradict": "the passages contradict the answer",
     "neutral": "the passages leave the answer open",
 }
-_OPEN = Mark("none", "○", "leaves the answer open")
+_LEFT_OPEN = Mark("none", "○", "leaves the answer open")
 _SHOWN = Mark("none", "○", "shown to the judge")
 _FAILED = Mark("none", "○", "not judged")
 _JUDGED = Mark("none", "○", "does not decide")
@@ -102,70 +115,83 @@ _JUDGED = Mark("none", "○", "does not decide")
 
 @dataclass(frozen=True, slots=True)
 class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
-    """What passages were searched with, if ``retrieved``, and what they were to entail."""
+    """The query for passages, and the hypothesis that they were to entail."""
 
     text: str
+    """The query."""
     retrieved: bool
+    """Whether passages were searched with it; otherwise they are the sample's own."""
     hypothesis: str = ""
+    """What the entailer judged; empty if a model judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply(EvidenceRow, row_kind="reply", told_by=("text",)):
-    """What the judge said of all passages, and its verdict."""
+    """The judge's reply to all passages."""
 
     text: str
+    """The reply."""
     verdict: str
+    """Its verdict."""
 
     @property
     def mark(self) -> Mark:
         """The verdict, for the report."""
-        return _DECIDES.get(self.verdict, _OPEN)
+        return _DECIDES.get(self.verdict, _LEFT_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
 class Passage(EvidenceRow, row_kind="passage", told_by=("number",)):
-    """A passage, and what it says of the answer.
-
-    number: counts from 1. title, text: ``None`` of a document of the sample, which has them.
-    error: why it could not be judged. entailment, neutral, contradiction: ``None`` where it was not
-    judged by itself. decides: the verdict that it decides.
-    """
+    """A passage, and what it says of the answer."""
 
     number: int
+    """Counts from 1."""
     id: str
+    """The passage's id."""
     title: str | None = None
+    """``None`` for a document of the sample, which has it."""
     text: str | None = None
+    """``None`` for a document of the sample, which has it."""
     error: str = ""
+    """Why it could not be judged."""
     entailment: float | None = None
+    """``None`` if it was not judged by itself."""
     neutral: float | None = None
+    """The same."""
     contradiction: float | None = None
+    """The same."""
     decides: str = ""
+    """The verdict that it decides, if any."""
 
     @property
     def mark(self) -> Mark:
-        """What it says, for the report."""
-        usual = _FAILED if self.error else _SHOWN if self.entailment is None else _JUDGED
-        return _DECIDES.get(self.decides, usual)
+        """Its judgement, for the report."""
+        default = _FAILED if self.error else _SHOWN if self.entailment is None else _JUDGED
+        return _DECIDES.get(self.decides, default)
 
 
 class Facts(NamedTuple):
-    """All evidence of a fact check: the statement, the judge's reply if one was asked for, and the
-    passages; ``rest`` is evidence of any other kind.
-    """
+    """All evidence of a fact check, for the report."""
 
     statement: Statement | None
+    """The query and the hypothesis."""
     reply: JudgeReply | None
+    """The judge's reply, if one was asked."""
     passages: Sequence[Passage]
-    rest: Sequence[Mapping[str, Any]]
+    """The passages."""
+    other_items: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind."""
 
     @classmethod
     def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Facts":
-        """Read the evidence of a sample that has so many documents."""
+        """Sort the evidence of a sample that has ``documents`` documents."""
         rows = Rows(evidence, Statement, JudgeReply, Passage)
         statements, replies = rows.of(Statement), rows.of(JudgeReply)
         passages = [
-            one if 1 <= one.number <= documents else replace(one, text=one.text or "")
-            for one in rows.of(Passage)
+            # A number beyond the documents (edited evidence) has nothing to link to; an empty text
+            # is shown.
+            row if 1 <= row.number <= documents else replace(row, text=row.text or "")
+            for row in rows.of(Passage)
         ]
         last = statements[-1] if statements else None
         return cls(last, replies[-1] if replies else None, passages, rows.rest)
@@ -217,6 +243,7 @@ class FactCheck(Metric):
         check_choices(self, by=By, rule=Rule)
         if not 0 < self.threshold <= 1:
             raise UsageError("threshold: expected a number above 0 and up to 1")
+        # Templates of the user are read and compiled now, before a run starts.
         _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
 
     statement_template = shipped_for(__package__, "statement", "statement")
@@ -227,9 +254,8 @@ class FactCheck(Metric):
     """The template around passages, question and answer."""
 
     def needs(self) -> Sequence[Need]:
-        """Who judges, beside an entailer a second reader, if there is one, and a retriever where
-        the samples' own documents are not to serve.
-        """
+        """The judge, a retriever unless the samples' own documents serve, and perhaps a second
+        reader."""
         search = Need("search", optional=True, field="documents")
         if self.by == "model":
             return Need("chat", "judge"), search
@@ -240,17 +266,22 @@ class FactCheck(Metric):
         return missing(sample, response="the answer to check")
 
     async def assess(self, context: Context) -> Assessment:
-        """Find evidence, have it judged, and keep both."""
+        """Find evidence and have it judged."""
         return await self.judged(context, await self.evidence(context))
 
     async def evidence(self, context: Context) -> "Evidence | None":
-        """Return what the answer is checked against; ``None`` where there is nothing.
+        """Return what the answer is checked against; ``None`` if there is nothing.
 
-        A retriever is asked for the best passages. Where the run has none, the sample's own
-        documents are taken. A blank response raises AssessmentError.
+        A retriever is asked for the best passages. If the run has none, the sample's own documents
+        are used. A refusal is not checked.
+
+        Raises:
+            AssessmentError: the response is blank.
         """
         sample, models = context.sample, context.models
+        # Without citations and Markdown, which are no part of the statement.
         answer = await TextWork.on(sample)(plain_answer, sample.response or "")
+        # A response of citations alone is blank only after they are removed.
         if is_blank(answer):
             raise AssessmentError("the response is blank", "empty")
         if no_answer(answer):
@@ -259,7 +290,7 @@ class FactCheck(Metric):
         statement = self.statement_template.filled(question=question, answer=answer)
         if models.names("retriever"):
             result = await models.search(statement, self.k)
-            passages = [Document(one.id, one.text, one.title) for one in result]
+            passages = [Document(passage.id, passage.text, passage.title) for passage in result]
             return Evidence(question, answer, statement, passages, True)
         documents = sample.documents or ()
         if all(document.blank for document in documents):
@@ -267,13 +298,13 @@ class FactCheck(Metric):
         return Evidence(question, answer, statement, documents, False)
 
     async def judged(self, context: Context, evidence: "Evidence | None") -> Assessment:
-        """Have the evidence judged; without any the answer is not assessable."""
+        """Judge the evidence; without any the answer is not assessable."""
         sample = context.sample
         if evidence is None:
             reason = NO_ANSWER if no_answer(sample.response or "") else NO_EVIDENCE
             return self.assessed(sample, None, reason=reason, parts={"assessable": 0.0})
         if evidence.passages:
-            judge = _by_model if self.by == "model" else _by_entailer
+            judge = _judge_by_model if self.by == "model" else _judge_by_entailer
             verdict, reason, parts, rows = await judge(self, evidence, context)
         else:
             verdict, parts = "neutral", {"passages": 0.0, "unparsed": 0.0}
@@ -286,14 +317,14 @@ class FactCheck(Metric):
     failed_word: ClassVar[str] = "contradicted"
 
     def outcome(self, assessment: Assessment) -> Outcome:
-        """Return what became of a question; without a score it was refused, or had no passages."""
+        """Return the outcome of a question; without a score it was refused, or had no passages."""
         if assessment.reason in (NO_ANSWER, NO_EVIDENCE):
             reason = REFUSED if assessment.reason == NO_ANSWER else NO_PASSAGES
             return Outcome(NOT_ANSWERED, reason)
         return super().outcome(assessment)
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where the evidence contradicts an answer."""
+        """Say that the evidence contradicts an answer, or that there is none."""
         if assessment.verdict == "contradict":
             return "the evidence contradicts the answer"
         if assessment.error is None and assessment.score is None:
@@ -301,110 +332,138 @@ class FactCheck(Metric):
         return None
 
     def in_doubt(self, assessment: Assessment) -> bool:
-        """Whether a passage supports the answer, and is near the line."""
-        near = assessment.parts.get("entailment", 1.0) < min(1.0, self.threshold + BORDERLINE)
-        return assessment.verdict == "support" and near
+        """Whether a passage supports the answer with a probability just above the threshold."""
+        # Without the part a model judged, whose verdicts are never in doubt.
+        is_near = assessment.parts.get("entailment", 1.0) < min(1.0, self.threshold + DOUBT_MARGIN)
+        return assessment.verdict == "support" and is_near
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
-        """Return the statement and the passages with what each says of it."""
+        """Return the statement and the passages, each with what it says of the statement."""
         return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
 
 
 class Evidence(NamedTuple):
-    """What an answer is checked against.
-
-    retrieved: the passages were searched for with ``statement``, and are not the sample's own.
-    """
+    """What an answer is checked against."""
 
     question: str
+    """The sample's question."""
     answer: str
+    """The answer without citations."""
     statement: str
+    """The query: that the answer is correct."""
     passages: Sequence[Document]
+    """The passages."""
     retrieved: bool
+    """Whether they were searched for with ``statement``, and are not the sample's own."""
 
     @property
     def shown(self) -> list[Passage]:
-        """The passages as they stand in the evidence, not judged yet."""
+        """The passages as rows of evidence, not judged yet."""
         return [
-            Passage(number, one.id, *((one.title, one.text) if self.retrieved else ()))
-            for number, one in enumerate(self.passages, 1)
+            Passage(number, passage.id, *((passage.title, passage.text) if self.retrieved else ()))
+            for number, passage in enumerate(self.passages, 1)
         ]
 
     @property
     def lacks(self) -> list[str]:
-        """Numbers, dates and names of the answer that no passage has."""
-        texts = [passage_text(one) for one in self.passages]
-        titles = [folded(one.title or "") for one in self.passages]
+        """Numbers, dates and names of the answer that no passage contains."""
+        texts = [passage_text(passage) for passage in self.passages]
+        titles = [folded(passage.title or "") for passage in self.passages]
         return KnownDetails(texts, titles, folded(self.question)).missing(self.answer)
 
     @property
     def blocks(self) -> list[str]:
-        """The passages as they are put to a judge, each under its title if it has one."""
-        return [passage_premise(one) for one in self.passages]
+        """The passages as they are shown to a judge, each below its title if it has one."""
+        return [passage_premise(passage) for passage in self.passages]
 
 
 class Checked(NamedTuple):
-    """The verdict on an answer, why, and what it is made of."""
+    """The verdict on an answer, with its reason, numbers and rows."""
 
     verdict: Verdict
+    """Support, neutral or contradict."""
     reason: str
+    """Why, in a sentence."""
     parts: Mapping[str, float]
+    """Numbers for the summary."""
     evidence: Sequence[EvidenceRow]
+    """Rows for the report."""
 
 
-async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
-    """Judge each passage by itself, and, where the run's second reader reads the answer, what is
-    nearest to it in all passages once more. One whose judgement named no verdict fails the answer,
-    unless another one decides: that an answer is left open is only known if all are judged.
+async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+    """Judge each passage by itself, and with a second reader what is nearest to the answer once
+    more.
+
+    A passage for which the judge named no verdict fails the answer, unless another passage decides:
+    only if all passages are judged is it known that an answer is left open.
     """
     models = context.models
     hypothesis = options.hypothesis_template.filled(
         question=evidence.question, answer=evidence.answer
     )
 
-    async def judged_block(passage: Document, block: str) -> Entailment:
+    # A passage without text entails nothing; its title alone is not put to the entailer.
+    async def judge_block(passage: Document, block: str) -> Entailment:
         blank = Entailment(0.0, 1.0, 0.0)
         return blank if passage.blank else await read(models, block, hypothesis)
 
+    # return_exceptions: an unreadable judgement of one passage must not discard those of others.
     replies = await asyncio.gather(
-        *map(judged_block, evidence.passages, evidence.blocks), return_exceptions=True
+        *map(judge_block, evidence.passages, evidence.blocks), return_exceptions=True
     )
-    broken = [reply for reply in replies if isinstance(reply, BaseException)]
-    for error in broken:
+    errors = [reply for reply in replies if isinstance(reply, BaseException)]
+    for error in errors:
+        # A failed call, unlike an unreadable reply, may succeed when the run is continued.
         if not isinstance(error, UnparsedError):
             raise error
-    judged = {place: one for place, one in enumerate(replies) if isinstance(one, Entailment)}
-    places, rows = list(judged), list(judged.values())
+    # The verdict is that of the passages that were judged; their places are needed for the report.
+    judged = [(place, r) for place, r in enumerate(replies) if isinstance(r, Entailment)]
+    places, rows = [place for place, _ in judged], [row for _, row in judged]
     verdict, index = decided(rows, options.threshold, options.rule)
-    if broken and verdict == "neutral":
-        raise broken[0]
+    # "Neutral" says that no passage decides, which an unread passage might have done.
+    if errors and verdict == "neutral":
+        raise errors[0]
     decisive: int | None = None
     reason = "no passage supports or contradicts the answer"
     if index is not None:
         decisive, row = places[index], rows[index]
         value = row.entailment if verdict == "support" else row.contradiction
         reason = f"passage {decisive + 1} {_DECIDES[verdict].word} ({value:.2f})"
-    if broken:
-        reason += f"; {amount(len(broken), 'passage')} could not be judged"
+    if errors:
+        reason += f"; {amount(len(errors), 'passage')} could not be judged"
     parts = {
         "passages": float(len(replies)),
-        "unparsed": float(len(broken)),
+        "unparsed": float(len(errors)),
         "entailment": max(row.entailment for row in rows),
         "contradiction": max(row.contradiction for row in rows),
     }
+    # The second reader judges the windows of all passages that are nearest to the hypothesis. No
+    # single passage is then decisive.
     if context.second:
         passages = await TextWork(long=True)(Passages, evidence.passages, splitter("sentencex"))
-        shown = await TextWork(long=True)(passages.windows, hypothesis)
+        windows = await TextWork(long=True)(passages.windows, hypothesis)
+        # The largest probabilities of the first reader; they may be of two passages, so their sum
+        # is not 1.
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
-        both = await context.second.verdict(models, shown, hypothesis, first)
-        verdict, decisive = decided([both], options.threshold, options.rule).verdict, None
-        parts |= {"entailment": both.entailment, "contradiction": both.contradiction, READ: 1.0}
-        told = f"entailment {both.entailment:.2f}, contradiction {both.contradiction:.2f}"
-        reason = f"read twice: {_TWICE[verdict]} ({told}; the first reader: {reason})"
+        combined = await context.second.verdict(models, windows, hypothesis, first)
+        verdict, decisive = decided([combined], options.threshold, options.rule).verdict, None
+        parts |= {
+            "entailment": combined.entailment,
+            "contradiction": combined.contradiction,
+            READ: 1.0,
+        }
+        probabilities = (
+            f"entailment {combined.entailment:.2f}, contradiction {combined.contradiction:.2f}"
+        )
+        conclusion = _VERDICT_AFTER_SECOND[verdict]
+        reason = f"read twice: {conclusion} ({probabilities}; the first reader: {reason})"
+    # An entailer misses some wrong numbers, dates and names, so support needs each of them in some
+    # passage.
     if verdict == "support" and (lacks := evidence.lacks):
         verdict, decisive = "neutral", None
         reason = f"no passage has {', '.join(lacks[:6])} of the answer"
     judged_passages = []
+    # Each passage gets its probabilities or its error, and the decisive one its mark.
     for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
         result: dict[str, Any] = {"error": str(reply)}
         if isinstance(reply, Entailment):
@@ -415,8 +474,12 @@ async def _by_entailer(options: FactCheck, evidence: Evidence, context: Context)
     return Checked(verdict, reason, parts, [statement, *judged_passages])
 
 
-async def _by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
-    """Show a model all passages at once; raises UnparsedError if its reply names no verdict."""
+async def _judge_by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+    """Show a model all passages at once.
+
+    Raises:
+        UnparsedError: neither its reply nor a second one names a verdict.
+    """
     prompt = options.judge_prompt
     text = prompt.filled(
         passages=evidence.blocks, question=evidence.question, answer=evidence.answer
@@ -428,20 +491,23 @@ async def _by_model(options: FactCheck, evidence: Evidence, context: Context) ->
         )
         return reply.text, verdict_in(reply.text)
 
-    def unread(read: tuple[str, Found | None]) -> Unread | None:
-        return None if read[1] else Unread(read[0], REPAIR, REPAIR_PROMPT)
+    def unread(first_try: tuple[str, Found | None]) -> Unread | None:
+        return None if first_try[1] else Unread(first_try[0], REPAIR, REPAIR_PROMPT)
 
-    read, again = await asked_twice(ask, text, prompt.name, unread)
-    reply, result = again if again and again[1] else read
-    said = " ".join(reply.split())
-    said = said if len(said) <= SHOWN else said[:SHOWN] + "..."
+    first_try, second_try = await asked_twice(ask, text, prompt.name, unread)
+    # An unreadable second reply is no better than the first, which is then the one to show.
+    reply, result = second_try if second_try and second_try[1] else first_try
+    reply_text = " ".join(reply.split())
+    reply_text = (
+        reply_text if len(reply_text) <= MAX_QUOTED_CHARS else reply_text[:MAX_QUOTED_CHARS] + "..."
+    )
     if result is None:
         message = "the judge's reply names none of supports, contradicts and neither"
-        raise UnparsedError(f"{message}: {said!r}")
+        raise UnparsedError(f"{message}: {reply_text!r}")
     rows = [
         Statement(evidence.statement, evidence.retrieved),
         JudgeReply(reply, result.verdict),
         *evidence.shown,
     ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(result.verdict, f"the judge says: {said}", parts, rows)
+    return Checked(result.verdict, f"the judge says: {reply_text}", parts, rows)

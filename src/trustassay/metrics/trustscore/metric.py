@@ -1,4 +1,4 @@
-"""The metric ``trustscore``, and its evidence: two parts, of the answer or of each claim."""
+"""The metric ``trustscore``, and its evidence: two parts, of the whole answer or of each claim."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,8 @@ TABLE: Mapping[tuple[Verdict, bool], float] = {
     ("contradict", True): 0.2,
     ("contradict", False): 0.0,
 }
-"""Zheng et al. 2024, Table 3: by what the facts say, and whether the model keeps to its answer."""
+"""Zheng et al. 2024, Table 3: the score by the verdict of the facts, and by whether the model is
+consistent."""
 
 
 def trust_ov(verdict: Verdict, *, consistent: bool) -> float:
@@ -48,18 +49,18 @@ def trust_ov(verdict: Verdict, *, consistent: bool) -> float:
 
 
 def mean(scores: Sequence[float]) -> float | None:
-    """Return the mean of the claims' scores, each counting the same; ``None`` without any.
+    """Return the mean of the claims' scores, each with the same weight; ``None`` if there are none.
 
-    The paper leaves answers of several claims out (A.1); the mean is this package's choice: it is
-    the expected score of a claim drawn from the answer, and one claim gives its own score.
+    The paper excludes answers of several claims (A.1); the mean is this package's choice: it is the
+    expected score of a claim drawn from the answer, and an answer of one claim keeps its score.
     """
     return sum(scores) / len(scores) if scores else None
 
 
 def weakest(scores: Sequence[float | None]) -> int | None:
-    """Return the place of the lowest score, the first of equal ones; ``None`` without any."""
-    known = [(score, place) for place, score in enumerate(scores) if score is not None]
-    return min(known)[1] if known else None
+    """Return the index of the lowest score, the first of equal ones; ``None`` if there is none."""
+    scores_and_places = [(score, place) for place, score in enumerate(scores) if score is not None]
+    return min(scores_and_places)[1] if scores_and_places else None
 
 
 _MARKS = {
@@ -74,49 +75,64 @@ _ABSENT = Mark("none", "○", "not assessed")
 
 @dataclass(frozen=True, slots=True)
 class PartRow(EvidenceRow):
-    """The assessment of one of the two metrics."""
+    """The assessment of one of the two metrics, as stored in the evidence."""
 
     score: float | None
+    """Its score."""
     verdict: str | None
+    """Its verdict."""
     reason: str
+    """Its reason."""
     parts: Any
+    """Its parts."""
     evidence: Sequence[Any]
+    """Its evidence."""
 
     @classmethod
     def of(cls, part: Assessment) -> "PartRow":
-        """Return what is kept of an assessment."""
+        """Return the part of an assessment that is stored."""
         return cls(part.score, part.verdict, part.reason, dict(part.parts), list(part.evidence))
 
 
 @dataclass(frozen=True, slots=True)
 class Row(EvidenceRow, told_by=("kind", "text")):
-    """The answer, or one of its claims, with both parts.
-
-    bounds: between which scores it lies; ``None`` where that is not known. weakest: of all claims.
-    """
+    """The answer, or one of its claims, with both parts."""
 
     kind: Literal["claim", "answer"]
+    """Whether it is a claim or the whole answer."""
     text: str
+    """Its text."""
     score: float | None
+    """Trust_OV; ``None`` if it is not assessable."""
     factcheck: PartRow | None
+    """The assessment by facts."""
     consistency: PartRow | None
+    """The assessment by the model; ``None`` if it was not asked."""
     bounds: Sequence[float] | None = None
+    """Smallest and largest score that it may have; ``None`` if not known."""
     verdict: str | None = None
+    """The verdicts of both parts."""
     reason: str = field(kw_only=True)
+    """Why the score is as it is."""
     weakest: bool = False
+    """Whether it is the weakest of all claims."""
 
 
 class Part(NamedTuple):
-    """What one of the two metrics says: ``data`` is for its own template."""
+    """One part as the report shows it."""
 
     title: str
+    """The metric's title."""
     mark: Mark
+    """The judgement."""
     reason: str
+    """The reason."""
     data: Any
+    """The view for the metric's own template."""
 
     @classmethod
     def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> "Part":
-        """Return it as the metric draws it."""
+        """Return a part with the view of its own metric."""
         evidence = row.evidence if row else ()
         part = Assessment(sample.id, metric.name, None, evidence=evidence)
         mark = _MARKS.get((row and row.verdict) or "", _ABSENT)
@@ -124,11 +140,14 @@ class Part(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The answer, or one of its claims, with both parts."""
+    """The answer, or one of its claims, as the report shows it."""
 
     row: Row
+    """The stored row."""
     factcheck: Part
+    """The assessment by facts."""
     consistency: Part
+    """The assessment by the model."""
 
     @property
     def tone(self) -> str:
@@ -138,19 +157,22 @@ class Claim(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """All evidence of an assessment; ``by_claim`` says that the answer was taken apart."""
+    """All evidence of an assessment, for the report."""
 
-    shown: Sequence[Claim]
+    claims: Sequence[Claim]
+    """The claims, or the answer as the only one."""
     by_claim: bool
-    rest: Sequence[Mapping[str, Any]]
+    """Whether the answer was divided into claims."""
+    other_items: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind."""
 
     @classmethod
     def read(
         cls, factcheck: Metric, consistency: Metric, sample: Sample, evidence: Iterable[Any]
     ) -> "Claims":
-        """Sort the evidence; both metrics draw their parts."""
+        """Sort the evidence; each of both metrics makes the view of its part."""
         result = Rows(evidence, Row)
-        shown = [
+        claims = [
             Claim(
                 row,
                 Part.of(factcheck, sample, row.factcheck),
@@ -158,19 +180,20 @@ class Claims(NamedTuple):
             )
             for row in result.of(Row)
         ]
-        return cls(shown, any(one.row.kind == "claim" for one in shown), result.rest)
+        return cls(claims, any(claim.row.kind == "claim" for claim in claims), result.rest)
 
 
-_BOUNDS = ("lowest", "highest", "open")
-"""Parts that the whole score has its own of."""
-_KEPT = {True: "consistent", False: "inconsistent"}
-SHOWN = 120
+_BOUND_PARTS = ("lowest", "highest", "open")
+"""Parts that the whole score has as well."""
+_CONSISTENCY_WORDS = {True: "consistent", False: "inconsistent"}
+MAX_QUOTED_CHARS = 120
 _OF_CLAIMS = frozenset({"weakest", "claims", "claims_assessable"})
-"""Figures of answers that are taken apart."""
+"""Figures that exist only for answers divided into claims."""
 
 
-def _verdict(verdict: str, consistent: bool) -> str:
-    return f"{verdict}, {_KEPT[consistent]}"
+def _join_verdicts(verdict: str, consistent: bool) -> str:
+    """Return a verdict of the metric, for example ``support, consistent``."""
+    return f"{verdict}, {_CONSISTENCY_WORDS[consistent]}"
 
 
 @dataclass(frozen=True)
@@ -210,7 +233,7 @@ class TrustScore(ConsistencyOptions):
         "the facts contradict it, the model does not choose it again, or one of both could not "
         "be assessed (Table 3 of the paper)"
     )
-    verdicts: ClassVar[Sequence[str]] = tuple(_verdict(*key) for key in TABLE)
+    verdicts: ClassVar[Sequence[str]] = tuple(_join_verdicts(*key) for key in TABLE)
 
     fact_by: Literal["entailer", "model"] = "entailer"
     k: int = 10
@@ -225,64 +248,75 @@ class TrustScore(ConsistencyOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Raises for an unknown name now, before a run starts.
         splitter(self.splitter)
         try:
+            # Building the parts checks their options; the error says which part they are of.
             _ = self.consistency, self.factcheck
         except UsageError as error:
             raise type(error)(f"of the fact check: {error}") from None
-        if self.claims and self.takes("given"):
+        if self.claims and self.uses_source("given"):
             raise UsageError(
                 "sources: given has wrong answers, but no distractors of single claims"
             )
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        """What it is called; answers that are taken apart are no measure of the paper's."""
+        """Its title; the score of an answer that is divided into claims is not the paper's."""
         return "TrustScore by claim (mean Trust_OV)" if self.claims else "TrustScore (Trust_OV)"
 
     @cached_property
     def consistency(self) -> Consistency:
-        """The part that asks the model."""
+        """The metric that asks the model."""
         options = dataclasses.fields(ConsistencyOptions)
         return Consistency(**{f.name: getattr(self, f.name) for f in options})
 
     @cached_property
     def factcheck(self) -> FactCheck:
-        """The part that looks at evidence."""
+        """The metric that reads evidence."""
         names = [f.name for f in dataclasses.fields(FactCheck)]
-        own = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
+        # Options that both parts have are called fact_... here: `by`, `prompt`, `max_tokens`.
+        own_names = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
         return FactCheck(
-            **{name: getattr(self, mine) for name, mine in zip(names, own, strict=True)}
+            **{
+                name: getattr(self, own_name)
+                for name, own_name in zip(names, own_names, strict=True)
+            }
         )
 
     @property
     def pool(self) -> bool:  # type: ignore[override]
-        """Whether other samples are looked at."""
+        """Whether other samples are read."""
         return self.consistency.pool
 
     @property
     def figures(self) -> Mapping[str, Figure]:
-        """The mean, and the shares of the six verdicts; of claims, also the weakest one's."""
-        result = self.told(read_figures(__package__))
+        """The mean, and the shares of the six verdicts; with claims also those of the weakest
+        claim."""
+        result = self.select_applicable_figures(read_figures(__package__))
         if not self.claims:
-            return {key: one for key, one in result.items() if key not in _OF_CLAIMS}
-        words = {"verdicts": "; of its weakest claim"}
+            return {key: figure for key, figure in result.items() if key not in _OF_CLAIMS}
+        suffix_of_group = {"verdicts": "; of its weakest claim"}
         return {
-            key: replace(one, explanation=one.explanation + words.get(one.group, ""))
-            for key, one in result.items()
+            key: replace(
+                figure, explanation=figure.explanation + suffix_of_group.get(figure.group, "")
+            )
+            for key, figure in result.items()
         }
 
     def needs(self) -> Sequence[Need]:
-        """What its parts need."""
+        """The needs of both parts."""
+        # Both may need the same, such as an entailer.
         return list(dict.fromkeys([*self.factcheck.needs(), *self.consistency.needs()]))
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A sample needs what the parts need."""
+        """A sample needs what both parts need."""
         result = [*self.factcheck.problems(sample), *self.consistency.problems(sample)]
+        # Both parts need a response, which is reported once.
         return list({problem.field: problem for problem in result}.values())
 
     async def prepare(self, pool: Pool, models: Any) -> Any:
-        """Return what the part that asks the model prepares."""
+        """Return what ``consistency`` prepares."""
         return await self.consistency.prepare(pool, models)
 
     async def assess(self, context: Context) -> Assessment:
@@ -291,16 +325,20 @@ class TrustScore(ConsistencyOptions):
         sample = context.sample
         answers = [sample]
         if self.claims:
-            answers = await TextWork.on(sample)(self._claims, sample)
+            answers = await TextWork.on(sample)(self._split_claims, sample)
             context.limits.count("statements", len(answers))
-        rows = [await self._row(replace(context, sample=answer)) for answer in answers]
-        return self._whole(sample, rows) if self.claims else self._single(sample, rows[0])
+        rows = [await self._assess_parts(replace(context, sample=answer)) for answer in answers]
+        return (
+            self._build_by_claim(sample, rows)
+            if self.claims
+            else self._build_single(sample, rows[0])
+        )
 
-    def _claims(self, sample: Sample) -> list[Sample]:
-        """Return a sample for each sentence of the response, without numbering and citations."""
+    def _split_claims(self, sample: Sample) -> list[Sample]:
+        """Return a sample for each claim of the response."""
         response = sample.response or ""
         claims = build_claims(sample.question, response, splitter(self.splitter))
-        result = [one.hypothesis for one in claims if one.hypothesis]
+        result = [claim.hypothesis for claim in claims if claim.hypothesis]
         if not result:
             raise AssessmentError("the response claims nothing")
         return [
@@ -308,108 +346,124 @@ class TrustScore(ConsistencyOptions):
             for number, text in enumerate(result, 1)
         ]
 
-    async def _row(self, context: Context) -> Row:
-        """Return what both parts say of an answer; without evidence the model is not asked."""
+    async def _assess_parts(self, context: Context) -> Row:
+        """Return the row of an answer or a claim; without evidence the model is not asked."""
         evidence = await self.factcheck.evidence(context)
+        # Without evidence the score is open whatever the model says, so those calls are saved.
         work = [self.factcheck.judged(context, evidence)]
         if evidence is not None:
             work.append(self.consistency.assess(context))
-        facts, *others = await all_of(work)
-        kept = others[0] if others else None
+        facts, *consistency_results = await all_of(work)
+        consistency = consistency_results[0] if consistency_results else None
         row = Row(
             "claim" if self.claims else "answer",
             context.sample.response or "",
             None,
             PartRow.of(facts),
-            PartRow.of(kept) if kept else None,
+            PartRow.of(consistency) if consistency else None,
             reason="",
         )
         verdict = cast("Verdict | None", facts.verdict)
-        for part in (facts, kept):
+        # The first part without a verdict decides why the whole is not assessable.
+        for part in (facts, consistency):
             if part is not None and part.verdict is None:
-                left_open = verdict and kept is not None and kept.parts.get("checks")
-                bounds = (
-                    [TABLE[verdict, x] for x in (False, True)] if verdict and left_open else None
-                )
-                said = part.reason.removeprefix("not assessable: ")
+                # With a verdict of the facts and an open consistency the score is one of two in the
+                # table.
+                is_open = verdict and consistency is not None and consistency.parts.get("checks")
+                bounds = [TABLE[verdict, x] for x in (False, True)] if verdict and is_open else None
+                part_reason = part.reason.removeprefix("not assessable: ")
                 return replace(
-                    row, bounds=bounds, reason=f"{part.metric} is not assessable: {said}"
+                    row, bounds=bounds, reason=f"{part.metric} is not assessable: {part_reason}"
                 )
-        assert kept is not None and verdict is not None
-        consistent = kept.verdict == "consistent"
+        assert consistency is not None and verdict is not None
+        consistent = consistency.verdict == "consistent"
         score = trust_ov(verdict, consistent=consistent)
         return replace(
             row,
             score=score,
             bounds=[score, score],
-            verdict=_verdict(verdict, consistent),
-            reason=f"{facts.reason}; {kept.reason}",
+            verdict=_join_verdicts(verdict, consistent),
+            reason=f"{facts.reason}; {consistency.reason}",
         )
 
-    def _single(self, sample: Sample, row: Row) -> Assessment:
-        parts = {"assessable": float(row.score is not None), **_counts([row])}
+    def _build_single(self, sample: Sample, row: Row) -> Assessment:
+        """Return the assessment of a whole answer."""
+        parts = {"assessable": float(row.score is not None), **_compute_counts([row])}
         for name, part in (("factcheck", row.factcheck), ("consistency", row.consistency)):
-            own = part.parts if part else {}
-            left = (*_BOUNDS, READ)
-            parts |= {f"{name}_{k}": v for k, v in own.items() if k not in left}
+            part_values = part.parts if part else {}
+            # The whole has bounds and a count of second readings of its own.
+            left_out = (*_BOUND_PARTS, READ)
+            parts |= {f"{name}_{k}": v for k, v in part_values.items() if k not in left_out}
         verdict, reason = row.verdict, row.reason
         return self.assessed(sample, row.score, [row], verdict=verdict, reason=reason, parts=parts)
 
-    def _whole(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
+    def _build_by_claim(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
+        """Return the assessment of an answer from the rows of its claims: the mean of their
+        scores."""
         scores = [row.score for row in rows]
-        known = [score for score in scores if score is not None]
-        place = weakest(scores)
+        assessable = [score for score in scores if score is not None]
+        weakest_index = weakest(scores)
         parts = {
-            "assessable": float(bool(known)),
+            "assessable": float(bool(assessable)),
             "claims": float(len(rows)),
-            "claims_assessable": float(len(known)),
-            **_counts(rows),
+            "claims_assessable": float(len(assessable)),
+            **_compute_counts(rows),
         }
         verdict, reason = None, f"not assessable: none of {len(rows)} claims is; {rows[0].reason}"
-        if place is not None:
-            parts["weakest"], verdict = rows[place].score or 0.0, rows[place].verdict
-            reason = f"mean of {len(known)} of {len(rows)} claims; weakest: claim {place + 1}"
-            reason += f" ({rows[place].reason})"
-        shown = [replace(row, weakest=number == place) for number, row in enumerate(rows)]
-        score = mean(known)
-        return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
+        if weakest_index is not None:
+            # The verdict is that of the weakest claim: it is what a reader has to look at.
+            weakest_row = rows[weakest_index]
+            parts["weakest"], verdict = weakest_row.score or 0.0, weakest_row.verdict
+            reason = f"mean of {len(assessable)} of {len(rows)} claims"
+            reason += f"; weakest: claim {weakest_index + 1} ({weakest_row.reason})"
+        marked_rows = [
+            replace(row, weakest=number == weakest_index) for number, row in enumerate(rows)
+        ]
+        score = mean(assessable)
+        return self.assessed(
+            sample, score, marked_rows, verdict=verdict, reason=reason, parts=parts
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say what the facts, or the model itself, hold against an answer or its weakest claim."""
+        """Say what facts and model hold against an answer or its weakest claim."""
         if assessment.error is not None:
             return None
         if assessment.score is None:
             return assessment.reason
-        verdict, _, kept = (assessment.verdict or "").partition(", ")
-        held = ["the facts contradict it"] * (verdict == "contradict")
-        held += ["the model does not choose its own answer again"] * (kept == "inconsistent")
-        if not held:
+        verdict, _, consistency = (assessment.verdict or "").partition(", ")
+        problems = ["the facts contradict it"] * (verdict == "contradict")
+        problems += ["the model does not choose its own answer again"] * (
+            consistency == "inconsistent"
+        )
+        if not problems:
             return None
         if not self.claims:
-            return "; ".join(held)
+            return "; ".join(problems)
         rows = [row for row in Rows(assessment.evidence, Row).of(Row) if row.weakest]
         text = rows[0].text if rows else ""
-        text = text if len(text) <= SHOWN else text[:SHOWN] + "..."
-        return f"weakest claim, {text!r}: {'; '.join(held)}"
+        text = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "..."
+        return f"weakest claim, {text!r}: {'; '.join(problems)}"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
-        """Return both parts, of the answer or of each claim."""
+        """Return both parts of the answer or of each claim."""
         return View(data=Claims.read(self.factcheck, self.consistency, sample, assessment.evidence))
 
 
-def _counts(rows: Sequence[Row]) -> dict[str, float]:
-    """Return between which scores an answer lies, of one row or of its claims' rows, and the share
-    of its choices that cannot be read; nothing where nothing was chosen. Also how many of the rows
-    a second reader read.
+def _compute_counts(rows: Sequence[Row]) -> dict[str, float]:
+    """Return numbers over the rows of an answer: bounds, unreadable choices, second readings.
+
+    Bounds are the smallest and largest score that the answer may have; the share of unreadable
+    choices is only present if any choice was made.
     """
-    checked = [row.factcheck.parts for row in rows if row.factcheck]
-    read = sum(parts.get(READ, 0) for parts in checked)
-    result: dict[str, float] = {READ: read} if read else {}
-    if ends := [row.bounds for row in rows if row.bounds is not None]:
-        low, high = (sum(column) / len(ends) for column in zip(*ends, strict=True))
-        left = any(row.score is None for row in rows if row.bounds is not None)
-        result |= {"lowest": low, "highest": high, "open": float(left)}
-    kept = [row.consistency.parts for row in rows if row.consistency]
-    if checks := sum(parts.get("checks", 0) for parts in kept):
-        result["unparsed"] = sum(parts.get("unparsed", 0) for parts in kept) / checks
+    fact_parts = [row.factcheck.parts for row in rows if row.factcheck]
+    second_readings = sum(parts.get(READ, 0) for parts in fact_parts)
+    result: dict[str, float] = {READ: second_readings} if second_readings else {}
+    # The mean of the claims' bounds, as the score is the mean of their scores.
+    if bounds := [row.bounds for row in rows if row.bounds is not None]:
+        low, high = (sum(column) / len(bounds) for column in zip(*bounds, strict=True))
+        is_open = any(row.score is None for row in rows if row.bounds is not None)
+        result |= {"lowest": low, "highest": high, "open": float(is_open)}
+    choice_parts = [row.consistency.parts for row in rows if row.consistency]
+    if checks := sum(parts.get("checks", 0) for parts in choice_parts):
+        result["unparsed"] = sum(parts.get("unparsed", 0) for parts in choice_parts) / checks
     return result
