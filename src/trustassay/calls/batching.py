@@ -51,9 +51,9 @@ MAX_CALLS_PER_PILE = 256
 """Requests to an endpoint that are started together; the first need not wait for the last."""
 LOOKUP_WAIT_S = 0.05
 """Seconds to wait for a free place at an endpoint, so that cache lookups can be batched."""
-LOOK_EVERY_S = 0.1
+POLL_INTERVAL_S = 0.1
 """Seconds between two looks for replies that another process is requesting."""
-REMEMBERED = 65_536
+MAX_REMEMBERED_REPLIES = 65_536
 """Most replies kept in memory; older ones are read from the store again, where there is one."""
 
 
@@ -139,7 +139,7 @@ class Batcher(Generic[Item, Reply]):
         self._running_calls: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._calls_to_keep_busy: Callable[[], int] = getattr(
-            compute, "enough", lambda: sys.maxsize
+            compute, "count_calls_to_keep_busy", lambda: sys.maxsize
         )
         self._computed_elsewhere: dict[bytes, _PendingRequest[Item, Reply]] = {}
         self._watch_task: asyncio.Task[None] | None = None
@@ -301,7 +301,7 @@ class Batcher(Generic[Item, Reply]):
     async def _watch(self, store: Calls) -> None:
         """Poll for replies that other processes request, until none is outstanding."""
         while self._computed_elsewhere:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
             try:
                 # Marks nothing: whatever is free goes back to the pile, where claim() marks it.
                 result, _, elsewhere = store.look(list(self._computed_elsewhere))
@@ -470,7 +470,7 @@ class Batcher(Generic[Item, Reply]):
         if self._policy.once:
             self._remembered[pending.key] = reply
             # Drop the reply that was used least recently.
-            if len(self._remembered) > REMEMBERED:
+            if len(self._remembered) > MAX_REMEMBERED_REPLIES:
                 self._remembered.popitem(last=False)
         for future in pending.futures:
             # A caller may have been cancelled while it waited.

@@ -120,7 +120,7 @@ class Caller:
         self._in_progress = 0
         self._idle = asyncio.Event()
 
-    def enough(self) -> int:
+    def count_calls_to_keep_busy(self) -> int:
         """Return how many calls must be waiting for the endpoint never to run out of them."""
         allowed = self._endpoint.allowed
         # A quarter more, so that a place that becomes free is taken at once.

@@ -506,8 +506,16 @@ SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
 )
 
 
-OWN: tuple[Capability[Any, Any], ...] = (CHAT, ENTAIL, EMBED, COMPARE, SEARCH, LINK, LIKELIHOOD)
-OWN += (TOKEN_VECTORS, SUBSTITUTE)
+BUILT_IN_CAPABILITIES: tuple[Capability[Any, Any], ...] = (
+    CHAT,
+    ENTAIL,
+    EMBED,
+    COMPARE,
+    SEARCH,
+    LINK,
+    LIKELIHOOD,
+)
+BUILT_IN_CAPABILITIES += (TOKEN_VECTORS, SUBSTITUTE)
 _broken: dict[str, str] = {}
 """Capabilities of other packages that cannot be loaded, with the message that says why."""
 
@@ -526,7 +534,7 @@ def capabilities() -> Mapping[str, Capability[Any, Any]]:
             reason = f"{type(error).__name__}: {error}"
             _broken[entry.name] = f"{message} cannot be loaded ({reason})"
     # Built-in ones come last, so that no package can replace them.
-    return {described.name: described for described in (*from_packages, *OWN)}
+    return {described.name: described for described in (*from_packages, *BUILT_IN_CAPABILITIES)}
 
 
 def capability(name: str) -> Capability[Any, Any]:

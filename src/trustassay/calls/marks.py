@@ -195,11 +195,11 @@ class MarkedCalls(Calls):
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
         """Return the stored replies, and mark the calls to be made; see :class:`CallMarks`."""
-        return self._found(keys, self._marks.claim, fetch=True)
+        return self._look_up(keys, self._marks.claim, fetch=True)
 
     def look(self, keys: Sequence[bytes]) -> Claimed:
         """Return the stored replies; marks nothing."""
-        return self._found(keys, self._marks.look)
+        return self._look_up(keys, self._marks.look)
 
     def end(self, keys: Sequence[bytes]) -> None:
         """Record that calls are no longer in progress."""

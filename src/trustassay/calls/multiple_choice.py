@@ -110,7 +110,7 @@ def letter_of(text: str, letters: str) -> str | None:
 
 
 class _Letters(Prose):
-    """Reads the letter that a reply names: a capital, or a small one where nothing else can stand."""
+    """Reads the letter that a reply names: a capital, or a small one where only that can stand."""
 
     scores = "score|verdict"
     before = (

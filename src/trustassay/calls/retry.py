@@ -18,7 +18,7 @@ from trustassay.errors import CallError, CallFault
 
 T = TypeVar("T")
 Turn = tuple[Call, asyncio.Future[None]]
-LEAD_S = 0.1
+FIRST_CALL_ALONE_S = 0.1
 """Seconds for which the first call is alone, unless it ends before."""
 RESUMED_CALLS, RESUMED_SHARE = 8, 4
 """Calls at once after an outage, and the part of the usual number; the larger of the two counts.
@@ -27,7 +27,7 @@ Each reply allows two more.
 """
 BACKOFF_S = 0.5
 """Seconds of the first delay between two tries; later ones double."""
-BACKOFF_MOST_S = 20.0
+BACKOFF_MAX_S = 20.0
 """Maximum of the delay, in seconds."""
 COMPLAINT_BACKOFF_MAX_S = 2.0
 """Maximum of the delay after a complaint; limits are kept by the pace, not by single calls."""
@@ -247,7 +247,7 @@ class Endpoint:
         if self._in_progress:
             self._lead_is_over = True
         else:
-            self._lead_until = now + LEAD_S
+            self._lead_until = now + FIRST_CALL_ALONE_S
         if self._requests:
             self._requests.take(1, now)
         self.took(call.tokens)
@@ -356,8 +356,8 @@ class Endpoint:
             self._sleepers.discard(sleeper)
 
     def _compute_delay(self, error: CallError, tries: int) -> float:
-        """Return the seconds before the next try: a random part of the backoff, or ``Retry-After``."""
-        most = COMPLAINT_BACKOFF_MAX_S if error.kind == "limited" else BACKOFF_MOST_S
+        """Return the seconds before the next try: a random part of the backoff, or as asked for."""
+        most = COMPLAINT_BACKOFF_MAX_S if error.kind == "limited" else BACKOFF_MAX_S
         # Random, so that calls that failed together do not come back together.
         backoff: float = min(most, BACKOFF_S * 2 ** max(0, tries - 1))
         jitter = backoff * random.random()
