@@ -298,15 +298,15 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
     # The tokens also spell the reasoning, which the reply's text no longer has: find the text in
     # them.
     message = "".join(token.token for token in reply.logprobs)
-    began = message.rfind(reply.text.strip())
-    if began < 0:
+    text_start = message.rfind(reply.text.strip())
+    if text_start < 0:
         return None
     # The position of the verdict in the tokens' text. rfind() took the text without its spaces.
-    place = began + result.start - (len(reply.text) - len(reply.text.lstrip()))
+    position = text_start + result.start - (len(reply.text) - len(reply.text.lstrip()))
     end = 0
     for token in reply.logprobs:
         end += len(token.token)
-        if end > place:
+        if end > position:
             break
     mass: dict[Verdict, float] = dict.fromkeys(VERDICTS, 0.0)
     # A dict, as the emitted token is mostly also among the alternatives.

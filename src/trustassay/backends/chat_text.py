@@ -150,12 +150,12 @@ _TOKEN_MARK = re.compile(f"([\n{_LENGTHS}])")
 
 def packed(tokens: Iterable[TokenLogprob], text: str) -> str:
     """Return the packed tokens of a reply with the text ``text``; numbers keep seven digits."""
-    place, parts, numbers = 0, list[str](), list[float]()
+    position, parts, numbers = 0, list[str](), list[float]()
     for token, logprob, alternatives in tokens:
         # Most tokens are the next characters of the reply, so their length is enough.
-        fits = len(token) < len(_LENGTHS) and text.startswith(token, place)
+        fits = len(token) < len(_LENGTHS) and text.startswith(token, position)
         parts.append(_LENGTHS[len(token)] if fits else f"\n{_escape(token)}")
-        place += len(token) * fits
+        position += len(token) * fits
         numbers.append(logprob)
         for other, number in alternatives:
             # The token itself is mostly the likeliest alternative.
@@ -193,15 +193,15 @@ def unpacked(value: Any, text: str) -> tuple[TokenLogprob, ...]:
     single = np.frombuffer(texts.unused_data, dtype=">f4")
     # From single precision by its shortest text, so that -0.2 is -0.2 again. Reversed for pop().
     numbers = [float(str(alternative)) for alternative in single[::-1]]  # -0.2 is -0.2 again
-    place, result = 0, []
+    position, result = 0, []
     for mark, piece in zip(pieces[1::2], pieces[2::2], strict=True):
         read: list[Any] = [
             None if part == '"' else json.loads(f'"{part}"') for part in piece.split("\t")
         ]
         token_text, *alternatives = read
         if mark != "\n":
-            token_text = text[place : place + _LENGTHS.index(mark)]
-            place += len(token_text)
+            token_text = text[position : position + _LENGTHS.index(mark)]
+            position += len(token_text)
         itself = token_text, numbers.pop()
         alternatives_read = [
             itself if alternative is None else (alternative, numbers.pop())

@@ -250,8 +250,8 @@ class FunctionChat(_Function):
             else:
                 # Created late, as close() may have released them between two runs.
                 if self._threads is None:
-                    most = self.limits.concurrency
-                    self._threads = ThreadPoolExecutor(most, "trustassay-function")
+                    thread_count = self.limits.concurrency
+                    self._threads = ThreadPoolExecutor(thread_count, "trustassay-function")
                 loop = asyncio.get_running_loop()
                 result = await loop.run_in_executor(
                     self._threads, _call_in_thread, self._function, argument

@@ -299,7 +299,7 @@ class GgufChat:
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
             # 5. Load the model, which may take seconds.
-            self._load_server = _load_server(result.path, self.context, parallel, threads)
+            self._server = _load_server(result.path, self.context, parallel, threads)
         except BackendError as error:
             raise BackendError(f"gguf:{path}: {error}") from None
         self._threads, self._lock = ThreadPoolExecutor(parallel, "gguf"), threading.Lock()
@@ -394,16 +394,16 @@ class GgufChat:
 
         def work(sequence: int) -> None:
             for run in runs:  # each of the threads takes the next
-                result.update((place, self._write_reply(jobs[place], sequence)) for place in run)
+                result.update((index, self._write_reply(jobs[index], sequence)) for index in run)
 
         list(self._threads.map(work, range(self._parallel)))
-        return [result[place] for place in range(len(jobs))]
+        return [result[index] for index in range(len(jobs))]
 
     def _write_reply(self, job: Job, sequence: int) -> Reply | BackendError:
         """Return the reply to a job, written in one of the sequences, or its error."""
-        complete = self._load_server.handle_completions
+        complete = self._server.handle_completions
         if "messages" in job.body:
-            complete = self._load_server.handle_chat_completions
+            complete = self._server.handle_chat_completions
         # The slot has the prompt of the job before in its cache.
         response = complete(job.body | {"id_slot": sequence})
         error = response.get("error")
@@ -503,11 +503,11 @@ def _group_in_runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
     """
     run: list[int] = []
     # Sorted, jobs with a common beginning are neighbours.
-    for place in sorted(range(len(jobs)), key=lambda place: jobs[place].text):
-        if run and not jobs[place].follows(jobs[run[-1]]):
+    for index in sorted(range(len(jobs)), key=lambda index: jobs[index].text):
+        if run and not jobs[index].follows(jobs[run[-1]]):
             yield run
             run = []
-        run.append(place)
+        run.append(index)
     if run:
         yield run
 

@@ -39,7 +39,7 @@ class GeneratedReply:
     """The request that asks for the reply."""
     prompt: list[int]
     """Tokens of the prompt."""
-    most: int
+    length_limit: int
     """Maximum number of tokens of the reply."""
     temperature: float
     """0 for greedy."""
@@ -133,9 +133,9 @@ class Decoding:
         draws = [0.0 if chance is None else chance.random() for chance in self._generators]
         # Scaled by the last sum, which rounding keeps from being exactly 1.
         aims = torch.tensor(draws, device=scores.device, dtype=sums.dtype)[:, None] * sums[:, -1:]
-        places = torch.searchsorted(sums, aims, right=True).squeeze(1)
+        positions = torch.searchsorted(sums, aims, right=True).squeeze(1)
         # Rounding can put the aim at the very end, behind which there is no token.
-        return torch.where(places < scores.shape[-1], places, scores.argmax(dim=-1))
+        return torch.where(positions < scores.shape[-1], positions, scores.argmax(dim=-1))
 
     def _record_tokens(self, chosen: Any, scores: Any) -> None:
         """Write the chosen tokens, and the log-probabilities that are asked for, into the rows."""
@@ -143,7 +143,7 @@ class Decoding:
         if self._needs_logprobs:
             logprobs = scores.log_softmax(dim=-1)
             chosen_logprobs = logprobs.gather(1, chosen[:, None]).squeeze(1).tolist()
-            values, places = (
+            values, token_ids = (
                 part.tolist() for part in logprobs.topk(max(1, self._max_alternatives), dim=-1)
             )
         for i, (row, token) in enumerate(zip(self._build_rows, tokens, strict=True)):
@@ -155,11 +155,11 @@ class Decoding:
             # The end token itself is not part of the reply.
             row.tokens.append(token)
             if (alternatives := row.request.logprobs) is not None:
-                best = list(zip(places[i][:alternatives], values[i][:alternatives], strict=True))
+                best = list(zip(token_ids[i][:alternatives], values[i][:alternatives], strict=True))
                 row.token_logprobs.append((chosen_logprobs[i], best))
             if self._has_stop_string(row):
                 row.finish = "stop"
-            elif len(row.tokens) >= row.most:
+            elif len(row.tokens) >= row.length_limit:
                 row.finish = "length"
 
     def _has_stop_string(self, row: GeneratedReply) -> bool:
@@ -183,9 +183,11 @@ class Decoding:
         """Give each row its reply up to the first stop string, with its log-probabilities."""
         for row in self._build_rows:
             text, token_count = self.text(row.tokens), len(row.tokens)
-            places = [place for stop in row.request.stop if (place := text.find(stop)) >= 0]
-            if places:
-                text = text[: min(places)]
+            stop_positions = [
+                position for stop in row.request.stop if (position := text.find(stop)) >= 0
+            ]
+            if stop_positions:
+                text = text[: min(stop_positions)]
                 # Log-probabilities only of the tokens that are needed to spell the text that is
                 # left.
                 while token_count and len(self.text(row.tokens[: token_count - 1])) >= len(text):
@@ -245,8 +247,10 @@ class HuggingFaceChat(hf_loading.HubModel):
         super().__init__(**options)
         self._max_tokens = max_tokens
         name_options = {"template": None if template == "auto" else template}
-        most = None if max_tokens == MAX_TOKENS else max_tokens
-        self.name = hf_loading.uri(model, dtype=self._dtype, **name_options, max_tokens=most)
+        length_limit = None if max_tokens == MAX_TOKENS else max_tokens
+        self.name = hf_loading.uri(
+            model, dtype=self._dtype, **name_options, max_tokens=length_limit
+        )
         with hf_loading.one_line(self.name, Exception):
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
@@ -305,7 +309,7 @@ class HuggingFaceChat(hf_loading.HubModel):
             rows = [list(self._build_rows(request)) for request in requests]
             # Replies of all requests are batched together, whichever request they belong to.
             flat = [row for rows_of_request in rows for row in rows_of_request]
-            lengths = [len(row.prompt) + row.most for row in flat]
+            lengths = [len(row.prompt) + row.length_limit for row in flat]
             for batch in hf_loading.batches(lengths, self._batch_tokens):
                 self._generate([flat[i] for i in batch])
         replies_by_request = (
@@ -344,7 +348,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         """Yield a row for each reply to a request; only one if the request is greedy."""
         text, special = self._lay_out(request.messages)
         prompt = self._tokenise_prompt(text, special)
-        most = self._max_reply_tokens(prompt, request)
+        length_limit = self._max_reply_tokens(prompt, request)
         heat = self._model_temperature if request.temperature is None else request.temperature
         users: list[int] = []
         if request.embedding_radius is not None:
@@ -353,22 +357,22 @@ class HuggingFaceChat(hf_loading.HubModel):
             users = find_user_tokens(self._tokenizer, text, special, layout)
         # Greedy replies are equal, so one is enough.
         for index in range(request.n if heat else 1):
-            yield GeneratedReply(request, prompt, most, float(heat), index, users)
+            yield GeneratedReply(request, prompt, length_limit, float(heat), index, users)
 
     def _max_reply_tokens(self, prompt: Sequence[int], request: ChatRequest) -> int:
         """Return the maximum number of tokens of a reply; raise if there is no room for them."""
-        most = self._max_tokens if request.max_tokens is None else request.max_tokens
+        length_limit = self._max_tokens if request.max_tokens is None else request.max_tokens
         if self._limit is None:
-            return most
+            return length_limit
         prompt_length = 0 if self._is_encoder_decoder else len(prompt)
         # A length that the request asks for must fit; the default one may be shortened.
-        least = 1 if request.max_tokens is None else most
+        least = 1 if request.max_tokens is None else length_limit
         if prompt_length + least > self._limit or len(prompt) > self._limit:
             raise BackendError(
                 f"a prompt of {len(prompt)} tokens and {least} for the reply do not fit the "
                 f"{self._limit} that this model reads: {shortened(plain(request.messages))!r}"
             )
-        return min(most, self._limit - prompt_length)
+        return min(length_limit, self._limit - prompt_length)
 
     def _lay_out(self, messages: Sequence[Message]) -> tuple[str, bool]:
         """Return the text of a chat, and whether special tokens must still be added to it."""
@@ -440,7 +444,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         with torch.inference_mode():
             self._model.generate(
                 **self._build_inputs(rows),
-                max_new_tokens=max(row.most for row in rows),
+                max_new_tokens=max(row.length_limit for row in rows),
                 logits_processor=transformers.LogitsProcessorList([decoding.choose]),
                 stopping_criteria=transformers.StoppingCriteriaList([decoding.is_finished]),
                 pad_token_id=self._tokenizer.pad_token_id,
@@ -455,9 +459,9 @@ class HuggingFaceChat(hf_loading.HubModel):
         vectors = self._model.get_input_embeddings()(inputs.pop("input_ids"))
         for row, row_vectors, mask in zip(rows, vectors, inputs["attention_mask"], strict=True):
             if row.users:
-                places = mask.nonzero().squeeze(1)[row.users]
+                positions = mask.nonzero().squeeze(1)[row.users]
                 radius, rng = row.request.embedding_radius or 0.0, row.randomness("embeddings")
-                row_vectors[places] = moved(row_vectors[places], radius, rng)
+                row_vectors[positions] = moved(row_vectors[positions], radius, rng)
         return {**inputs, "inputs_embeds": vectors}
 
     def _pad_prompts(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
@@ -486,17 +490,17 @@ class HuggingFaceChat(hf_loading.HubModel):
         distinct = list(dict.fromkeys(read))
         lengths = [len(ids) + (len(start) if self._is_encoder_decoder else 0) for ids in distinct]
         for batch in hf_loading.batches(lengths, self._batch_tokens):
-            place = {distinct[i]: row for row, i in enumerate(batch)}
+            row_of_input = {distinct[i]: row for row, i in enumerate(batch)}
             # (index of the pair, of the token), row of the batch, position, token
             wanted = [
-                ((i, offset), place[read[i]], len(before) - least + offset, token)
+                ((i, offset), row_of_input[read[i]], len(before) - least + offset, token)
                 for i, (before, tokens) in enumerate(pairs)
-                if read[i] in place
+                if read[i] in row_of_input
                 for offset, token in enumerate(tokens)
             ]
             if wanted:
                 owners, *where = zip(*wanted, strict=True)
-                values = self._compute_logprobs(start, list(place), least, where)
+                values = self._compute_logprobs(start, list(row_of_input), least, where)
                 for (i, offset), value in zip(owners, values, strict=True):
                     result[i][offset] = float(value)
         return result
@@ -556,10 +560,10 @@ def find_user_tokens(tokenizer: Any, text: str, special: bool, layout: str) -> l
     how = {"add_special_tokens": special, "return_offsets_mapping": True, "verbose": False}
     spans = enumerate(tokenizer(text, **how)["offset_mapping"])
     # Some tokenizers give a token of white space a span of no width at its end.
-    places = [i for i, (a, b) in spans if b > begin and (a < end or a == b == end)]
-    if not places:
+    positions = [i for i, (a, b) in spans if b > begin and (a < end or a == b == end)]
+    if not positions:
         raise BackendError("the user's text has no token whose embedding can be moved")
-    return places
+    return positions
 
 
 def draw_from_unit_ball(rng: np.random.Generator, n: int, size: int) -> NDArray[np.float64]:

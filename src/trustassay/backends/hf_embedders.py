@@ -151,7 +151,7 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
                 for row, i in zip(states, batch, strict=True):
                     ids = inputs[i]["input_ids"]
                     tokens = self._tokenizer.convert_ids_to_tokens(ids)
-                    special = tuple(place for place, around in enumerate(masks[i]) if around)
+                    special = tuple(position for position, around in enumerate(masks[i]) if around)
                     result[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
         return [features for features in result if features is not None]
 

@@ -63,7 +63,7 @@ def in_bytes(text: str) -> int:
 
 
 async def read_body(
-    response: aiohttp.ClientResponse, most: int, room: asyncio.Semaphore, *, cut: bool = False
+    response: aiohttp.ClientResponse, max_bytes: int, room: asyncio.Semaphore, *, cut: bool = False
 ) -> bytes:
     """Return the body of a response whose session does not decompress by itself.
 
@@ -81,9 +81,9 @@ async def read_body(
     encoding = response.headers.get("Content-Encoding", "").strip().lower() or PLAIN
     if encoding == PLAIN and response.content_length is not None:
         # The usual case: small and uncompressed.
-        if response.content_length <= min(most, LARGE_BYTES):
+        if response.content_length <= min(max_bytes, LARGE_BYTES):
             return await response.read()
-        if response.content_length > most and not cut:
+        if response.content_length > max_bytes and not cut:
             response.close()
             raise OversizedError
     parts: list[bytes] = []
@@ -94,12 +94,12 @@ async def read_body(
             if size <= LARGE_BYTES < size + len(part):
                 await stack.enter_async_context(room)
             size += len(part)
-            if size > most:
+            if size > max_bytes:
                 response.close()
                 if not cut:
                     parts.clear()  # the error holds on to this frame
                     raise OversizedError
-                parts.append(part[: most - size])
+                parts.append(part[: max_bytes - size])
                 break
             parts.append(part)
         return b"".join(parts)
@@ -382,7 +382,7 @@ class HttpEndpoint:
         import aiohttp
 
         session = self._open_session()
-        most = self.address.limits.reply_bytes
+        max_bytes = self.address.limits.reply_bytes
         # Requests are counted one by one, including those sent again without a refused parameter.
         if notify := on_sending.get():
             notify()
@@ -397,12 +397,12 @@ class HttpEndpoint:
             ) as response:
                 status = response.status
                 good = 200 <= status < 300
-                limit = most if good else ERROR_BYTES
+                limit = max_bytes if good else ERROR_BYTES
                 body = await read_body(response, limit, self._room, cut=not good)
                 return status, response.headers, self._redacted(body.decode("utf-8", "replace"))
         # From here on, each kind of error says whether and how the call is tried again.
         except OversizedError:
-            message = f"the reply has more than {most:,} bytes (max_reply)"
+            message = f"the reply has more than {max_bytes:,} bytes (max_reply)"
             raise self._error(message, "oversized") from None
         except BodyError as error:
             raise self._error(f"the reply is {error}", "malformed") from None

@@ -84,8 +84,8 @@ class OpenAIEmbedder(HttpBackend):
         self.endpoint_limits = address.limits
         self._model = address.model
         # A batch of vectors is larger than any chat reply may be.
-        most = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
-        roomy = replace(address, limits=replace(address.limits, reply_bytes=most))
+        max_reply_bytes = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
+        roomy = replace(address, limits=replace(address.limits, reply_bytes=max_reply_bytes))
         self._http = _build_endpoint(roomy)
 
     async def avectors(self, texts: Sequence[str]) -> Vectors:

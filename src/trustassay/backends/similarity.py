@@ -42,7 +42,7 @@ def _read_remembered(
     texts: Iterable[str],
     remembered: OrderedDict[str, V],
     read: Callable[[list[str]], Iterable[V]],
-    most: int,
+    max_remembered: int,
 ) -> dict[str, V]:
     """Return a value for each text; the latest ``most`` texts are remembered.
 
@@ -57,7 +57,7 @@ def _read_remembered(
     if new := [text for text in texts if text not in values]:
         values |= zip(new, read(new), strict=True)
     remembered.update(values)
-    while len(remembered) > most:
+    while len(remembered) > max_remembered:
         remembered.popitem(last=False)
     return values
 
@@ -219,11 +219,11 @@ class AgreementSimilarity:
         answers = [(f"{q} {a}".strip(), f"{q} {b}".strip()) for a, b, q in triples]
         # Equal answers need no entailment.
         pairs = (pair for a, b in answers for pair in ((a, b), (b, a)) if a != b)
-        both = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
-        result = self._entailer.scores(list(both)) if both else np.zeros((0, 3))
+        index_of_pair = {pair: index for index, pair in enumerate(dict.fromkeys(pairs))}
+        result = self._entailer.scores(list(index_of_pair)) if index_of_pair else np.zeros((0, 3))
         return np.array(
             [
-                (novel_agreement(*triple) + self._score_entailment(a, b, both, result)) / 2
+                (novel_agreement(*triple) + self._score_entailment(a, b, index_of_pair, result)) / 2
                 for triple, (a, b) in zip(triples, answers, strict=True)
             ]
         )
@@ -232,13 +232,13 @@ class AgreementSimilarity:
         self,
         a: str,
         b: str,
-        places: Mapping[tuple[str, str], int],
+        index_of_pair: Mapping[tuple[str, str], int],
         entailments: NDArray[np.float64],
     ) -> float:
         """Return (e + 1 - c) / 2 of two answers, 1 for equal ones."""
         if a == b:
             return 1.0
-        forward, backward = entailments[places[a, b]], entailments[places[b, a]]
+        forward, backward = entailments[index_of_pair[a, b]], entailments[index_of_pair[b, a]]
         return float(max(forward[0], backward[0]) + 1 - min(forward[2], backward[2])) / 2
 
 

@@ -58,8 +58,7 @@ class WordTable:
     vectors: their unit vectors, shape (words, d).
     rarity: natural logarithm of the rank by frequency, roughly; the rarest are not ranked.
     groups: indices of the words by tag (``NN``), and of names by kind (``surname``), the most
-        frequent
-        first.
+        frequent first.
     """
 
     def __init__(self) -> None:
@@ -76,7 +75,7 @@ class WordTable:
         pieces /= np.maximum(np.linalg.norm(pieces, axis=1, keepdims=True), 1e-12)
         self._pieces: Vectors = pieces
         self._kinds = tuple(EXAMPLES)
-        self._compute_centres = _compute_centres(pieces, rows, EXAMPLES)
+        self._centres = _compute_centres(pieces, rows, EXAMPLES)
         self._place_centres = _compute_centres(pieces, rows, PLACES)
         # 1. Choose the words, and sort them by frequency.
         usable = [text for text in self.lexicon if self._is_usable(text)]
@@ -88,22 +87,21 @@ class WordTable:
         # 2. Find the group of each word.
         vectors = _mean_vectors(pieces, [ids for *_, ids in listed])
         sorted_in: dict[str, list[int]] = {}
-        for place, (_, text, ids) in enumerate(listed):
+        for index, (_, text, ids) in enumerate(listed):
             group = self._first_tag(text)
             if text[0].isupper():
-                group = self._find_kind(vectors[place], KIND_MARGIN)
+                group = self._find_kind(vectors[index], KIND_MARGIN)
                 if len(ids) > 1 and not (group == SURNAME and len(text) <= MAX_SURNAME_CHARACTERS):
                     continue  # the pieces of rare names tell surnames alone
-
                 if len(text) < 4 and group == PLACE:
                     continue
             if group:
-                sorted_in.setdefault(group, []).append(place)
+                sorted_in.setdefault(group, []).append(index)
         # A group stands in one piece, so that a product with its vectors copies nothing.
-        order = [place for places in sorted_in.values() for place in places]
+        order = [index for place_indices in sorted_in.values() for index in place_indices]
         # 3. Sort the table by groups.
-        self.words = tuple(listed[place][1] for place in order)
-        self.rarity: Vectors = np.array([listed[place][0] for place in order], dtype=np.float32)
+        self.words = tuple(listed[index][1] for index in order)
+        self.rarity: Vectors = np.array([listed[index][0] for index in order], dtype=np.float32)
         self.vectors: Vectors = vectors[order]
         ends = np.cumsum([0, *map(len, sorted_in.values())])
         self.groups: dict[str, Indices] = {
@@ -111,9 +109,9 @@ class WordTable:
             for name, start, end in zip(sorted_in, ends, ends[1:], strict=False)
         }
         # 4. Divide places into countries, states and cities.
-        places = self.groups[PLACE]
-        of_place = np.array([self._nearest_place(self.vectors[place]) for place in places])
-        self.groups |= {name: places[of_place == name] for name in PLACES}
+        place_indices = self.groups[PLACE]
+        of_place = np.array([self._nearest_place(self.vectors[index]) for index in place_indices])
+        self.groups |= {name: place_indices[of_place == name] for name in PLACES}
 
     def vector(self, text: str) -> Vectors | None:
         """Return the unit vector of words, the mean of their pieces; ``None`` for a blank text."""
@@ -178,7 +176,7 @@ class WordTable:
 
     def _find_kind(self, vector: Vectors, margin: float) -> str:
         """Return the kind whose examples a vector resembles most; empty if that is uncertain."""
-        kinds, likeness = self._kinds, self._compute_centres @ vector
+        kinds, likeness = self._kinds, self._centres @ vector
         second, first = np.argsort(likeness)[-2:]
         if {kinds[first], kinds[second]} == {PLACE, PEOPLE}:  # Sweden is near to Swedish
             margin /= 3
@@ -206,12 +204,12 @@ def _scale_to_unit(vector: Vectors) -> Vectors:
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), dtype=np.float32)
 
 
-def _mean_vectors(pieces: Vectors, places: Sequence[Sequence[int]]) -> Vectors:
+def _mean_vectors(pieces: Vectors, piece_ids: Sequence[Sequence[int]]) -> Vectors:
     """Return the unit vector of the mean of each word's pieces, shape (words, d)."""
     blocks = []
     # In blocks, since the vectors of all pieces at once would take much memory.
-    for start in range(0, len(places), WORDS_PER_BLOCK):
-        block = places[start : start + WORDS_PER_BLOCK]
+    for start in range(0, len(piece_ids), WORDS_PER_BLOCK):
+        block = piece_ids[start : start + WORDS_PER_BLOCK]
         starts = np.cumsum([0, *map(len, block)])[:-1]
         sums = np.add.reduceat(pieces[[piece for ids in block for piece in ids]], starts)
         blocks.append(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12))
@@ -388,12 +386,12 @@ class _ListedWords(ABC):
 
     def _substitutes_of_part(self, words: str, groups: Sequence[str], k: int) -> list[str]:
         """Return up to k substitutes for words, from some groups."""
-        places = [self._table.groups[group] for group in groups if group in self._table.groups]
-        if not places:
+        indices = [self._table.groups[group] for group in groups if group in self._table.groups]
+        if not indices:
             return []
         texts = self._table.words
         # Lazy: usually a few of thousands are needed.
-        ranked = (texts[i] for i in self._rank(words, np.sort(np.concatenate(places))))
+        ranked = (texts[i] for i in self._rank(words, np.sort(np.concatenate(indices))))
         result: list[str] = []
         for text in ranked:
             if len(result) == k:
@@ -403,7 +401,7 @@ class _ListedWords(ABC):
         return result
 
     @abstractmethod
-    def _rank(self, words: str, places: Indices) -> Indices:
+    def _rank(self, words: str, indices: Indices) -> Indices:
         """Return the indices of a group's words, best first."""
 
     def _balance_rarity(self, words: str, ranked: Indices) -> Indices:
@@ -442,19 +440,23 @@ class NearWords(_ListedWords):
         super().__init__()
         self.name = f"embedding:1+{self._table.name}"
 
-    def _rank(self, words: str, places: Indices) -> Indices:
+    def _rank(self, words: str, indices: Indices) -> Indices:
         vector = self._table.vector(words)
-        if vector is None or not len(places):
-            return places[:0]
+        if vector is None or not len(indices):
+            return indices[:0]
         table = self._table
-        is_contiguous = places[-1] - places[0] + 1 == len(places)  # then a view of the table serves
-        rows = table.vectors[places[0] : places[-1] + 1] if is_contiguous else table.vectors[places]
+        is_contiguous = indices[-1] - indices[0] + 1 == len(
+            indices
+        )  # then a view of the table serves
+        rows = (
+            table.vectors[indices[0] : indices[-1] + 1] if is_contiguous else table.vectors[indices]
+        )
         likeness = rows @ vector
-        many = min(MAX_NEIGHBOURS, len(likeness))
+        neighbour_count = min(MAX_NEIGHBOURS, len(likeness))
         # Ties are broken by the index, so that the order is the same on every machine.
-        order = np.argpartition(-likeness, many - 1)[:many]
+        order = np.argpartition(-likeness, neighbour_count - 1)[:neighbour_count]
         order = order[np.lexsort((order, -likeness[order]))]
-        near = places[order[likeness[order] < SYNONYM_COSINE]][:MAX_NEAR_WORDS]
+        near = indices[order[likeness[order] < SYNONYM_COSINE]][:MAX_NEAR_WORDS]
         # A small group has no neighbours to draw from.
         if len(near) < PIVOT_RANKS.stop:
             return near
@@ -475,8 +477,8 @@ class DrawnWords(_ListedWords):
         super().__init__()
         self.name = f"pos:1+{self._table.name}"
 
-    def _rank(self, words: str, places: Indices) -> Indices:
-        return self._balance_rarity(words, _rng(words, "pos").permutation(places))
+    def _rank(self, words: str, indices: Indices) -> Indices:
+        return self._balance_rarity(words, _rng(words, "pos").permutation(indices))
 
 
 def _rng(words: str, purpose: str) -> np.random.Generator:

@@ -150,7 +150,6 @@ class Batcher(Generic[Item, Reply]):
         self._pending_by_key: dict[bytes, _PendingRequest[Item, Reply]] = {}
         self._pile: list[_PendingRequest[Item, Reply]] = []
         self._wake = asyncio.Event()
-
         self._loop = asyncio.get_running_loop()
         # One thread: a local model computes one batch at a time anyway.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"trustassay-{capability}")
@@ -218,8 +217,8 @@ class Batcher(Generic[Item, Reply]):
                 await self._wait_for_room()
             # A local backend gets all requests at once: sorted together, they need the least
             # padding.
-            most = MAX_CALLS_PER_PILE if self._remote else len(self._pile)
-            pile, self._pile = self._pile[:most], self._pile[most:]
+            pile_size = MAX_CALLS_PER_PILE if self._remote else len(self._pile)
+            pile, self._pile = self._pile[:pile_size], self._pile[pile_size:]
             if not self._pile:
                 self._wake.clear()
             try:
@@ -495,12 +494,12 @@ def batches(
     The size of a batch in tokens is that after padding: its longest request times its length.
     """
     start, longest = 0, 0
-    most = math.inf if limits.tokens is None else limits.tokens
+    max_tokens = math.inf if limits.tokens is None else limits.tokens
     for index, pending in enumerate(pile):
         longest = max(longest, pending.length)
         # This request may be the longest so far, and then pads all others of the batch.
         size = index - start + 1
-        if size > 1 and (size > limits.items or longest * size > most):
+        if size > 1 and (size > limits.items or longest * size > max_tokens):
             yield pile[start:index]
             start, longest = index, pending.length
     if pile:

@@ -173,7 +173,6 @@ def _compute_entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailme
     scores = np.asarray(entailer.scores(pairs), dtype=float)
     if scores.shape != (len(pairs), 3) or not np.all((scores >= 0) & (scores <= 1)):
         raise BackendError(f"{entailer.name} did not return three probabilities for each pair")
-
     if not np.allclose(scores.sum(axis=1), 1, atol=1e-3):
         raise BackendError(f"{entailer.name} returned probabilities that do not sum to 1")
     return [Entailment(*row) for row in scores.tolist()]
@@ -425,7 +424,7 @@ def _compute_token_vectors(embedder: TokenEmbedder, texts: list[str]) -> Sequenc
     sound = len(results) == len(texts) and all(
         tokens.vectors.ndim == 2
         and len(tokens.vectors) == len(tokens.tokens)
-        and all(0 <= place < len(tokens.tokens) for place in tokens.special)
+        and all(0 <= position < len(tokens.tokens) for position in tokens.special)
         and np.isfinite(tokens.vectors).all()
         for tokens in results
     )

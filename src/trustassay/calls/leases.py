@@ -164,8 +164,8 @@ class Leases:
 
     def pace(self, address: str, limits: EndpointLimits) -> "LeasedPace":
         """Return the pace of an address, whose ``limits`` hold for all workers together."""
-        most = self.part(limits).concurrency
-        return LeasedPace(lambda ask: self._lease(address, limits, ask), self._worker, most)
+        max_at_once = self.part(limits).concurrency
+        return LeasedPace(lambda ask: self._lease(address, limits, ask), self._worker, max_at_once)
 
 
 class LeasedPace:
@@ -174,9 +174,11 @@ class LeasedPace:
     Used in one event loop, in place of :class:`~trustassay.calls.rate_limit.Pace`.
     """
 
-    def __init__(self, lease: Callable[[Ask], Awaitable[Grant]], worker: str, most: int) -> None:
+    def __init__(
+        self, lease: Callable[[Ask], Awaitable[Grant]], worker: str, max_at_once: int
+    ) -> None:
         self.wake: Callable[[], None] = lambda: None
-        self._lease, self._worker, self._most = lease, worker, most
+        self._lease, self._worker, self._max_at_once = lease, worker, max_at_once
         self._calls: deque[tuple[float, int]] = deque()
         self._replied: list[tuple[int, float]] = []
         self._complained: list[tuple[int, float]] = []
@@ -193,7 +195,7 @@ class LeasedPace:
             self._calls.popleft()
         if self._calls:
             return self._calls[0][0] - now
-        self._ask(min(self._most, self._waiting + 1))
+        self._ask(min(self._max_at_once, self._waiting + 1))
         return math.inf
 
     def take(self, waiting: int, now: float) -> int:  # noqa: ARG002
@@ -202,7 +204,7 @@ class LeasedPace:
         _, turn = self._calls.popleft()
         # Ask ahead of need, so that the next call finds a lease.
         if waiting and not self._calls:
-            self._ask(min(self._most, waiting))
+            self._ask(min(self._max_at_once, waiting))
         return turn
 
     def replied(self, turn: int, latency_s: float) -> None:

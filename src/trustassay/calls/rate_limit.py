@@ -146,9 +146,9 @@ class Pace:
     longer distance from the one before it, in which the limit recovers.
     """
 
-    def __init__(self, most: int, now: float) -> None:
+    def __init__(self, max_at_once: int, now: float) -> None:
         """Start at full speed; ``most`` is the number of calls in progress at once."""
-        self._max_at_once = most
+        self._max_at_once = max_at_once
         self.rate: float | None = None  # calls a second; None is full speed
         self._latency_s, self._latency_known = LATENCY_S, False
         self._refusal_s = 0.0

@@ -70,7 +70,6 @@ def reply_to_json(reply: Reply) -> str:
     for name in _REPLY_FIELDS_IF_SET:
         if not result[name]:
             del result[name]
-
     text = json.dumps(result)
     return json.dumps(cleaned(result)) if r"\ud" in text else text  # a surrogate, maybe a lone one
 
@@ -128,8 +127,8 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
     if len(texts) > 1:
         message = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
     if read.finish == "length":
-        most = f" ({request.max_tokens:,})" if request.max_tokens else ""
-        message += f": it was cut before an answer began; raise max_tokens{most}"
+        limit = f" ({request.max_tokens:,})" if request.max_tokens else ""
+        message += f": it was cut before an answer began; raise max_tokens{limit}"
     else:
         message += " except for its reasoning" if read.reasoning else ""
         message += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""

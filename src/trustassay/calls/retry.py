@@ -126,10 +126,10 @@ class Endpoint:
         """
         call = Call(tokens)
         tries = 0
-        first = False
+        goes_first = False
         while True:
             # 1. Wait for the turn.
-            await self._wait_for_place(call, first=first)
+            await self._wait_for_place(call, goes_first=goes_first)
             try:
                 # 2. The turn has come: stop if the work has ended meanwhile.
                 check()
@@ -150,7 +150,7 @@ class Endpoint:
                     message = f"{result} (after {tries} tries)"
                     result = CallError(message, result.kind, result.retry_after_s)
                 raise result
-            first = delay > 0  # in an outage another call makes the next probe
+            goes_first = delay > 0  # in an outage another call makes the next probe
             if delay > 0:
                 await self._sleep(delay)
 
@@ -187,7 +187,7 @@ class Endpoint:
         self._record_failure(call, error)
         return error
 
-    async def _wait_for_place(self, call: Call, *, first: bool) -> None:
+    async def _wait_for_place(self, call: Call, *, goes_first: bool) -> None:
         """Wait for a free place.
 
         A call that is tried again stands first in the queue, except in an outage.
@@ -197,8 +197,8 @@ class Endpoint:
         self._given_up = None  # its outage goes on: one call probes
         place: asyncio.Future[None] = self._loop.create_future()
         turn: Turn = (call, place)
-        first = first and not self._outage.open
-        self._waiting.appendleft(turn) if first else self._waiting.append(turn)
+        goes_first = goes_first and not self._outage.open
+        self._waiting.appendleft(turn) if goes_first else self._waiting.append(turn)
         self._admit_more()
         try:
             await place
@@ -357,9 +357,9 @@ class Endpoint:
 
     def _compute_delay(self, error: CallError, tries: int) -> float:
         """Return the seconds before the next try: a random part of the backoff, or as asked for."""
-        most = COMPLAINT_BACKOFF_MAX_S if error.kind == "limited" else BACKOFF_MAX_S
+        max_delay_s = COMPLAINT_BACKOFF_MAX_S if error.kind == "limited" else BACKOFF_MAX_S
         # Random, so that calls that failed together do not come back together.
-        backoff: float = min(most, BACKOFF_S * 2 ** max(0, tries - 1))
+        backoff: float = min(max_delay_s, BACKOFF_S * 2 ** max(0, tries - 1))
         jitter = backoff * random.random()
         # Up to a tenth more, for the same reason.
         if error.retry_after_s is not None:

@@ -289,14 +289,14 @@ class CallStore:
         ((calls, characters),) = self._select_all(query, capability, backend)
         return calls, characters
 
-    def latest(self, capability: str, backend: str, most: int) -> list[CallTaken]:
+    def latest(self, capability: str, backend: str, limit: int) -> list[CallTaken]:
         """Return the latest calls to a backend, at most ``most`` of them."""
         columns = ", ".join(CallTaken._fields)
         query = f"""
             SELECT {columns} FROM calls WHERE capability = ? AND backend = ?
             ORDER BY rowid DESC LIMIT ?
             """
-        return [CallTaken(*row) for row in self._select_all(query, capability, backend, most)]
+        return [CallTaken(*row) for row in self._select_all(query, capability, backend, limit)]
 
     def usage(self, capability: str) -> dict[str, Usage]:
         """Return the usage of each backend of a capability."""
