@@ -119,16 +119,13 @@ class ChatEntailer:
 
     If the model gives log-probabilities, the probabilities are those of the tokens with which its
     verdict begins. Otherwise they are the shares of the verdicts in ``repeats`` replies, or 1 for
-    the
-    verdict of its only reply. A single reply without a verdict is asked for once more. If that has
-    none
-    either, or if fewer than half of the repeats have one, the pair fails (:class:`UnparsedError`).
+    the verdict of its only reply. A single reply without a verdict is asked for once more. If that
+    has none either, or if fewer than half of the repeats have one, the pair fails
+    (:class:`UnparsedError`).
 
     The engine calls :meth:`aentailment` with its own way of asking ``chat_model``, so that every
-    call
-    is limited, stored, planned and paid for. The entailments themselves are not stored: they are
-    read
-    from stored replies.
+    call is limited, stored, planned and paid for. The entailments themselves are not stored: they
+    are read from stored replies.
     """
 
     stored = False
@@ -222,8 +219,7 @@ class ChatEntailer:
 
         With s for "is it all stated?" and c for "does the passage contradict it?", they are s,
         (1 - s)(1 - c) and (1 - s)c. The prompts only differ at their ends, and are sent at once: a
-        model in
-        this process then reads their common part once.
+        model in this process then reads their common part once.
         """
         requests = (self.odds_request(pair, contradicted) for contradicted in (False, True))
         chances = []
@@ -287,10 +283,9 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
     """Return the probabilities of the tokens with which the verdict of a reply may begin.
 
     They are those of the token where the reply's own verdict begins and of its likeliest
-    alternatives,
-    scaled to a sum of 1. ``None`` if there are no log-probabilities, if the verdict does not begin
-    with
-    a word of the prompt, or if the tokens of all verdicts have less than half of the probability.
+    alternatives, scaled to a sum of 1. ``None`` if there are no log-probabilities, if the verdict
+    does not begin with a word of the prompt, or if the tokens of all verdicts have less than half
+    of the probability.
     """
     result = verdict_in(reply.text)
     if result is None or not reply.logprobs:

@@ -32,8 +32,7 @@ def plain(messages: Sequence[Message]) -> str:
     """Return the messages' texts with a blank line between them.
 
     If there is an assistant message, every turn except the system's begins with its speaker, and
-    the
-    text ends where the assistant is to continue.
+    the text ends where the assistant is to continue.
     """
     if all(message.role != "assistant" for message in messages):
         return "\n\n".join(message.content for message in messages)
@@ -192,7 +191,7 @@ def unpacked(value: Any, text: str) -> tuple[TokenLogprob, ...]:
     pieces = _TOKEN_MARK.split(texts.decompress(base64.b85decode(value)).decode())
     single = np.frombuffer(texts.unused_data, dtype=">f4")
     # From single precision by its shortest text, so that -0.2 is -0.2 again. Reversed for pop().
-    numbers = [float(str(alternative)) for alternative in single[::-1]]  # -0.2 is -0.2 again
+    numbers = [float(str(number)) for number in single[::-1]]  # -0.2 is -0.2 again
     position, result = 0, []
     for mark, piece in zip(pieces[1::2], pieces[2::2], strict=True):
         read: list[Any] = [

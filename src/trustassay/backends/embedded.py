@@ -6,10 +6,9 @@ and uses the window with the strongest entailment. A window that still has more 
 read. Data in a premise, such as JSON and tables, are read as sentences
 (:mod:`trustassay.text.tables`). A logistic combination, whose inputs and weights are in
 ``entailer.json``, adds the words that the statement shares with the whole premise. Then
-``verifier``
-changes the odds by what it finds about numbers, units and dates. ``docs/models/embedded.md``
-reports
-the agreement with people; ``training/`` builds the weights, and cuts with the same functions.
+``verifier`` changes the odds by what it finds about numbers, units and dates.
+``docs/models/embedded.md`` reports the agreement with people; ``training/`` builds the weights, and
+cuts with the same functions.
 
 The encoders are int8 ONNX graphs. Both begin after the word embeddings, so that the table of
 embeddings, a third of all weights, is shipped once: int8 rows, each with a scale. Needs onnxruntime
@@ -110,8 +109,7 @@ class Encoder:
         """Return the output for each item, shape (1, ...).
 
         Every item is computed separately, several at a time. In a batch a result would depend on
-        the other
-        items, since int8 activations are scaled over the whole batch.
+        the other items, since int8 activations are scaled over the whole batch.
         """
         return list(self._workers.map(self._run_item, tokens))
 
@@ -134,8 +132,7 @@ def _build_output_message(name: str) -> bytes:
 
     ONNX files are messages of Protocol Buffers. The fields of two messages in a row are merged, and
     lists are concatenated. This message has one output (field 12 of the graph, field 7) with the
-    name
-    (1) and the type (2) of a tensor (1) of single precision (1).
+    name (1) and the type (2) of a tensor (1) of single precision (1).
     """
 
     def field(number: int, value: bytes) -> bytes:
@@ -207,8 +204,8 @@ def cut_pairs(
     """Return for each pair, and each part of its hypothesis, every window as the encoder reads it.
 
     No text is too long. A hypothesis of more than 256 tokens is split into parts. A window that
-    does
-    not fit into 512 tokens with the longest part is read in pieces of 128 tokens, one every 80.
+    does not fit into 512 tokens with the longest part is read in pieces of 128 tokens, one every
+    80.
     """
     windows_by_premise = {premise: windows(premise, size, step) for premise, _ in pairs}
     # Windows are shared by many pairs; each different text is tokenised once.
@@ -268,10 +265,8 @@ def windows(premise: str, size: int, step: int) -> list[str]:
 
     A window takes sentences until it has ``size`` words. The next begins at the first sentence that
     starts ``step`` words later or more. A sentence of more than ``size`` + ``step`` words is cut
-    between
-    words. A first line "Title: ..." is repeated in each window. A premise of up to ``size`` +
-    ``step``
-    / 2 words is one window.
+    between words. A first line "Title: ..." is repeated in each window. A premise of up to ``size``
+    + ``step`` / 2 words is one window.
     """
     head, body = "", premise.strip()
     # The title goes into every window, and its words do not count towards a window's length.
@@ -301,9 +296,8 @@ def is_copied(premise: str, hypothesis: str) -> bool:
     """Whether every sentence of a hypothesis is, word for word, a sentence or line of the premise.
 
     Words inside a longer sentence do not count: there they may be reported, denied or supposed.
-    Case,
-    spaces and punctuation at both ends are ignored. A hypothesis of fewer than three words is never
-    copied.
+    Case, spaces and punctuation at both ends are ignored. A hypothesis of fewer than three words is
+    never copied.
     """
     claimed = _split_and_normalise(hypothesis)
     return len(hypothesis.split()) >= MIN_COPIED_WORDS and claimed <= _split_and_normalise(premise)
@@ -342,8 +336,8 @@ class EmbeddedEntailer:
     """The built-in entailer.
 
     ``threads=None`` uses all cores. ``folder`` names other weights of the same form, as
-    ``training/``
-    makes them. ``quantities`` are the weights of :func:`with_quantities`, empty for none.
+    ``training/`` makes them. ``quantities`` are the weights of :func:`with_quantities`, empty for
+    none.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -380,8 +374,7 @@ class EmbeddedEntailer:
         """Return calibrated probabilities of entailment, neutral and contradiction.
 
         Entailment is nearly certain if the hypothesis is in the premise word for word.
-        Contradiction is
-        computed as a share of what is not entailed.
+        Contradiction is computed as a share of what is not entailed.
         """
         features = inputs(logits, premise, hypothesis)
         entailment = _logistic_probability(self._card["combination"], features)

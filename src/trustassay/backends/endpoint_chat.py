@@ -68,8 +68,7 @@ class EndpointChat(HttpBackend, ABC):
         """Return a request's parameters under their names in the API.
 
         Each has the field of the request that is reported if the endpoint refuses it (empty if it
-        cannot be
-        left out), and its value (``None``: it is not sent).
+        cannot be left out), and its value (``None``: it is not sent).
 
         Raises:
             CallError: the API does not support the request.

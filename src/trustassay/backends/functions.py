@@ -66,8 +66,7 @@ class FunctionEntailer(_Function):
     """Wraps ``function(premise, hypothesis)`` as an entailer; it is called one pair at a time.
 
     The function returns a bool, a probability of entailment, or the three probabilities of
-    entailment,
-    neutral and contradiction.
+    entailment, neutral and contradiction.
     """
 
     what = "an entailer"
@@ -104,8 +103,7 @@ class FunctionEmbedder(_Function):
 
         Raises:
             BackendError: the function returned anything other than n vectors of finite numbers, or
-                one of
-                length 0.
+                one of length 0.
         """
         message = f"{self.name}: expected {len(texts)} vectors of finite numbers"
         returned = self._function(list(texts))
@@ -196,13 +194,10 @@ class FunctionChat(_Function):
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
     The function receives the text of the chat (:func:`~trustassay.backends.chat_text.plain`). If
-    its
-    first parameter is called ``request`` or annotated as :class:`ChatRequest`, it receives the
-    whole
-    request, with temperature, seed and the other parameters. It is called once for each of ``n``
-    replies, unless it returns them all in one :class:`Reply`. A plain function is called in
-    threads,
-    several at a time.
+    its first parameter is called ``request`` or annotated as :class:`ChatRequest`, it receives the
+    whole request, with temperature, seed and the other parameters. It is called once for each of
+    ``n`` replies, unless it returns them all in one :class:`Reply`. A plain function is called in
+    threads, several at a time.
     """
 
     what = "a chat model"
@@ -256,7 +251,7 @@ class FunctionChat(_Function):
                 result = await loop.run_in_executor(
                     self._threads, _call_in_thread, self._function, argument
                 )
-                # A plain function may return a coroutine, as functools.partial objects do.
+                # A lambda, for example, may return a coroutine.
                 if inspect.isawaitable(result):
                     result = await result
         except BackendError:

@@ -77,8 +77,7 @@ class Job(NamedTuple):
         So if half of their texts is the same, and reading that half takes longer than writing the
         reply.
         """
-        # Comparing halves is enough: jobs are sorted, so neighbours have the longest common
-        # beginnings.
+        # Jobs are sorted by text, so a neighbour has the longest common beginning.
         half = min(len(self.text), len(other.text)) // 2
         if self.text[:half] != other.text[:half]:
             return False
@@ -114,7 +113,7 @@ class GgufFile:
                     raise BackendError("it is not a GGUF file: it does not begin with GGUF")
                 file.seek(0)
                 digest = hashlib.blake2b(file.read(IDENTITY_BYTES), digest_size=8)
-                # Reading all of a file of gigabytes would take longer than loading it.
+                # A digest of a whole file of gigabytes would take long.
                 file.seek(max(0, size - IDENTITY_BYTES))
                 digest.update(file.read())
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -194,7 +193,7 @@ class _GgufHeader:
 
     def _read_bytes(self, length: int) -> bytes:
         """Read bytes."""
-        # A damaged length could otherwise reserve any amount of memory.
+        # A damaged length points beyond the end of the file.
         if length > len(self._data) - self._at:
             raise OverflowError
         self._at += length
@@ -279,7 +278,7 @@ class GgufChat:
             if self.context > trained:
                 message = f"context={self.context}: the model was trained for {trained} tokens"
                 raise BackendError(message)
-            # 3. Compare the memory with what is free: the system would otherwise kill the process.
+            # 3. Compare the memory with what is free: the system might otherwise kill the process.
             self.memory = result.memory(self.context * parallel)
             free = read_free_memory()
             if free is not None and self.memory > free:
@@ -333,14 +332,12 @@ class GgufChat:
         """Return, for each option, the natural log-probabilities of its tokens after the prompt.
 
         An option is spelt by the likeliest tokens that spell it, since a grammar allows no other
-        text. The
-        end of the text is not counted.
+        text. The end of the text is not counted.
 
         Raises:
             BackendError: prompt and option are longer than the context, or the model fails.
             CallError: the tokens do not spell an option, or they split a character, for which
-                llama.cpp
-                gives only one of the numbers (``refused``).
+                llama.cpp gives only one of the numbers (``refused``).
         """
         messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
         jobs = []
@@ -481,8 +478,7 @@ def _bounded_spinning() -> Iterator[None]:
     """Bound the time for which threads wait actively for each other before they sleep.
 
     Without a bound, two processes slow each other down, and so does other work on the machine.
-    libgomp
-    reads the environment once, when it is loaded. A setting of the user's is kept.
+    libgomp reads the environment once, when it is loaded. A setting of the user's is kept.
     """
     if {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
         yield
@@ -498,8 +494,7 @@ def _group_in_runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
     """Yield the indices of jobs that are done one after another in one sequence.
 
     Their common beginning is read once. All other jobs are done separately, as many at a time as
-    there
-    are sequences.
+    there are sequences.
     """
     run: list[int] = []
     # Sorted, jobs with a common beginning are neighbours.

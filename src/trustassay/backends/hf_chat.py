@@ -83,8 +83,7 @@ class Decoding:
             ends: tokens that end a reply.
             rows: the rows of the batch.
             narrow: applies the model's own settings (top-k, top-p) to the logits of requests that
-                leave
-                the temperature to the model.
+                leave the temperature to the model.
         """
         self._torch, self._tokenizer, self._build_rows = torch, tokenizer, rows
         self._ends = frozenset(ends)
@@ -101,7 +100,7 @@ class Decoding:
         # Rows with a temperature draw, the others take the likeliest token.
         if any(self._generators):
             chosen = torch.where(self._temperatures(scores) > 0, self._draw(scores), chosen)
-        # Before the scores are overwritten: log-probabilities are those of the model.
+        # The log-probabilities are those of the model, without a temperature.
         self._record_tokens(chosen, scores)
         only = torch.full_like(scores, float("-inf"))
         return only.scatter_(1, chosen[:, None], 0.0)
@@ -324,13 +323,10 @@ class HuggingFaceChat(hf_loading.HubModel):
         """Return, for each option, the natural log-probabilities of its tokens.
 
         They follow the prompt, laid out as for a reply; the end of the text is not counted. A
-        decoder-only
-        model's prompt and option are tokenised as one text, as the model learnt to read them. If a
-        token
-        would cross the boundary between them, the option is tokenised separately. So a space before
-        an
-        option belongs to the option. An encoder-decoder model's option is always tokenised
-        separately.
+        decoder-only model's prompt and option are tokenised as one text, as the model learnt to
+        read them. If a token would cross the boundary between them, the option is tokenised
+        separately. So a space before an option belongs to the option. An encoder-decoder model's
+        option is always tokenised separately.
 
         Raises:
             BackendError: prompt and option are longer than the model reads, or the model fails.
@@ -578,8 +574,7 @@ def moved(vectors: Any, radius: float, rng: np.random.Generator) -> Any:
     """Return embeddings, a tensor (n, size), each moved by a random vector of its own.
 
     The vectors are drawn uniformly from a ball, whose radius is ``radius`` times the mean length of
-    the
-    embeddings.
+    the embeddings.
     """
     # In single precision also for half-precision models: the radius may be small.
     wide = vectors.float()

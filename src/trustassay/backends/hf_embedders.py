@@ -110,8 +110,7 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
         Args:
             model: ID on the hub, or folder.
             layer: block of the model whose output is used, from 1; 0 is its input embeddings. By
-                default
-                the last one.
+                default the last one.
             options: those of :class:`HubModel`.
         """
         super().__init__(**options)

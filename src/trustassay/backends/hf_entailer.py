@@ -50,8 +50,7 @@ class HuggingFaceEntailer(hf_loading.HubModel):
         Args:
             model: ID on the hub, or folder.
             check: refuse a model whose answers to :data:`CHECK_PAIRS` contradict its labels, or
-                whose
-                files lack weights.
+                whose files lack weights.
             labels: names of the outputs in their order, if the config does not name them.
             batch_tokens: as of :class:`HubModel`.
             place: the other options of :class:`HubModel`.
@@ -70,8 +69,7 @@ class HuggingFaceEntailer(hf_loading.HubModel):
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis).
 
         Rows sum to 1 and are in the order of the pairs; no pairs give shape (0, 3). May be called
-        from
-        several threads.
+        from several threads.
 
         Raises:
             BackendError: a hypothesis leaves too little room for its premise, or the model fails.
@@ -242,11 +240,10 @@ def label_columns(labels: Sequence[str]) -> tuple[int, ...]:
 
     Raises:
         BackendError: unless the labels are two or three, all known, all different, and one of them
-            is
-            entailment.
+            is entailment.
     """
     plain = [re.sub(r"[^a-z]", "", label.lower()) for label in labels]
-    # "entail" is matched before "notentail", which does not begin with it.
+    # By their beginnings: "not_entailment" does not start with "entail".
     columns = [
         c for name in plain for start, c in _COLUMN_OF_LABEL.items() if name.startswith(start)
     ]

@@ -194,7 +194,7 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
     except BackendError as error:
         raise BackendError(f"{name}: {error}") from error
     except kind as error:
-        # The first line says what is wrong; a token of the hub may be in any of them.
+        # The first line says what is wrong. It may contain a token of the hub, which is removed.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         message = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
         if "trust_remote_code" in str(error):

@@ -126,7 +126,7 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
                 part = unpacker.unconsumed_tail
         except zlib.error as error:
             raise BodyError(f"incomplete {encoding} data ({error})") from None
-    # The end of the stream carries a checksum; without it the body was cut.
+    # Without the end of its stream, the body was cut.
     if not unpacker.eof and not first:
         raise BodyError(f"incomplete {encoding} data (it ends too early)")
 
@@ -308,11 +308,9 @@ class HttpEndpoint:
     """Posts JSON and returns the JSON reply; a session is opened when it is needed.
 
     The key is read from the environment for every session and removed from everything that the
-    endpoint
-    sends back, so that it cannot get into a file or a message. Redirects are not followed, as they
-    would send the key elsewhere. Characters that UTF-8 cannot encode are sent as U+FFFD. A reply
-    larger
-    than the address's ``reply_bytes`` is not read to its end.
+    endpoint sends back, so that it cannot get into a file or a message. Redirects are not followed,
+    as they would send the key elsewhere. Characters that UTF-8 cannot encode are sent as U+FFFD. A
+    reply larger than the address's ``reply_bytes`` is not read to its end.
     """
 
     def __init__(self, address: Address, key_header: str, key_prefix: str = "") -> None:
@@ -464,7 +462,7 @@ class HttpEndpoint:
     def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         """Return the error for a status other than success."""
         message = f"{status}: {worded(text)}".rstrip(": ")
-        # The most frequent mistake, so name it.
+        # A missing key is the likely cause, so name its variable.
         if status in (401, 403) and not self._key:
             message += f" (no key: {self.address.key or 'its variable'} is not set)"
         if 300 <= status < 400:

@@ -90,7 +90,7 @@ def languages_of(size: int) -> tuple[str, ...]:
 
     The file is recognised by its size in bytes.
     """
-    # Reading a checksum would take seconds, and sizes are different enough.
+    # By its size, since the checksum of a file of gigabytes takes long to compute.
     return next((tuple(m.languages) for m in recommended().values() if m.bytes == size), ())
 
 

@@ -105,7 +105,7 @@ _PLUGIN: ContextVar[tuple[str, str]] = ContextVar("plugin", default=("", ""))
 """Scheme and package of the entry point that is being loaded."""
 
 
-def scheme(name: str, *, kind: str, **described: Any) -> Callable[[Load], Load]:
+def scheme(name: str, *, kind: str, **fields: Any) -> Callable[[Load], Load]:
     """Register what it decorates as the loader of URIs ``NAME:REST`` for one kind of backend.
 
     The loader gets the part after the colon, if there is any, and options as keywords. It returns
@@ -140,7 +140,7 @@ def scheme(name: str, *, kind: str, **described: Any) -> Callable[[Load], Load]:
         raise ValueError(f"scheme {name} is described elsewhere")
 
     def register(load: Load) -> Load:
-        _SCHEMES[kind, name] = Scheme(name, kind, load, package=package, **described)
+        _SCHEMES[kind, name] = Scheme(name, kind, load, package=package, **fields)
         return load
 
     return register
@@ -190,8 +190,7 @@ def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
 
     Raises:
         BackendError: the package that describes it cannot be loaded, or it is a recommended model
-            that
-            is not on this machine.
+            that is not on this machine.
     """
     name, remainder = _split(recommended.located(uri) if kind in ASKED else uri)
     if name in OWN or (kind, name) in _SCHEMES:
@@ -219,7 +218,7 @@ def fault_of(kind: str, choice: Any) -> str | None:
     if missing := result.missing():
         package, pip = next(iter(missing.items()))
         return f"{bare}: {package} is missing: pip install {pip}"
-    # A wrapped chat model may have options of its own.
+    # Loaders that read their options themselves leave them in the target.
     path = Path(target.partition("?")[0])
     if result.path == "file" and target and not path.expanduser().exists():
         return f"{uri}: there is no such file"
@@ -242,20 +241,20 @@ def price_provider(backend: str) -> str:
 
 def schemes(kind: str = "") -> list[Scheme]:
     """Return the schemes that are described so far, for one kind or for all, in that order."""
-    return [described for described in _SCHEMES.values() if kind in ("", described.kind)]
+    return [known_scheme for known_scheme in _SCHEMES.values() if kind in ("", known_scheme.kind)]
 
 
 def forms(kind: str, default: str = "", without: str = "") -> str:
     """Return the forms of the URIs of built-in schemes for a kind, for a help text."""
     texts = []
-    for described in (
-        described
-        for described in schemes(kind)
-        if described.name in OWN and described.name != without
+    for known_scheme in (
+        known_scheme
+        for known_scheme in schemes(kind)
+        if known_scheme.name in OWN and known_scheme.name != without
     ):
-        text = described.form.partition("[?")[0]
-        text += "[@BASE_URL]" if described.address and text.endswith(":MODEL") else ""
-        texts.append(f"{text} (the default)" if described.name == default else text)
+        text = known_scheme.form.partition("[?")[0]
+        text += "[@BASE_URL]" if known_scheme.address and text.endswith(":MODEL") else ""
+        texts.append(f"{text} (the default)" if known_scheme.name == default else text)
     return ", ".join(texts)
 
 
@@ -279,7 +278,7 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         BackendError: they cannot be imported, or are others; the message names the package.
     """
     package = package_of(entry)
-    earlier = [described for described in schemes() if described.name == entry.name]
+    earlier = [known_scheme for known_scheme in schemes() if known_scheme.name == entry.name]
     # It has been loaded already.
     if entry.name not in OWN and earlier and earlier[0].package in (package, ""):
         return earlier
@@ -291,7 +290,11 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         if earlier:
             raise ValueError(f"{earlier[0].package or 'trustassay'} has this scheme already")
         entry.load()
-        if not (result := [described for described in schemes() if described.name == entry.name]):
+        if not (
+            result := [
+                known_scheme for known_scheme in schemes() if known_scheme.name == entry.name
+            ]
+        ):
             raise ValueError("it describes no such scheme")
     except (Exception, SystemExit) as error:
         for key in set(_SCHEMES) - before:
@@ -330,26 +333,28 @@ def _find_innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
 def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
     """Return the error for a choice of no known scheme, with the scheme that may be meant."""
     what, name = KINDS[kind], _split(choice)[0]
-    schemes_by_name = {described.name: described for described in schemes(kind)}
+    schemes_by_name = {known_scheme.name: known_scheme for known_scheme in schemes(kind)}
     if kind == "entailer":
         schemes_by_name |= {
-            described.name: described
-            for described in schemes("chat model")
-            if described.name not in schemes_by_name
+            known_scheme.name: known_scheme
+            for known_scheme in schemes("chat model")
+            if known_scheme.name not in schemes_by_name
         }
     # From the most likely mistake to the least.
     if choice.startswith(("http://", "https://")) and "openai" in schemes_by_name:
         return UnknownNameError(
             f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
         )
-    for described in schemes_by_name.values():
-        if described.models and re.match(described.models, choice, re.IGNORECASE):
-            message = f"unknown {what} {choice!r}; did you mean {described.name}:{choice}?"
+    for known_scheme in schemes_by_name.values():
+        if known_scheme.models and re.match(known_scheme.models, choice, re.IGNORECASE):
+            message = f"unknown {what} {choice!r}; did you mean {known_scheme.name}:{choice}?"
             return UnknownNameError(message)
     if of_package := [
-        described for described in _SCHEMES.values() if described.name == name and described.package
+        known_scheme
+        for known_scheme in _SCHEMES.values()
+        if known_scheme.name == name and known_scheme.package
     ]:
-        kinds = " and ".join(KINDS[described.kind] for described in of_package)
+        kinds = " and ".join(KINDS[known_scheme.kind] for known_scheme in of_package)
         message = (
             f"{name}: the package {of_package[0].package} has it as {kinds}, and not as {what}"
         )
@@ -360,7 +365,7 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
         )
     every = {*schemes_by_name, *find_entry_points(), *OF_PAPERS} - {""}
     # Suggestions are limited to schemes of this kind.
-    fit = {described for described in every if OF_PAPERS.get(described, kind) == kind}
+    fit = {candidate for candidate in every if OF_PAPERS.get(candidate, kind) == kind}
     fit |= set(recommended.recommended() if kind in ASKED else ())
     return UnknownNameError(did_you_mean(what, name, fit))
 
@@ -412,7 +417,7 @@ def load_near_words(path: str = "") -> Any:
     """Return the nearest words of the word table; those of a file are under another scheme now."""
     if not path:
         return _import_when_called("backends.word_substitutes:NearWords")()
-    # Runs that were started with the old form can be continued.
+    # The old form still works, with a note.
     print("the source embedding:FILE is now word2vec:FILE, of trustassay-papers", file=sys.stderr)
     return load("distractors", f"word2vec:{path}")
 

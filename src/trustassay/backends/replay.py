@@ -68,8 +68,7 @@ class ReplayChat:
 
         Raises:
             BackendError: the file cannot be read or has another content; the message names file,
-                line and
-                field.
+                line and field.
         """
         path = Path(file).expanduser()
         path = path / "calls.sqlite" if path.is_dir() else path

@@ -74,10 +74,8 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, wrap a function, or pass one through.
 
     ``novel`` (the words that two answers share, without the question's) and ``agreement`` (these,
-    and
-    entailment in both directions) are :class:`~trustassay.capabilities.QuestionSimilarity` and
-    score
-    triples. Raises as :func:`~trustassay.backends.registry.load`.
+    and entailment in both directions) are :class:`~trustassay.capabilities.QuestionSimilarity` and
+    score triples. Raises as :func:`~trustassay.backends.registry.load`.
     """
     result: Similarity = load("similarity", choice)
     return result
@@ -87,10 +85,8 @@ def named_sources(choice: Any) -> dict[str, Any]:
     """Return the sources of substitutes by name, from the user's choice.
 
     The choice is a text such as ``embedding,pos,dbpedia:URL``, a list of URIs and objects, or a
-    mapping
-    by name. The name of a URI is its scheme and that of an object its own, unless ``NAME=URI``
-    gives
-    another one.
+    mapping by name. The name of a URI is its scheme and that of an object its own, unless
+    ``NAME=URI`` gives another one.
 
     Raises:
         ValueError: there is no source, or two have the same name.

@@ -196,8 +196,7 @@ class AgreementSimilarity:
     """Mean of word agreement and entailment of two answers to a question, 0..1; symmetric.
 
     Entailment reads each answer after the question, in both directions: the stronger entailment e
-    and
-    the weaker contradiction c give (e + 1 - c) / 2. Words: :class:`NovelWordsSimilarity`.
+    and the weaker contradiction c give (e + 1 - c) / 2. Words: :class:`NovelWordsSimilarity`.
     """
 
     reads_question = True
@@ -247,8 +246,7 @@ def novel_agreement(text: str, reference: str, question: str = "") -> float:
 
     An answer's novel words are its content words that are not in the question. For each answer, the
     share of its novel words that the other one has is computed; a word counts by its likeness to
-    the
-    most similar word there (:func:`word_likeness`). The larger of the two shares is returned.
+    the most similar word there (:func:`word_likeness`). The larger of the two shares is returned.
 
     * If neither answer adds anything (a choice between things that the question names), all content
       words are compared: the shared ones over all.
@@ -307,9 +305,8 @@ def word_likeness(first: str, second: str) -> float:
     """Return 1 for equal words, the share of common letter pairs for two spellings, else 0.
 
     This is Dice's coefficient of the words' pairs of neighbouring letters, ends included, if it is
-    0.5
-    or more. A word with a digit only equals itself: 1994 is not 1995. So does a word of more than
-    :data:`MAX_WORD_LETTERS` letters.
+    0.5 or more. A word with a digit only equals itself: 1994 is not 1995. So does a word of more
+    than :data:`MAX_WORD_LETTERS` letters.
     """
     if first == second:
         return 1.0

@@ -23,8 +23,7 @@ def import_onnxruntime() -> Any:
     """Return the module ``onnxruntime``; raises :class:`ImportError` if it is missing.
 
     If other code has imported it before, the report of that import cannot be taken back; reports
-    about
-    our own sessions are switched off.
+    about our own sessions are switched off.
     """
     os.environ[ONNXRUNTIME] = "1"
     is_loaded = "onnxruntime" in sys.modules

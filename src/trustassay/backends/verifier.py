@@ -41,8 +41,7 @@ class Finding(NamedTuple):
     """What a passage says about one quantity of a statement.
 
     A share is that of the statement's words, weighted by distance, that are around a quantity of
-    the
-    passage.
+    the passage.
     """
 
     agrees: float
@@ -61,10 +60,8 @@ def verdict(premise: str, hypothesis: str) -> float:
     """Return how far the quantities of a passage support or contradict those of a statement.
 
     Above 0: supported; below 0: contradicted; 0: open; the range is -1..1. One contradicted
-    quantity is
-    enough. To be supported, all must be, and at least one must be written in another way: copied
-    words
-    are already counted as words in common.
+    quantity is enough. To be supported, all must be, and at least one must be written in another
+    way: copied words are already counted as words in common.
     """
     findings = compare(premise, hypothesis)
     against = [
@@ -166,8 +163,7 @@ def _is_computed(quantity: Quantity, other: Quantity, passage: Reading) -> bool:
     """Whether a statement's quantity can be computed from two quantities of the passage.
 
     So if it is the sum, difference, product or quotient of one of them and another in the same
-    sentence
-    or next to it.
+    sentence or next to it.
     """
     sentence = passage.sentences[other.place]
     near = [
@@ -203,8 +199,7 @@ def relation(in_passage: Quantity, in_statement: Quantity) -> int:
     """Return 1 if a quantity of the passage supports one of the statement, -1 if it contradicts it.
 
     0 if it is open. Numbers are equal within the precision of their last digits, and within 3 % if
-    units
-    are converted.
+    units are converted.
     """
     ends = (in_passage.low, in_passage.high, in_statement.low, in_statement.high)
     size = max((abs(x) for x in ends if abs(x) < math.inf), default=0.0)

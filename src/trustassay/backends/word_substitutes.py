@@ -290,8 +290,7 @@ def _is_person(kinds: Sequence[str], common: Sequence[str]) -> bool:
     """Whether a name of several words is a person's.
 
     So if one word is a given name, an initial or a surname, no other is a place or a people, and
-    none
-    but the last is only a common word.
+    none but the last is only a common word.
     """
     if len(kinds) < 2 or not {GIVEN, SURNAME, _INITIAL} & set(kinds):
         return False
@@ -374,8 +373,7 @@ class _ListedWords(ABC):
         """Return the groups of words that can replace a part of a name.
 
         If the kind of the part is not known, the types of the request decide; if they say nothing
-        either,
-        all names and nouns are allowed.
+        either, all names and nouns are allowed.
         """
         if part.group == PLACE:  # a country for a country, where the question does not ask for more
             place_kinds = [kind for kind in likely if kind in PLACES]
@@ -390,7 +388,7 @@ class _ListedWords(ABC):
         if not indices:
             return []
         texts = self._table.words
-        # Lazy: usually a few of thousands are needed.
+        # Lazy: of thousands of words, usually only a few are needed.
         ranked = (texts[i] for i in self._rank(words, np.sort(np.concatenate(indices))))
         result: list[str] = []
         for text in ranked:
@@ -429,11 +427,9 @@ class NearWords(_ListedWords):
     """The nearest words by cosine; two words above the cap are synonyms.
 
     If these were the words nearest to the word itself, it would be in the middle of its
-    substitutes,
-    and could be recognised. So one of its neighbours, the pivot, is drawn, and the words nearest to
-    the
-    pivot come first. The pivot is not a substitute. Of these words, those of similar rarity are
-    used.
+    substitutes, and could be recognised. So one of its neighbours, the pivot, is drawn, and the
+    words nearest to the pivot come first. The pivot is not a substitute. Of these words, those of
+    similar rarity are used.
     """
 
     def __init__(self) -> None:

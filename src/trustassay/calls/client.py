@@ -112,9 +112,8 @@ class Client:
     """Finds the batcher for a request, and creates it when it is first needed.
 
     Created and used inside one event loop. Roles that have the same model share one batcher, so
-    that
-    equal requests are sent once. ``own`` is the run's file of calls, ``shared`` the one that runs
-    share; the client neither opens nor closes them.
+    that equal requests are sent once. ``own`` is the run's file of calls, ``shared`` the one that
+    runs share; the client neither opens nor closes them.
     """
 
     def __init__(
@@ -167,7 +166,6 @@ class Client:
         for name, backend in self._batchers_by_key:
             several.setdefault(capability(name).stored_as, []).append(backend)
         return {
-            # Replies of several chat models must stay apart even where a run has only one of them.
             word
             if len(several[word]) == 1 and word != "chat"
             else f"{word} {backend}": batcher.counts
@@ -187,8 +185,7 @@ class Client:
         """Stop all calls, and close the connections.
 
         No new request is sent. Calls in progress are paid for already: they have :data:`GRACE_S`
-        seconds
-        to finish, and replies that arrive by then are stored.
+        seconds to finish, and replies that arrive by then are stored.
         """
         # 1. Stop requests that have not left yet.
         for caller in self._callers:
@@ -245,7 +242,7 @@ class Client:
 
         async def by_another(items: list[Any]) -> tuple[list[Any], float]:
             replies = [await through.answer(item, behind.ask) for item in items]
-            # One item at a time is no loss: through() limits batches to one item.
+            # There is only one item: _make_batcher() limits the batches of such a backend to one.
             return replies, 0.0  # the seconds count for the other one
 
         return by_another
@@ -309,8 +306,7 @@ class SampleModels:
 
     Every capability is a method with its name, and the arguments make the request, as
     :class:`~trustassay.capabilities.Models` describes for the built-in ones. ``reader`` is the role
-    of
-    the entailer that is used where a request names none.
+    of the entailer that is used where a request names none.
     """
 
     def __init__(self, client: Client, reader: str = "") -> None:

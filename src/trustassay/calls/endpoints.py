@@ -65,8 +65,7 @@ class Endpoints:
         Args:
             concurrency: calls at once to each endpoint, in place of its backend's limit.
             again_after_s: seconds after which an endpoint that was given up is tried again;
-                ``None``:
-                never.
+                ``None``: never.
             sharing: keeps the limits together with other processes.
         """
         self._concurrency, self._sharing = concurrency, sharing

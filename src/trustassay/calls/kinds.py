@@ -79,7 +79,6 @@ def _answer_in_groups(
     for index, item in enumerate(items):
         groups[key(item)].append(index)
     results: list[Any] = [None] * len(items)
-    # The groups are in the order of their first items, so that results do not depend on hashing.
     for shared, indices in groups.items():
         replies = ask(shared, [items[index] for index in indices])
         for index, reply in zip(indices, replies, strict=True):
@@ -103,8 +102,7 @@ def _build_lookup(
 
     Args:
         local: protocol of a backend in this process; any other is an endpoint, which is asked for
-            one
-            item at a time and costs no tokens.
+            one item at a time and costs no tokens.
         method: the backend's method; an endpoint's has ``a`` before its name.
         checked: checks and returns the list of an item.
         what: what the lists are, for messages.
@@ -260,8 +258,7 @@ def _check_similarities(similarity: Any, pairs: Sequence[Texts], scores: Any) ->
     """Return a similarity's numbers, checked.
 
     They are rounded unless the similarity is ``exact``: the last digits of a model's numbers depend
-    on
-    the other items of a batch.
+    on the other items of a batch.
     """
     scores = np.asarray(scores, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
@@ -533,7 +530,10 @@ def capabilities() -> Mapping[str, Capability[Any, Any]]:
             reason = f"{type(error).__name__}: {error}"
             _broken[entry.name] = f"{message} cannot be loaded ({reason})"
     # Built-in ones come last, so that no package can replace them.
-    return {described.name: described for described in (*from_packages, *BUILT_IN_CAPABILITIES)}
+    return {
+        each_capability.name: each_capability
+        for each_capability in (*from_packages, *BUILT_IN_CAPABILITIES)
+    }
 
 
 def capability(name: str) -> Capability[Any, Any]:

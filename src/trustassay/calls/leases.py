@@ -135,7 +135,6 @@ class LeaseService:
     def lease(self, address: str, limits: EndpointLimits, ask: Ask) -> Grant:
         """Record a worker's report, and lease it as many calls as the limits allow."""
         now = self._clock()
-        # Workers of one run agree on the limits; other limits belong to another run.
         limit = self._limits_by_address.get((address, limits))
         if limit is None:
             limit = self._limits_by_address[address, limits] = _AddressLimits(limits, now)

@@ -100,10 +100,8 @@ def letter_of(text: str, letters: str) -> str | None:
     """Return the letter that a reply names; ``None`` if it names none, or several.
 
     A letter is named at the beginning ("B", "(b)", "B. Paris", "B is correct"), or after "answer
-    is",
-    "choice:", "option", "I choose" and the like. "A" before a word ("A river ...") is an article,
-    and
-    initials are part of a name. A list of several options names none.
+    is", "choice:", "option", "I choose" and the like. "A" before a word ("A river ...") is an
+    article, and initials are part of a name. A list of several options names none.
     """
     result = _reader(letters).read(_INITIALS.sub("_", plain(text)))
     return next(iter(result)) if len(result) == 1 else None
@@ -145,8 +143,7 @@ def _find_repeated_option(text: str, options: Sequence[str]) -> int | None:
     """Return the index of the one option that a reply repeats word for word; case does not matter.
 
     The option's letter may stand before it ("C. river, since ...") or after it ("river (C)"). A
-    single
-    character is a letter, not an option.
+    single character is a letter, not an option.
     """
     words = _words(text)
     if len("".join(words)) < 2:

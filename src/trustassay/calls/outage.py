@@ -56,17 +56,13 @@ class Outage:
     """Failures without a reply between them: first a row of failures, from the fifth on an outage.
 
     During an outage one call at a time probes, and failures use up no tries; the tries of the row
-    are
-    given back. Another call makes the next probe, so that a call which always fails cannot keep the
-    others waiting. A reply to a call that began in the outage ends it.
+    are given back. Another call makes the next probe, so that a call which always fails cannot keep
+    the others waiting. A reply to a call that began in the outage ends it.
 
     A row opens no outage if all its calls had failed twice before while others were answered: they
-    may
-    be at fault themselves. Complaints (429) also form a row, except those of calls that were
-    already
-    in progress when the first complaint came. If there are only complaints, probes do not wait for
-    each
-    other, since a reply may take long.
+    may be at fault themselves. Complaints (429) also form a row, except those of calls that were
+    already in progress when the first complaint came. If there are only complaints, probes do not
+    wait for each other, since a reply may take long.
     """
 
     def __init__(self, patience_s: float, deadline_s: float) -> None:

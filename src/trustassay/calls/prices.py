@@ -47,8 +47,7 @@ def published_price(backend: str) -> Price | None:
     """Return the published price of a backend's model; ``None`` if it has none.
 
     It is the price of the lowest tier: prompts of up to a thousand tokens, none of them cached. If
-    the
-    URI names an address, the table's price for that address counts; a local address has none.
+    the URI names an address, the table's price for that address counts; a local address has none.
 
     Args:
         backend: the name, as ``openai:gpt-4o-mini`` or
@@ -61,7 +60,7 @@ def published_price(backend: str) -> Price | None:
     model, _, address = backend.partition(":")[2].partition("?")[0].partition("@http")
     where = {"provider_id": None if address else provider}
     where["provider_api_url"] = f"http{address}" if address else None
-    # Imported late: the package is large, and most runs need no prices.
+    # Imported only when a price is looked up.
     from genai_prices import Usage
 
     usage = Usage(input_tokens=THOUSAND, output_tokens=THOUSAND)
@@ -246,8 +245,7 @@ class BudgetLedger:
     """Keeps a run within its budget.
 
     A call in progress counts with its maximum cost until its cost is known, so that calls that run
-    at
-    the same time cannot exceed the budget together.
+    at the same time cannot exceed the budget together.
 
     Args:
         budget: ``None``: nothing is limited.

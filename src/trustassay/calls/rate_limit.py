@@ -123,18 +123,15 @@ class Pace:
     Complaints come from a limit, or by chance from a busy endpoint. At full speed nothing changes
     while
     their share is below 15 per cent: the refused calls are tried again, and that is all. A higher
-    share
-    shows a limit. From then on calls start at even distances, and the rate is learnt in windows of
-    half
-    a second, or of twenty calls if that takes longer:
+    share shows a limit. From then on calls start at even distances, and the rate is learnt in
+    windows of half a second, or of twenty calls if that takes longer:
 
     * The first window is slow, and each accepted one is followed by one twice as fast.
     * A window with too many refusals shows the limit: as many calls as were accepted.
     * That rate is kept for three windows, then one is a quarter faster. If it is accepted as well,
     its
       rate is kept, and an even faster one is tried at once, so that a rising limit is followed. If
-      not,
-      it shows the limit again.
+      not, it shows the limit again.
     * If a kept rate is refused again, the limit is in doubt, and twice the rate is tried instead of
     a
       quarter more.

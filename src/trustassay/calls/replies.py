@@ -33,8 +33,7 @@ def chat_parts(request: ChatRequest) -> tuple[str]:
     """Return the text from which a chat request's key is computed: its fields as JSON.
 
     The fields other than the messages are equal in many requests, so their JSON is cached. Fields
-    that
-    were added in later versions only count if they are set, so that older keys stay valid.
+    that were added in later versions only count if they are set, so that older keys stay valid.
     """
     messages, *other_fields = _REQUEST_FIELDS(request)
     try:

@@ -49,9 +49,8 @@ class Endpoint:
       (:class:`~trustassay.calls.outage.Outage`).
     * An endpoint is given up after nothing but failures for ``patience_s`` (ten seconds if it never
       answered), or if it tells all calls to wait for longer than ``deadline_s``. Its calls then
-      fail at
-      once until the run is started again, or until one call probes again, ``again_after_s`` seconds
-      later.
+      fail at once until the run is started again, or until one call probes again, ``again_after_s``
+      seconds later.
     """
 
     def __init__(
@@ -112,8 +111,7 @@ class Endpoint:
         """Do ``work`` when the endpoint may be called, and again while its failures are temporary.
 
         The deadline starts with the first try and excludes outages, since the length of the queue
-        or of an
-        outage does not depend on this call.
+        or of an outage does not depend on this call.
 
         Args:
             work: sends the request once.
