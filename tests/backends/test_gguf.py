@@ -258,11 +258,11 @@ def test_generated_answers_are_not_asked_for_again(
 def test_the_bound_of_waiting_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
-    with gguf._bounded_spinning():
+    with gguf._limit_spinning():
         assert os.environ["GOMP_SPINCOUNT"] == str(gguf.MAX_SPINS)
     assert "GOMP_SPINCOUNT" not in os.environ
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")  # the user's word
-    with gguf._bounded_spinning():
+    with gguf._limit_spinning():
         assert "GOMP_SPINCOUNT" not in os.environ
 
 

@@ -443,7 +443,7 @@ class GgufChat:
 def _load_server(path: Path, context: int, parallel: int, threads: int | None) -> Any:
     """Load a model in llama.cpp; raises :class:`BackendError`."""
     try:
-        with _bounded_spinning():
+        with _limit_spinning():
             import xllamacpp
     except ImportError:
         raise BackendError(f"xllamacpp is missing: {install('gguf')}") from None
@@ -474,7 +474,7 @@ def _load_server(path: Path, context: int, parallel: int, threads: int | None) -
 
 
 @contextmanager
-def _bounded_spinning() -> Iterator[None]:
+def _limit_spinning() -> Iterator[None]:
     """Bound the time for which threads wait actively for each other before they sleep.
 
     Without a bound, two processes slow each other down, and so does other work on the machine.

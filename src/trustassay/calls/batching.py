@@ -24,23 +24,23 @@ from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError
 
-Item = TypeVar("Item")
-Reply = TypeVar("Reply")
+ItemT = TypeVar("ItemT")
+ReplyT = TypeVar("ReplyT")
 
 
 @dataclass(frozen=True, slots=True)
-class Codec(Generic[Item, Reply]):
+class Codec(Generic[ItemT, ReplyT]):
     """How the requests and replies of a capability are identified, stored and counted."""
 
-    reply_to_json: Callable[[Reply], str]
+    reply_to_json: Callable[[ReplyT], str]
     """Returns the stored text of a reply."""
-    reply_from_json: Callable[[str], Reply]
+    reply_from_json: Callable[[str], ReplyT]
     """Reads a stored reply; raises where it is damaged."""
-    parts: Callable[[Item], Sequence[str]] = lambda text: (str(text),)
+    parts: Callable[[ItemT], Sequence[str]] = lambda text: (str(text),)
     """Returns the texts of a request, from which its key is computed."""
-    as_stored: Callable[[Reply, str], Reply | None] = lambda _, __: None
+    as_stored: Callable[[ReplyT, str], ReplyT | None] = lambda _, __: None
     """Returns a reply as its JSON would be read back, or ``None`` if only reading can tell."""
-    tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
+    tokens: Callable[[ReplyT], tuple[int | None, int | None]] = lambda _: (None, None)
     """Returns the tokens of prompt and reply; ``None`` where the backend does not report them."""
 
 
@@ -89,25 +89,25 @@ class Counts:
     """Time that the batches took; those of an endpoint are added up."""
 
 
-class _PendingRequest(NamedTuple, Generic[Item, Reply]):
+class _PendingRequest(NamedTuple, Generic[ItemT, ReplyT]):
     """A request that has no reply yet, with the future of each caller that wants it."""
 
     key: bytes
-    item: Item
+    item: ItemT
     parts: Sequence[str]
     length: int
-    futures: list[asyncio.Future[Reply]]
+    futures: list[asyncio.Future[ReplyT]]
 
 
-Batch: TypeAlias = Sequence[_PendingRequest[Item, Reply]]
-BatchReplies: TypeAlias = list[Reply | BaseException]
+Batch: TypeAlias = Sequence[_PendingRequest[ItemT, ReplyT]]
+BatchReplies: TypeAlias = list[ReplyT | BaseException]
 Compute: TypeAlias = (
-    Callable[[list[Item]], Sequence[Reply]]
-    | Callable[[list[Item]], Awaitable[tuple[Sequence[Reply], float]]]
+    Callable[[list[ItemT]], Sequence[ReplyT]]
+    | Callable[[list[ItemT]], Awaitable[tuple[Sequence[ReplyT], float]]]
 )
 
 
-class Batcher(Generic[Item, Reply]):
+class Batcher(Generic[ItemT, ReplyT]):
     """Stands between a metric's single requests and a backend that works on batches.
 
     A request that equals one in progress, or one whose reply is in memory, is not computed again.
@@ -123,8 +123,8 @@ class Batcher(Generic[Item, Reply]):
         self,
         capability: str,
         backend: str,
-        compute: Compute[Item, Reply],
-        codec: Codec[Item, Reply],
+        compute: Compute[ItemT, ReplyT],
+        codec: Codec[ItemT, ReplyT],
         *,
         limits: BatchLimits,
         store: Calls | None,
@@ -141,26 +141,28 @@ class Batcher(Generic[Item, Reply]):
         self._calls_to_keep_busy: Callable[[], int] = getattr(
             compute, "count_calls_to_keep_busy", lambda: sys.maxsize
         )
-        self._computed_elsewhere: dict[bytes, _PendingRequest[Item, Reply]] = {}
+        self._computed_elsewhere: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
         self._watch_task: asyncio.Task[None] | None = None
-        self._unsaved: list[tuple[Batch[Item, Reply], BatchReplies[Reply], list[StoredCall]]] = []
+        self._unsaved: list[
+            tuple[Batch[ItemT, ReplyT], BatchReplies[ReplyT], list[StoredCall]]
+        ] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
-        self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
-        self._pending_by_key: dict[bytes, _PendingRequest[Item, Reply]] = {}
-        self._pile: list[_PendingRequest[Item, Reply]] = []
+        self._remembered: OrderedDict[bytes, ReplyT] = OrderedDict()
+        self._pending_by_key: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
+        self._pile: list[_PendingRequest[ItemT, ReplyT]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         # One thread: a local model computes one batch at a time anyway.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"trustassay-{capability}")
         self._pump = asyncio.create_task(self._run())
 
-    def ask(self, item: Item) -> asyncio.Future[Reply]:
+    def ask(self, item: ItemT) -> asyncio.Future[ReplyT]:
         """Return a future of the reply; raises :class:`BackendError` when awaited."""
         self.counts.requested += 1
         parts = self._codec.parts(item)
         key = self._keys.of(parts)
-        future: asyncio.Future[Reply] = self._loop.create_future()
+        future: asyncio.Future[ReplyT] = self._loop.create_future()
         # The batcher is closed: nobody would ever set a result.
         if self._pump.done():
             future.cancel()
@@ -183,7 +185,7 @@ class Batcher(Generic[Item, Reply]):
         self._wake.set()
         return future
 
-    def look_up(self, item: Item, calls: Calls) -> tuple[bytes, Reply | None]:
+    def look_up(self, item: ItemT, calls: Calls) -> tuple[bytes, ReplyT | None]:
         """Return the key of a request, and its reply among ``calls`` if it is there."""
         key = self._keys.of(self._codec.parts(item))
         stored = calls.peek(key)
@@ -251,7 +253,7 @@ class Batcher(Generic[Item, Reply]):
         if not self._room.is_set() and len(self._running_calls) <= self._calls_to_keep_busy():
             self._room.set()
 
-    async def _answer_pile(self, pile: list[_PendingRequest[Item, Reply]]) -> None:
+    async def _answer_pile(self, pile: list[_PendingRequest[ItemT, ReplyT]]) -> None:
         if self._store and self._policy.once:
             pile = await self._answer_from_store(pile)
         if self._policy.sort:
@@ -275,8 +277,8 @@ class Batcher(Generic[Item, Reply]):
                     await asyncio.sleep(0)
 
     async def _answer_from_store(
-        self, pile: list[_PendingRequest[Item, Reply]]
-    ) -> list[_PendingRequest[Item, Reply]]:
+        self, pile: list[_PendingRequest[ItemT, ReplyT]]
+    ) -> list[_PendingRequest[ItemT, ReplyT]]:
         assert self._store
         keys = [pending.key for pending in pile]
         if self._remote:  # few at a time, and a thread would wait for this one
@@ -314,7 +316,7 @@ class Batcher(Generic[Item, Reply]):
                     self._pile.append(pending)
                     self._wake.set()
 
-    def _deliver_stored(self, pending: _PendingRequest[Item, Reply], text: str) -> bool:
+    def _deliver_stored(self, pending: _PendingRequest[ItemT, ReplyT], text: str) -> bool:
         """Hand out a stored reply; return ``False`` if it is damaged."""
         assert self._store
         if (reply := self._parse_stored(text)) is None:
@@ -324,7 +326,7 @@ class Batcher(Generic[Item, Reply]):
         self._deliver(pending, reply)
         return True
 
-    def _compute_and_store(self, batch: Batch[Item, Reply]) -> BatchReplies[Reply]:
+    def _compute_and_store(self, batch: Batch[ItemT, ReplyT]) -> BatchReplies[ReplyT]:
         """Compute and store one batch; runs in the thread."""
         started = time.perf_counter()
         replies = self._compute_or_split([pending.item for pending in batch])
@@ -333,7 +335,7 @@ class Batcher(Generic[Item, Reply]):
             self._store.add(rows)
         return results
 
-    def _compute_or_split(self, items: list[Item]) -> Sequence[Reply | BaseException]:
+    def _compute_or_split(self, items: list[ItemT]) -> Sequence[ReplyT | BaseException]:
         """Compute the replies; if the batch fails, compute each request by itself."""
         try:
             return self._check_reply_count(self._compute(items), items)
@@ -343,7 +345,7 @@ class Batcher(Generic[Item, Reply]):
                 return [error]
             return [reply for item in items for reply in self._compute_or_split([item])]
 
-    async def _send_batch(self, batch: Batch[Item, Reply]) -> None:
+    async def _send_batch(self, batch: Batch[ItemT, ReplyT]) -> None:
         """Send one batch to an endpoint; its replies are stored before they are returned.
 
         Replies that arrive in one iteration of the event loop are stored in one transaction.
@@ -359,8 +361,8 @@ class Batcher(Generic[Item, Reply]):
             self._loop.call_soon(self._save)
 
     async def _call_or_split(
-        self, items: list[Item]
-    ) -> tuple[Sequence[Reply | BaseException], float]:
+        self, items: list[ItemT]
+    ) -> tuple[Sequence[ReplyT | BaseException], float]:
         """Do the same as :meth:`_compute_or_split` for an endpoint."""
         try:
             replies, seconds = await self._compute(items)  # type: ignore[misc]
@@ -371,7 +373,7 @@ class Batcher(Generic[Item, Reply]):
             parts = await asyncio.gather(*(self._call_or_split([item]) for item in items))
             return [reply for part, _ in parts for reply in part], sum(s for _, s in parts)
 
-    def _check_reply_count(self, replies: Any, items: list[Item]) -> Sequence[Reply]:
+    def _check_reply_count(self, replies: Any, items: list[ItemT]) -> Sequence[ReplyT]:
         if len(replies) != len(items):
             raise BackendError(
                 f"{self.backend} returned {len(replies)} replies to {len(items)} requests"
@@ -400,13 +402,13 @@ class Batcher(Generic[Item, Reply]):
             self._fail(pending, error)
 
     def _record_batch(
-        self, batch: Batch[Item, Reply], replies: Sequence[Reply | BaseException], seconds: float
-    ) -> tuple[BatchReplies[Reply], list[StoredCall]]:
+        self, batch: Batch[ItemT, ReplyT], replies: Sequence[ReplyT | BaseException], seconds: float
+    ) -> tuple[BatchReplies[ReplyT], list[StoredCall]]:
         """Count a batch; return its replies as they will be read back, and the rows to store."""
         self.counts.computed += len(batch)
         self.counts.batches += 1
         self.counts.seconds += seconds
-        results: BatchReplies[Reply] = []
+        results: BatchReplies[ReplyT] = []
         rows: list[StoredCall] = []
         for pending, reply in zip(batch, replies, strict=True):
             if isinstance(reply, BaseException):
@@ -417,7 +419,7 @@ class Batcher(Generic[Item, Reply]):
             rows += row
         return results, rows
 
-    def _parse_stored(self, text: str) -> Reply | None:
+    def _parse_stored(self, text: str) -> ReplyT | None:
         """Return a stored reply; ``None`` if it is damaged."""
         try:
             return self._codec.reply_from_json(text)
@@ -425,8 +427,8 @@ class Batcher(Generic[Item, Reply]):
             return None
 
     def _serialise_reply(
-        self, pending: _PendingRequest[Item, Reply], reply: Reply, seconds: float
-    ) -> tuple[Reply, list[StoredCall]]:
+        self, pending: _PendingRequest[ItemT, ReplyT], reply: ReplyT, seconds: float
+    ) -> tuple[ReplyT, list[StoredCall]]:
         """Return a reply as it will be read back from the store, and its row."""
         # Callers get the reply as a later run would read it, so that both runs give equal results.
         text = self._codec.reply_to_json(reply)
@@ -457,14 +459,14 @@ class Batcher(Generic[Item, Reply]):
                 return [BackendError(f"a reply could not be stored ({error})")]
             return [failure for rows in parts for failure in self._store_rows([rows])]
 
-    def _hand_out(self, batch: Batch[Item, Reply], results: Sequence[Any]) -> None:
+    def _hand_out(self, batch: Batch[ItemT, ReplyT], results: Sequence[Any]) -> None:
         for pending, result in zip(batch, results, strict=True):
             if isinstance(result, BaseException):
                 self._fail(pending, result)
             else:
                 self._deliver(pending, result)
 
-    def _deliver(self, pending: _PendingRequest[Item, Reply], reply: Reply) -> None:
+    def _deliver(self, pending: _PendingRequest[ItemT, ReplyT], reply: ReplyT) -> None:
         self._pending_by_key.pop(pending.key, None)
         if self._policy.once:
             self._remembered[pending.key] = reply
@@ -476,7 +478,7 @@ class Batcher(Generic[Item, Reply]):
             if not future.done():
                 future.set_result(reply)
 
-    def _fail(self, pending: _PendingRequest[Item, Reply], error: BaseException) -> None:
+    def _fail(self, pending: _PendingRequest[ItemT, ReplyT], error: BaseException) -> None:
         self._pending_by_key.pop(pending.key, None)
         if not isinstance(error, BackendError | DiskFullError):
             error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
@@ -487,8 +489,8 @@ class Batcher(Generic[Item, Reply]):
 
 
 def batches(
-    pile: Sequence[_PendingRequest[Item, Reply]], limits: BatchLimits
-) -> Iterator[Sequence[_PendingRequest[Item, Reply]]]:
+    pile: Sequence[_PendingRequest[ItemT, ReplyT]], limits: BatchLimits
+) -> Iterator[Sequence[_PendingRequest[ItemT, ReplyT]]]:
     """Cut requests, in their order, into batches within the limits; a batch has at least one.
 
     The size of a batch in tokens is that after padding: its longest request times its length.

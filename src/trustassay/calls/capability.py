@@ -15,8 +15,8 @@ from trustassay.calls.prices import BudgetLedger, RequestCounter
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 
-Item = TypeVar("Item")
-Reply = TypeVar("Reply")
+ItemT = TypeVar("ItemT")
+ReplyT = TypeVar("ReplyT")
 Remote = Callable[[list[Any]], Awaitable[tuple[Sequence[Any], float]]]
 
 DIGITS = 6
@@ -50,7 +50,7 @@ class Through(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Capability(Generic[Item, Reply]):
+class Capability(Generic[ItemT, ReplyT]):
     """One operation that a metric can use."""
 
     name: str
@@ -61,13 +61,13 @@ class Capability(Generic[Item, Reply]):
     """Name in stored calls and in counts."""
     backend: str
     """Kind of backend that serves it, as in ``run.json``, options and messages."""
-    item: Callable[..., Item]
+    item: Callable[..., ItemT]
     """Builds a request from the method's arguments."""
-    compute: Callable[[Any, list[Item]], Sequence[Reply]]
+    compute: Callable[[Any, list[ItemT]], Sequence[ReplyT]]
     """Answers a batch of requests with a backend, and checks what it returns."""
-    codec: Codec[Item, Reply]
+    codec: Codec[ItemT, ReplyT]
     """How requests and replies are identified and stored."""
-    stand_in: Callable[[Item], Reply]
+    stand_in: Callable[[ItemT], ReplyT]
     """Returns the reply that a plan uses."""
     load: Callable[[Any], Any]
     """Loads a backend from the user's choice: a URI or an object."""
@@ -81,7 +81,7 @@ class Capability(Generic[Item, Reply]):
     """Capability whose backends also serve this one, if they are instances of ``able``."""
     able: type | None = None
     """See ``served_by``; ``None``: every backend can."""
-    local: Callable[[Any, Shared], Callable[[list[Item]], Sequence[Any]]] | None = None
+    local: Callable[[Any, Shared], Callable[[list[ItemT]], Sequence[Any]]] | None = None
     """Returns how a backend in this process is called, if not by ``compute``."""
     remote: Callable[[Any, Shared], Remote | None] = lambda _backend, _shared: None
     """Returns how an endpoint is called; ``None`` for a backend in this process."""

@@ -58,9 +58,9 @@ ENTRY_POINT_GROUP = "trustassay.capabilities"
 T = TypeVar("T")
 Vector = NDArray[np.float32]
 Pair = tuple[str, str]
-Texts = tuple[str, ...]
+TextTuple = tuple[str, ...]
 """A text and a reference, and the question where the similarity reads it."""
-Chat = tuple[Message, ...]
+ChatMessages = tuple[Message, ...]
 STAND_IN_REPLY = "A stand-in reply."
 STAND_IN_PASSAGE = " ".join(["stand-in"] * 98 + ["passage"])
 """Passage that a plan uses: 99 words and a number, as long as one of a corpus that is cut."""
@@ -254,7 +254,7 @@ def reads_question(similarity: Any) -> bool:
     return bool(getattr(similarity, "reads_question", False))
 
 
-def _check_similarities(similarity: Any, pairs: Sequence[Texts], scores: Any) -> list[float]:
+def _check_similarities(similarity: Any, pairs: Sequence[TextTuple], scores: Any) -> list[float]:
     """Return a similarity's numbers, checked.
 
     They are rounded unless the similarity is ``exact``: the last digits of a model's numbers depend
@@ -272,10 +272,12 @@ def _check_similarities(similarity: Any, pairs: Sequence[Texts], scores: Any) ->
 def _find_delegate(similarity: Any) -> Through | None:
     """Return how a similarity asks an embedding endpoint, or an entailer that asks a chat model."""
 
-    async def by_vectors(pair: Texts, ask: Callable[[str], Awaitable[Any]]) -> float:
+    async def by_vectors(pair: TextTuple, ask: Callable[[str], Awaitable[Any]]) -> float:
         return _check_similarities(similarity, [pair], await similarity.ascores([pair], ask))[0]
 
-    async def by_entailment(pair: Texts, ask: Callable[[Texts], Awaitable[Entailment]]) -> float:
+    async def by_entailment(
+        pair: TextTuple, ask: Callable[[TextTuple], Awaitable[Entailment]]
+    ) -> float:
         text, reference = pair
         # The reference is the premise: how much of the text does it entail?
         return (await ask((reference, text))).entailment
@@ -287,7 +289,7 @@ def _find_delegate(similarity: Any) -> Through | None:
     return Through("entail", entailer, by_entailment) if _find_chat_model(entailer) else None
 
 
-COMPARE: Capability[Texts, float] = Capability(
+COMPARE: Capability[TextTuple, float] = Capability(
     name="compare",
     stored_as="similarity",
     backend="similarity",
@@ -368,21 +370,23 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
 # ---------------------------------- likelihood: how likely a local model finds a continuation
 
 
-def _build_likelihood_request(prompt: Turns, continuation: str) -> tuple[Chat, str]:
+def _build_likelihood_request(prompt: Turns, continuation: str) -> tuple[ChatMessages, str]:
     """Build a request from a prompt or a chat, and a continuation of it."""
     chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
     return chat, continuation
 
 
 def _compute_likelihoods(
-    model: LikelihoodModel, requests: list[tuple[Chat, str]]
+    model: LikelihoodModel, requests: list[tuple[ChatMessages, str]]
 ) -> Sequence[Likelihood]:
     """Return the token log-probabilities of each continuation.
 
     Continuations of one prompt are computed together, since the prompt is then read once.
     """
 
-    def of_one_prompt(chat: Chat, together: list[tuple[Chat, str]]) -> Iterable[Likelihood]:
+    def of_one_prompt(
+        chat: ChatMessages, together: list[tuple[ChatMessages, str]]
+    ) -> Iterable[Likelihood]:
         # The chat is the same for all of them: see _in_groups.
         rows = model.token_loglikelihoods(chat, [continuation for _, continuation in together])
         finite = all(math.isfinite(value) for row in rows for value in row)
@@ -393,7 +397,7 @@ def _compute_likelihoods(
     return _answer_in_groups(requests, lambda request: request[0], of_one_prompt)
 
 
-LIKELIHOOD: Capability[tuple[Chat, str], Likelihood] = Capability(
+LIKELIHOOD: Capability[tuple[ChatMessages, str], Likelihood] = Capability(
     name="likelihood",
     stored_as="likelihood",
     backend="chat model",
@@ -471,7 +475,7 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
 
 def _check_substitutes(
     source: Any, request: SubstitutesRequest, substitutes: Sequence[str]
-) -> Texts:
+) -> TextTuple:
     """Return the substitutes of a request, checked, without those that are too long."""
     texts = all(isinstance(substitute, str) and substitute.strip() for substitute in substitutes)
     if len(substitutes) > request.k or not texts:
@@ -481,7 +485,7 @@ def _check_substitutes(
     )
 
 
-SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
+SUBSTITUTE: Capability[SubstitutesRequest, TextTuple] = Capability(
     name="substitutes",
     stored_as="substitution",
     backend="distractors",
