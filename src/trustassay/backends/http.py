@@ -421,6 +421,7 @@ class HttpEndpoint:
         import aiohttp
 
         loop = asyncio.get_running_loop()
+        # A session belongs to an event loop, and callers outside one have a new loop for each call.
         if self._session is None or self._loop is not loop:
             if missing := self.missing_key:
                 raise CallError(missing, "closed")
@@ -445,6 +446,7 @@ class HttpEndpoint:
                 timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30),
                 headers=headers,
                 auto_decompress=False,
+                # No cookies, so that a reply never depends on earlier calls.
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
@@ -467,6 +469,7 @@ class HttpEndpoint:
             message += f" (no key: {self.address.key or 'its variable'} is not set)"
         if 300 <= status < 400:
             target = self._redacted(headers.get("Location", "elsewhere"))
+            # Following it would send the key elsewhere, so the user has to correct the URI.
             return self._error(f"{status}: redirects to {target[:SHOWN]}; not followed", "closed")
         flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
         # Key, credit, permission or model: every other request would fail as well.

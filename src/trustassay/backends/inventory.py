@@ -83,6 +83,7 @@ def _choose_kind(uri: str) -> tuple[str, str]:
         return _choose_kind_of_model(remainder.partition("?")[0]), uri
     if scheme == "python":
         return _choose_kind_of_object(imported(remainder)), uri
+    # Chat comes first: an address that can be several things is tried as a chat model.
     fit = (kind for kind, (of_kind, _) in _TRIALS.items() if find(of_kind, uri)[0])
     return next(fit, "chat"), uri
 

@@ -76,6 +76,7 @@ class Scheme:
             BackendError: the part before the options is missing.
         """
         target, options = remainder, {}
+        # Without declared options, the loader gets the text as it is and reads it by itself.
         if self.options is not None:
             target, _, query = remainder.partition("?")
             for key, value in parse_qsl(query, keep_blank_values=True):
@@ -89,6 +90,7 @@ class Scheme:
                     raise UnknownNameError(message) from None
         if self.target and not target:
             raise BackendError(f"{self.name}: needs {self.target}")
+        # The form is only the name, as of lexical.
         if self.form == self.name and target:
             message = f"{KINDS[self.kind]} {self.name} takes nothing after its name, got {target!r}"
             raise UnknownNameError(message)
@@ -284,6 +286,7 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         return earlier
     # What a package has described before it fails is removed again.
     before = set(_SCHEMES)
+    # scheme() reads this, as a decorator cannot know which entry point imports its module.
     token = _PLUGIN.set((entry.name, package))
     try:
         # Two packages, or a package and trustassay, have the same scheme.
@@ -318,6 +321,7 @@ def _find_innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
     if not isinstance(choice, str):
         return None, "", ""
     result, remainder = find(kind, choice)
+    # chat:URI?repeats=3 mixes the entailer's options with the model's own.
     if result is not None and result.name == "chat":
         from trustassay.backends.chat_entailer import judging_of
 

@@ -153,6 +153,7 @@ def _read_lines(path: Path) -> Iterator[Stored]:
             where = f"{path}, line {number}"
             record = _read_object(line, where)
             for name in record:
+                # A misspelt field would otherwise be ignored.
                 if name not in _LINE:
                     raise BackendError(f"{where}: {did_you_mean('field', name, _LINE)}")
             if ("prompt" in record) == ("messages" in record):

@@ -424,6 +424,7 @@ class SampleModels:
         usage["calls"] += 1
         usage["prompt_tokens"] += reply.prompt_tokens or 0
         usage["reply_tokens"] += reply.reply_tokens or 0
+        # Without a count of both, what the call cost is unknown.
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
         if reply.finish == "length":
             usage["cut"] += 1

@@ -324,6 +324,7 @@ def _search_passages(
             raise BackendError(f"{retriever.name} did not return up to {k} passages for each query")
         return map(tuple, lists)
 
+    # search() takes one k for all its queries.
     return _answer_in_groups(queries, lambda query: query[1], search)
 
 

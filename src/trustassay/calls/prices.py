@@ -179,6 +179,7 @@ class Prices:
         for name in (backend, model):
             if name in self.table:
                 return self.table[name]
+        # In the order of the file: the first pattern that fits counts.
         for pattern, price in self.table.items():
             if fnmatchcase(backend, pattern) or fnmatchcase(model, pattern):
                 return price

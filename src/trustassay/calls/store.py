@@ -415,8 +415,10 @@ def copy_calls(source: Path, target: Path) -> None:
             closing(sqlite3.connect(source)) as read,
             closing(sqlite3.connect(partial_copy)) as write,
         ):
+            # The backup also has what is only in the journal so far.
             read.backup(write)
             write.execute("PRAGMA journal_mode = DELETE")
+            # The run that gets the copy has paid for none of them.
             write.execute("UPDATE calls SET cached = 1")
             write.commit()
     except sqlite3.Error as error:
