@@ -134,7 +134,7 @@ def of_set(
             # of one window of several, the weights of several still count
             part = logits[[*places] * (2 if cut and len(places) == 1 else 1)]
             pair = one.premise, one.hypothesis
-            row = model._combined(part, *pair)
+            row = model._combine(part, *pair)
             scores[rule.words].append(with_quantities(row, *pair, model.quantities)[0])
             read[rule.words] += len(places)
     whole = roc_auc_score(labels, scores[Rule().words])

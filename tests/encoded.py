@@ -61,7 +61,7 @@ def _kept(folder: str, width: int) -> Kept:
 def install() -> None:
     """Have the encoders of the shipped weights look for what is kept, in this process."""
     shipped = embedded.weights_folder()
-    start, read = embedded.Encoder.__init__, embedded.Encoder._one
+    start, read = embedded.Encoder.__init__, embedded.Encoder._run_item
 
     @functools.wraps(start)
     def started(self: Any, name: str, folder: Path, threads: int, output: str = "") -> None:
@@ -85,4 +85,4 @@ def install() -> None:
 
     change: Any = setattr
     change(embedded.Encoder, "__init__", started)
-    change(embedded.Encoder, "_one", once)
+    change(embedded.Encoder, "_run_item", once)

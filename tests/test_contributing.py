@@ -91,7 +91,9 @@ def with_detect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     found = {**own, "detect": example("capability").DETECT}
     monkeypatch.setattr(kinds.capabilities, "__wrapped__", lambda: found, raising=False)
     kinds.capabilities.cache_clear()
-    monkeypatch.setattr("trustassay.calls.kinds.OWN", (*own.values(), found["detect"]))
+    monkeypatch.setattr(
+        "trustassay.calls.kinds.BUILT_IN_CAPABILITIES", (*own.values(), found["detect"])
+    )
     yield
     kinds.capabilities.cache_clear()
 

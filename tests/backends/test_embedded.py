@@ -43,7 +43,7 @@ FILLER = (
 def nothing_kept() -> Iterator[None]:
     """Have the encoders read everything; elsewhere they do once (``tests/encoded.py``)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(encoding.Encoder, "_one", inspect.unwrap(encoding.Encoder._one))
+        patch.setattr(encoding.Encoder, "_run_item", inspect.unwrap(encoding.Encoder._run_item))
         yield
 
 

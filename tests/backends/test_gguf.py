@@ -101,7 +101,7 @@ def test_a_damaged_head_is_a_typed_failure(file: Path, place: int, noise: bytes)
 def test_a_model_larger_than_the_free_memory_is_not_loaded(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gguf, "free_memory", lambda: 10_000_000)
+    monkeypatch.setattr(gguf, "read_free_memory", lambda: 10_000_000)
     with pytest.raises(BackendError, match=r"takes about 0\.3 GB of memory, and 0\.0 GB are free"):
         GgufChat(str(file))
 
@@ -218,15 +218,15 @@ def test_system_messages_are_part_of_the_prompt(model: GgufChat) -> None:
 def test_short_replies_that_share_a_beginning_go_to_one_sequence() -> None:
     texts = ["two passages: a", "one passage: b", "two passages: c", "one passage: d", "else"]
     short = [Job(text, {"max_tokens": 1}, 1) for text in texts]
-    assert list(gguf._runs(short)) == [[4], [1, 3], [0, 2]]
+    assert list(gguf._group_in_runs(short)) == [[4], [1, 3], [0, 2]]
     long = [job._replace(body={"max_tokens": 100}) for job in short]
-    assert list(gguf._runs(long)) == [[4], [1], [3], [0], [2]]
-    assert list(gguf._runs([])) == []
+    assert list(gguf._group_in_runs(long)) == [[4], [1], [3], [0], [2]]
+    assert list(gguf._group_in_runs([])) == []
     examples = "Question and answer. " * 100  # longer to read than the reply is to write
     chosen = [Job(f"{examples}{text}", {"max_tokens": 64}, 1) for text in "ab"]
-    assert list(gguf._runs(chosen)) == [[0, 1]]
+    assert list(gguf._group_in_runs(chosen)) == [[0, 1]]
     written = [job._replace(body={"max_tokens": 300}) for job in chosen]
-    assert list(gguf._runs(written)) == [[0], [1]]
+    assert list(gguf._group_in_runs(written)) == [[0], [1]]
 
 
 def test_what_prompts_begin_with_is_read_once(model: GgufChat) -> None:
@@ -258,11 +258,11 @@ def test_generated_answers_are_not_asked_for_again(
 def test_the_bound_of_waiting_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
-    with gguf._brief_waiting():
-        assert os.environ["GOMP_SPINCOUNT"] == str(gguf.SPINS)
+    with gguf._limit_spinning():
+        assert os.environ["GOMP_SPINCOUNT"] == str(gguf.MAX_SPINS)
     assert "GOMP_SPINCOUNT" not in os.environ
     monkeypatch.setenv("OMP_WAIT_POLICY", "active")  # the user's word
-    with gguf._brief_waiting():
+    with gguf._limit_spinning():
         assert "GOMP_SPINCOUNT" not in os.environ
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.lazily import needed
 from trustassay import plan, score
-from trustassay.backends.hf_chat import HuggingFaceChat, unit_ball
+from trustassay.backends.hf_chat import HuggingFaceChat, draw_from_unit_ball
 from trustassay.capabilities import ChatRequest, Message
 from trustassay.errors import BackendError
 
@@ -132,10 +132,10 @@ def test_a_larger_radius_moves_more_answers(linear: HuggingFaceChat) -> None:
 
 def inputs(chat: HuggingFaceChat, requests: list[ChatRequest]) -> tuple[Any, Any]:
     """Return the embeddings that the model got, and those of the same tokens unmoved."""
-    rows = [row for request in requests for row in chat._rows(request)]
+    rows = [row for request in requests for row in chat._build_rows(request)]
     with torch.inference_mode():
-        given = chat._inputs(rows)
-        ids = chat._batch([row.prompt for row in rows])["input_ids"]
+        given = chat._build_inputs(rows)
+        ids = chat._pad_prompts([row.prompt for row in rows])["input_ids"]
         return given["inputs_embeds"], (ids, chat._model.get_input_embeddings()(ids))
 
 
@@ -177,7 +177,7 @@ def test_a_vector_moves_by_the_radius_at_most_and_by_nearly_as_much(
 def test_the_ball_is_uniform() -> None:
     """The share within r is r to the power of the dimension, and no direction is preferred."""
     for size in (1, 2, 5):
-        points = unit_ball(np.random.default_rng(size), 20_000, size)
+        points = draw_from_unit_ball(np.random.default_rng(size), 20_000, size)
         lengths = np.linalg.norm(points, axis=1)
         assert lengths.max() <= 1
         for r in (0.3, 0.6, 0.9):

@@ -190,14 +190,14 @@ def test_two_packages_of_one_scheme(installed: Path) -> None:
 def test_a_module_that_was_imported_before_is_no_twin(installed: Path) -> None:
     __import__("acme_trust")
     assert chat("acme:m").name == "acme:m?region=eu"
-    (entry,) = registry.installed()["acme"]
+    (entry,) = registry.find_entry_points()["acme"]
     assert len(registry.load_plugin(entry)) == 4
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_scheme_that_cannot_be_loaded_leaves_others_of_its_package() -> None:
     assert chat("acme:m").name == "acme:m?region=eu"
-    (good,) = registry.installed()["acme"]
+    (good,) = registry.find_entry_points()["acme"]
     broken = EntryPoint("broken", "sham_broken", registry.ENTRY_POINT_GROUP)
     vars(broken).update(dist=good.dist)
     with pytest.raises(BackendError, match=r"broken: .* acme-trust 1\.2 cannot be loaded"):
@@ -206,7 +206,7 @@ def test_a_scheme_that_cannot_be_loaded_leaves_others_of_its_package() -> None:
 
 
 def test_a_scheme_of_the_papers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "installed", dict)
+    monkeypatch.setattr(registry, "find_entry_points", dict)
     monkeypatch.delitem(registry._SCHEMES, ("linker", "spotlight"), raising=False)
     with pytest.raises(UnknownNameError, match="linker spotlight: needs trustassay-papers"):
         registry.load("linker", "spotlight")

@@ -111,7 +111,7 @@ def test_a_name_is_the_file_that_was_fetched(
 ) -> None:
     """By a name and by the path a model has one name of its own, so that its replies are shared."""
     write_gguf(tiny.path)
-    monkeypatch.setattr(gguf, "_server", lambda *_: None)
+    monkeypatch.setattr(gguf, "_load_server", lambda *_: None)
     named = load("chat model", f"{tiny.name}?max_tokens=7")
     assert named.name == load("chat model", f"gguf:{tiny.path}?max_tokens=7").name
     entailer = load("entailer", f"{tiny.name}?by=words")

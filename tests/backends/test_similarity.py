@@ -91,7 +91,7 @@ def test_bertscore_by_hand_and_each_text_read_once() -> None:
 
 
 def test_bertscore_forgets_texts_that_were_not_read_lately(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(similarities, "REMEMBERED_TOKENS", 2)
+    monkeypatch.setattr(similarities, "MAX_REMEMBERED_TOKEN_TEXTS", 2)
     digits = Digits()
     compared = BertScoreSimilarity(digits)
     for pair in (("0", "1"), ("0", "2"), ("0", "2"), ("0", "1")):

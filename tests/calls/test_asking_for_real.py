@@ -46,7 +46,9 @@ def test_an_outage_in_the_middle_loses_no_answer(die: str) -> None:
 def test_a_wrong_key_is_told_after_one_request(
     latency_ms: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retry, "LEAD_S", 30)  # on a busy machine the first reply may be late
+    monkeypatch.setattr(
+        retry, "FIRST_CALL_ALONE_S", 30
+    )  # on a busy machine the first reply may be late
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-the-right-one")
     with LlmServer(require_key="sk-the-right-one", latency_ms=latency_ms) as server:
         chat = trustassay.chat(uri(server, "key=OPENAI_API_KEY&concurrency=300"), cache=False)

@@ -100,7 +100,7 @@ def test_a_backend_that_is_not_stored_leaves_no_calls(tmp_path: Path) -> None:
 def test_forgotten_replies_come_from_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trustassay.calls.batching.REMEMBERED", 2)
+    monkeypatch.setattr("trustassay.calls.batching.MAX_REMEMBERED_REPLIES", 2)
     recorder = Recorder()
     pairs = pairs_of([1] * 10)
     store = CallStore(tmp_path / "calls.sqlite")

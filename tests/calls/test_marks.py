@@ -143,7 +143,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 @pytest.fixture
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(batching, "POLL_INTERVAL_S", 0.02)
     for name in ("TICK_S", "RENEW_EVERY_S"):
         monkeypatch.setattr(marks, name, 0.02)
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.virtual_time import now, run
-from trustassay.calls.retry import BACKOFF_MOST_S, Endpoint
+from trustassay.calls.retry import BACKOFF_MAX_S, Endpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import BackendError, CallError
 
@@ -210,7 +210,7 @@ def test_what_may_pass_is_tried_again_after_a_random_growing_delay(kind: str) ->
     one, other = run(twice)
     assert one != other
     for tries, delay in enumerate(one):
-        assert delay <= min(0.5 * 2**tries, BACKOFF_MOST_S) + 1e-6
+        assert delay <= min(0.5 * 2**tries, BACKOFF_MAX_S) + 1e-6
 
 
 @pytest.mark.parametrize("kind", ["refused", "closed"])
@@ -458,7 +458,7 @@ def test_never_more_than_the_limit_and_all_places_come_back(
         found = await asyncio.gather(*tasks, return_exceptions=True)
         assert not [error for error in found if isinstance(error, AssertionError)]
         assert active == 0
-        assert place._active == 0
+        assert place._in_progress == 0
         assert all(turn.done() for _, turn in place._waiting)
         assert not place._sleepers
         server = Server(0.01)

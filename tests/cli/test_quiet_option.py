@@ -117,7 +117,7 @@ def test_all_faults_come_at_once_and_before_a_model_is_loaded(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     loaded: list[object] = []
-    monkeypatch.setattr("trustassay.backends.embedded.embedded_model", loaded.append)
+    monkeypatch.setattr("trustassay.backends.embedded.load_embedded_model", loaded.append)
     monkeypatch.setattr("trustassay.backends.hf_entailer.HuggingFaceEntailer", loaded.append)
     jsonl(tmp_path / "q.jsonl", [{"question": "Why?", "documents": ["So."]}])
     asked = ["q.jsonl", "--metric", "grounding", "--model", "openai:m", "--cache", "off"]

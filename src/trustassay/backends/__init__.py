@@ -1,14 +1,14 @@
-"""The backends that metrics use: one file per backend; ``resolve`` turns a URI into one."""
+"""The backends that metrics use, one file each; ``resolve`` turns a URI into a backend."""
 
 DEFAULT_ENTAILER = "embedded"
 DEFAULT_EMBEDDER = "embedded"
 DEFAULT_SIMILARITY = "cosine"
 DEFAULT_SOURCES = "embedding,pos"
-"""Of distractors."""
+"""Sources of distractors."""
 OF_PAPERS = {
     "dbpedia": "distractors",
     "spotlight": "linker",
     "spacy": "linker",
     "word2vec": "distractors",
 }
-"""The schemes that come with the package of papers, and what they are for."""
+"""Schemes of the package of papers, with the kind of backend that each is."""

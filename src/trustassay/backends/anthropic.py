@@ -1,7 +1,7 @@
 """``anthropic:MODEL[@BASE_URL]``: Anthropic's Messages API.
 
-The key is in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The API has
-no seed, no log-probabilities and one reply per request, and it requires a maximum length:
+The key is in ``ANTHROPIC_API_KEY``, or in the variable that ``?key=NAME`` names. The API has no
+seed, no log-probabilities and only one reply per request, and it requires a maximum length:
 ``max_tokens`` is 1,024 if a request gives none.
 """
 
@@ -12,9 +12,9 @@ from trustassay.backends.endpoint_chat import EndpointChat, counted, split_syste
 from trustassay.backends.http import Address, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply
 
-VERSION = "2023-06-01"
-MAX_TOKENS = 1024
-HOTTEST = 1.0
+API_VERSION = "2023-06-01"
+DEFAULT_MAX_TOKENS = 1024
+MAX_TEMPERATURE = 1.0
 _FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -29,29 +29,37 @@ class AnthropicChat(EndpointChat):
     path = "/v1/messages"
 
     def __init__(self, address: Address) -> None:
-        http = HttpEndpoint(address, "x-api-key").with_headers(anthropic_version=VERSION)
+        http = HttpEndpoint(address, "x-api-key").with_headers(anthropic_version=API_VERSION)
         super().__init__(address, http)
 
     def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
-        """Return the parameters as Anthropic calls them; raises :class:`CallError` for n > 1."""
+        """Return the parameters under Anthropic's names; raises :class:`CallError` for n > 1."""
         if request.n > 1:
             raise self.failed("returns one reply per request; ask again, with another repeat")
-        heat = request.temperature
+        temperature = request.temperature
         return {
-            "max_tokens": ("", MAX_TOKENS if request.max_tokens is None else request.max_tokens),
-            "temperature": ("temperature", None if heat is None else min(heat, HOTTEST)),
+            # The empty name means that it must not be dropped: the API requires it.
+            "max_tokens": (
+                "",
+                DEFAULT_MAX_TOKENS if request.max_tokens is None else request.max_tokens,
+            ),
+            "temperature": (
+                "temperature",
+                None if temperature is None else min(temperature, MAX_TEMPERATURE),
+            ),
             "stop_sequences": ("stop", list(request.stop) or None),
         }
 
     def unsupported(self, request: ChatRequest) -> tuple[str, ...]:
-        """Return seed, log-probabilities and schema, and a temperature that had to be cut to 1."""
-        asked = {
+        """Return seed, log-probabilities and schema if requested, and a temperature above 1."""
+        is_requested = {
             "seed": request.seed is not None,
             "logprobs": request.logprobs is not None,
             "schema": bool(request.schema),
-            "temperature": request.temperature is not None and request.temperature > HOTTEST,
+            "temperature": request.temperature is not None
+            and request.temperature > MAX_TEMPERATURE,
         }
-        return tuple(name for name, there in asked.items() if there)
+        return tuple(name for name, requested in is_requested.items() if requested)
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return the body of a request; the system message is separate."""
@@ -63,17 +71,21 @@ class AnthropicChat(EndpointChat):
             **parameters,
         }
 
-    def read(self, found: Any) -> Reply:
-        """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
-        parts = [part["text"] for part in found["content"] if part["type"] == "text"]
-        thoughts = [str(part.get("thinking") or "") for part in found["content"]]
-        text, reason = "".join(parts), found.get("stop_reason")
+    def read(self, content: Any) -> Reply:
+        """Return the reply in a body; raises as :meth:`EndpointChat.read`."""
+        # Content has parts of several types; thinking and tool calls are not part of the answer.
+        parts = [part["text"] for part in content["content"] if part["type"] == "text"]
+        thoughts = [str(part.get("thinking") or "") for part in content["content"]]
+        text, reason = "".join(parts), content.get("stop_reason")
+        # A refusal with a text is an answer; one without is not.
         if not text and reason == "refusal":
             raise self.failed("blocked by the endpoint (refusal)")
-        usage = found.get("usage")
+        usage = content.get("usage")
         return Reply(
             text,
             _FINISH.get(reason, reason),
+            # Tokens that went into or came from the cache are not in input_tokens, but are paid
+            # for.
             counted(
                 usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
             ),

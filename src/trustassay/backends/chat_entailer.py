@@ -1,11 +1,11 @@
-"""A chat model as an entailer: it is asked in words, and its reply is read.
+"""A chat model as an entailer: it is asked for a verdict, and its reply is read.
 
     openai:MODEL[@BASE_URL][?repeats=N&max_tokens=N&prompt=FILE&...]
 
-Any URI of a chat model serves, behind ``chat:`` where another entailer has its scheme
-(``chat:hf:ID``, ``chat:python:MODULE:FUNCTION``). With ``by=odds``, as for ``gguf:`` unless it
-says ``by=words``, the model is asked two questions that are answered by yes or no, and the
-probabilities of the first token are read.
+Any URI of a chat model can be used, with ``chat:`` before it if its scheme also names another
+entailer (``chat:hf:ID``, ``chat:python:MODULE:FUNCTION``). With ``by=odds`` the model is asked two
+questions that are answered by yes or no, and the probabilities of the first token are read. This is
+the default for ``gguf:``, unless the URI has ``by=words``.
 """
 
 import asyncio
@@ -36,36 +36,39 @@ from trustassay.errors import BackendError, UnknownNameError, UnparsedError, che
 from trustassay.prompts import Prompt, PromptError, shipped
 from trustassay.text.verdict_replies import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
 
-Ask = Callable[[ChatRequest], Awaitable[Reply]]
+AskModel = Callable[[ChatRequest], Awaitable[Reply]]
 
-ALTERNATIVES = 20
-"""Likeliest tokens that are asked for; no public endpoint gives more."""
-ENOUGH = 0.5
-"""Probability that the tokens which name a verdict have together; with less they decide nothing."""
-SHOWN = 80
-_NAMES: dict[Verdict, str] = {
+TOP_ALTERNATIVES = 20
+"""Likeliest tokens that are requested; no public endpoint gives more."""
+MIN_VERDICT_MASS = 0.5
+"""Least probability, together, of the tokens that name a verdict; with less they decide nothing."""
+MAX_SHOWN_CHARACTERS = 80
+_VERDICT_WORDS: dict[Verdict, str] = {
     "support": "supports",
     "neutral": "neither",
     "contradict": "contradicts",
 }
-"""The words that the prompt offers, in lower case; no two begin with the same letter."""
+"""Lower-case words that the prompt offers for each verdict; no two begin with the same letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How a chat model is asked.
-
-    repeats: how often, where it does not tell log-probabilities; with more than one at temperature
-    1, and the probabilities are the shares of the verdicts. max_tokens: of a reply. prompt: file of
-    a template around ``premise`` and ``hypothesis``, and with odds ``contradicted``; ``None`` is
-    the one that is here. by: ``words`` of a reply, or ``odds`` of yes and no as its first token;
-    ``None`` is the model's own.
-    """
+    """How a chat model is asked for a verdict."""
 
     repeats: int = 1
+    """How often to ask a model that gives no log-probabilities. With more than one reply the
+    temperature is 1, and the probabilities are the shares of the verdicts.
+    """
     max_tokens: int = 128
+    """Maximum length of a reply."""
     prompt: str | None = None
+    """File of a template around ``premise`` and ``hypothesis``, and with odds ``contradicted``;
+    ``None`` is the built-in one.
+    """
     by: str | None = None
+    """``words`` of a reply, or ``odds`` of yes and no as its first token; ``None`` is the model's
+    default.
+    """
 
     def __post_init__(self) -> None:
         check_choices(self, by=("words", "odds"))
@@ -75,23 +78,23 @@ class Judging:
 
     @property
     def suffix(self) -> str:
-        """What differs from the usual, as it stands in a URI."""
-        told = (
+        """The options that differ from their defaults, as in a URI."""
+        options = (
             f"{f.name}={getattr(self, f.name)}"
             for f in fields(self)
             if f.default != getattr(self, f.name)
         )
-        return "&".join(told)
+        return "&".join(options)
 
 
 def judging_of(uri: str) -> tuple[str, Judging]:
-    """Take the options of :class:`Judging` out of a URI; return the chat model's own, and them.
+    """Split a URI into the chat model's own URI and the options of :class:`EntailmentOptions`.
 
     Raises:
-        UnknownNameError: an option has no such value.
+        UnknownNameError: an option has an invalid value.
     """
     model, _, query = uri.partition("?")
-    kept: list[str] = []
+    model_options: list[str] = []
     result: dict[str, Any] = {}
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
@@ -102,25 +105,27 @@ def judging_of(uri: str) -> tuple[str, Judging]:
                 raise UnknownNameError(f"option {name} of an entailer cannot be {value!r}")
             result[name] = int(value)
         else:
-            kept.append(option)
-    return model + ("?" + "&".join(kept) if kept else ""), Judging(**result)
+            model_options.append(option)
+    return model + ("?" + "&".join(model_options) if model_options else ""), Judging(**result)
 
 
 def entailment_prompt(file: str | None = None, by: str = "words") -> Prompt:
-    """Return the prompt around a pair: that of a file, else the one that is here."""
+    """Return the prompt around a pair, from a file if one is given."""
     return shipped(__package__, "entailment" if by == "words" else "entailment_odds", file)
 
 
 class ChatEntailer:
     """Asks a chat model whether a premise supports a hypothesis, contradicts it, or neither.
 
-    The probabilities are those of the tokens with which its verdict begins, where the model tells
-    them; else the shares of the verdicts of ``repeats`` replies; else 1 for its one verdict. A
-    single reply without a verdict is asked for once more; if that has none either, it is a failure
-    of its pair (:class:`UnparsedError`), and so are repeats of which fewer than half have one.
+    If the model gives log-probabilities, the probabilities are those of the tokens with which its
+    verdict begins. Otherwise they are the shares of the verdicts in ``repeats`` replies, or 1 for
+    the verdict of its only reply. A single reply without a verdict is asked for once more. If that
+    has none either, or if fewer than half of the repeats have one, the pair fails
+    (:class:`UnparsedError`).
 
     The engine calls :meth:`aentailment` with its own way of asking ``chat_model``, so that every
-    call is limited, stored, planned and paid for. What is read from replies is not stored again.
+    call is limited, stored, planned and paid for. The entailments themselves are not stored: they
+    are read from stored replies.
     """
 
     stored = False
@@ -128,16 +133,26 @@ class ChatEntailer:
     def __init__(
         self, model: ChatModel | LocalChatModel, judging: Judging | None = None, scheme: str = ""
     ) -> None:
-        """Wrap a model; ``scheme`` stands before its name, as in the URI that names the entailer;
-        raises :class:`BackendError` where the prompt's file cannot be used."""
+        """Wrap a chat model.
+
+        Args:
+            model: the chat model.
+            judging: how it is asked.
+            scheme: stands before the model's name, as in the URI that names the entailer.
+
+        Raises:
+            BackendError: the prompt's file cannot be used.
+        """
         self.chat_model = model
         self.judging = judging or Judging()
         name, suffix = f"{scheme}{model.name}", self.judging.suffix
         self.name = name + (("&" if "?" in name else "?") + suffix if suffix else "")
         self.languages: tuple[str, ...] = getattr(model, "judges_in", ())
-        own = "odds" if getattr(model, "tells_first_token", False) else "words"
-        self._by = self.judging.by or own
+        # A local model gives the first token's probabilities, which is more than its verdict.
+        model_default = "odds" if getattr(model, "tells_first_token", False) else "words"
+        self._by = self.judging.by or model_default
         try:
+            # Fill the prompt once here, so that a faulty file fails before any call.
             self.prompt.filled(premise="", hypothesis="", contradicted=False)
         except (PromptError, OSError) as error:
             raise BackendError(f"{self.name}: {error}") from None
@@ -148,39 +163,44 @@ class ChatEntailer:
         return entailment_prompt(self.judging.prompt, self._by)
 
     def request(self, pair: tuple[str, str], repeat: int = 0) -> ChatRequest:
-        """Return what is asked of one pair."""
+        """Return the request for one pair."""
         premise, hypothesis = pair
         return ChatRequest.of(
             self.prompt.filled(premise=premise, hypothesis=hypothesis),
             temperature=0.0 if self.judging.repeats == 1 else 1.0,
             max_tokens=self.judging.max_tokens,
-            logprobs=ALTERNATIVES,
+            logprobs=TOP_ALTERNATIVES,
             repeat=repeat,
             prompt=self.prompt.name,
             stand_in="NEITHER",
         )
 
-    async def aentailment(self, pair: tuple[str, str], ask: Ask) -> Entailment:
-        """Return the probabilities of one (premise, hypothesis), with ``ask`` for each request.
+    async def aentailment(self, pair: tuple[str, str], ask: AskModel) -> Entailment:
+        """Return the probabilities for one (premise, hypothesis); ``ask`` sends each request.
 
         Raises:
             UnparsedError: no reply names a verdict.
             BackendError: the model was not asked, or did not answer.
         """
         if self._by == "odds":
-            return await self._by_odds(pair, ask)
+            return await self._compute_by_odds(pair, ask)
+        # 1. The tokens of the first reply's verdict, if the model gives their probabilities.
         first = await ask(self.request(pair))
         if result := entailment_by_tokens(first):
             return result
+        # 2. A second chance for a single reply without a verdict.
         if self.judging.repeats == 1 and verdict_in(first.text) is None:
             request = self.request(pair)
             turns = repair_turns(request.messages[0].content, first.text, REPAIR)
             request = replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
-            again = await ask(request)
-            first = again if verdict_in(again.text) else first
+            second_reply = await ask(request)
+            first = second_reply if verdict_in(second_reply.text) else first
+        # 3. The repeats, of which the first reply is number 0.
         numbers = range(1, self.judging.repeats)
-        others = await asyncio.gather(*(ask(self.request(pair, repeat)) for repeat in numbers))
-        return self._shares([first, *others])
+        repeated_replies = await asyncio.gather(
+            *(ask(self.request(pair, repeat)) for repeat in numbers)
+        )
+        return self._compute_shares([first, *repeated_replies])
 
     def odds_request(self, pair: tuple[str, str], contradicted: bool) -> ChatRequest:
         """Return the question about one pair that is answered by yes or no."""
@@ -188,18 +208,18 @@ class ChatEntailer:
         return ChatRequest.of(
             self.prompt.filled(premise=premise, hypothesis=hypothesis, contradicted=contradicted),
             max_tokens=1,
-            logprobs=ALTERNATIVES,
+            logprobs=TOP_ALTERNATIVES,
             prompt=self.prompt.name,
             may_be_empty=True,
             stand_in="No",
         )
 
-    async def _by_odds(self, pair: tuple[str, str], ask: Ask) -> Entailment:
-        """Return the probabilities from those of yes and no as the first tokens of two replies.
+    async def _compute_by_odds(self, pair: tuple[str, str], ask: AskModel) -> Entailment:
+        """Compute the probabilities from those of yes and no as the first tokens of two replies.
 
         With s for "is it all stated?" and c for "does the passage contradict it?", they are s,
-        (1 - s)(1 - c) and (1 - s)c. The prompts differ in their ends alone, and are asked at
-        once: a model in this process then reads what they share once.
+        (1 - s)(1 - c) and (1 - s)c. The prompts only differ at their ends, and are sent at once: a
+        model in this process then reads their common part once.
         """
         requests = (self.odds_request(pair, contradicted) for contradicted in (False, True))
         chances = []
@@ -207,25 +227,27 @@ class ChatEntailer:
             if (chance := yes_by_odds(reply)) is None:
                 message = "the model gives no probabilities of its first token"
                 if reply.logprobs:
-                    said = " ".join(reply.text.split())[:SHOWN]
-                    message = f"neither yes nor no is a likely first token; it begins with {said!r}"
+                    beginning = " ".join(reply.text.split())[:MAX_SHOWN_CHARACTERS]
+                    message = (
+                        f"neither yes nor no is a likely first token; it begins with {beginning!r}"
+                    )
                 raise UnparsedError(f"{self.name}: {message}")
             chances.append(chance)
         stated, false = chances
         return Entailment(stated, (1 - stated) * (1 - false), (1 - stated) * false)
 
-    def _shares(self, replies: Sequence[Reply]) -> Entailment:
+    def _compute_shares(self, replies: Sequence[Reply]) -> Entailment:
         """Return the shares of the verdicts among the replies that name one, at least half."""
         read = [verdict_in(reply.text) for reply in replies]
-        counts = Counter(one.verdict for one in read if one)
+        counts = Counter(reading.verdict for reading in read if reading)
         if 2 * counts.total() < len(replies):
-            said = " ".join(replies[read.index(None)].text.split())[:SHOWN]
+            beginning = " ".join(replies[read.index(None)].text.split())[:MAX_SHOWN_CHARACTERS]
             message = "the reply names none of supports, contradicts and neither"
             if len(replies) > 1:
                 message = (
                     f"{read.count(None)} of {len(replies)} replies name none of them; one reads"
                 )
-            raise UnparsedError(f"{self.name}: {message}: {said!r}")
+            raise UnparsedError(f"{self.name}: {message}: {beginning!r}")
         return Entailment(*(counts[verdict] / counts.total() for verdict in VERDICTS))
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
@@ -234,12 +256,14 @@ class ChatEntailer:
         Raises:
             BackendError: as :meth:`aentailment`, for the first pair that fails.
         """
-        with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
-            asked = then_closed(self.chat_model, self._all(pairs))
-            rows = alone.submit(asyncio.run, asked).result()
+        with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
+            # Connections belong to the event loop, which ends with this call.
+            all_entailments = then_closed(self.chat_model, self._compute_all(pairs))
+            rows = executor.submit(asyncio.run, all_entailments).result()
         return np.array(rows, dtype=float).reshape(-1, 3)
 
-    async def _all(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+    async def _compute_all(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
+        """Return the entailments of all pairs, computed concurrently."""
         model = self.chat_model
         room = asyncio.Semaphore(limits_of(model).concurrency)
 
@@ -248,6 +272,7 @@ class ChatEntailer:
                 (reply,) = model.replies([request])
                 assert isinstance(reply, Reply)  # of a single request the error is raised
                 return as_read(reply)
+            # The engine is not involved here, so keep the model's own limit.
             async with room:
                 return as_read(await in_time(model, model.reply(request)))
 
@@ -255,32 +280,41 @@ class ChatEntailer:
 
 
 def entailment_by_tokens(reply: Reply) -> Entailment | None:
-    """Return the probabilities of the tokens that the verdict of a reply may begin with.
+    """Return the probabilities of the tokens with which the verdict of a reply may begin.
 
-    They are looked for where the reply's own verdict begins, among that token's likeliest
-    alternatives, and sum to 1. ``None`` where none are told, where the verdict does not begin with
-    one of the prompt's words, or where the tokens of all verdicts have less than half of the
-    probability there.
+    They are those of the token where the reply's own verdict begins and of its likeliest
+    alternatives, scaled to a sum of 1. ``None`` if there are no log-probabilities, if the verdict
+    does not begin with a word of the prompt, or if the tokens of all verdicts have less than half
+    of the probability.
     """
     result = verdict_in(reply.text)
     if result is None or not reply.logprobs:
         return None
+    # The tokens also spell the reasoning, which the reply's text no longer has: find the text in
+    # them.
     message = "".join(token.token for token in reply.logprobs)
-    began = message.rfind(reply.text.strip())
-    if began < 0:
+    text_start = message.rfind(reply.text.strip())
+    if text_start < 0:
         return None
-    place = began + result.start - (len(reply.text) - len(reply.text.lstrip()))
+    # The position of the verdict in the tokens' text. rfind() took the text without its spaces.
+    position = text_start + result.start - (len(reply.text) - len(reply.text.lstrip()))
     end = 0
     for token in reply.logprobs:
         end += len(token.token)
-        if end > place:
+        if end > position:
             break
     mass: dict[Verdict, float] = dict.fromkeys(VERDICTS, 0.0)
+    # A dict, as the emitted token is mostly also among the alternatives.
     for text, logprob in dict([(token.token, token.logprob), *token.alternatives]).items():
-        if verdict := _begun(text):
+        if verdict := _verdict_of_token(text):
             mass[verdict] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())
-    if total < ENOUGH or not math.isfinite(total) or _begun(token.token) != result.verdict:
+    # If the emitted token is not of the verdict that was read, the position was wrong.
+    if (
+        total < MIN_VERDICT_MASS
+        or not math.isfinite(total)
+        or _verdict_of_token(token.token) != result.verdict
+    ):
         return None
     return Entailment(*(mass[verdict] / total for verdict in VERDICTS))
 
@@ -288,24 +322,27 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
 def yes_by_odds(reply: Reply) -> float | None:
     """Return the probability of yes against no as the first token of a reply.
 
-    ``None`` where the two have less than half of the probability, or none is told.
+    ``None`` if there are no log-probabilities, or if the two have less than half of the
+    probability.
     """
     if not reply.logprobs:
         return None
     first = reply.logprobs[0]
     mass = {"yes": 0.0, "no": 0.0}
+    # "Yes", " yes" and "YES" are different tokens of one answer.
     for text, logprob in dict([(first.token, first.logprob), *first.alternatives]).items():
         if (word := text.strip().lower()) in mass:
             mass[word] += math.exp(min(logprob, 0.0))
     total = sum(mass.values())
-    return mass["yes"] / total if total >= ENOUGH else None
+    return mass["yes"] / total if total >= MIN_VERDICT_MASS else None
 
 
-def _begun(token: str) -> Verdict | None:
-    """Return the verdict whose word a token begins, or holds whole; "neutral" is "neither"."""
+def _verdict_of_token(token: str) -> Verdict | None:
+    """Return the verdict whose word begins with a token, or is in it; "neutral" is "neither"."""
     bare = re.sub(r"^\W+|\W+$", "", token).lower()
+    # Punctuation or a line break; every word starts with the empty string.
     if not bare:
         return None
-    if whole := verdict_in(bare):
-        return whole.verdict
-    return next((verdict for verdict in VERDICTS if _NAMES[verdict].startswith(bare)), None)
+    if reading := verdict_in(bare):
+        return reading.verdict
+    return next((verdict for verdict in VERDICTS if _VERDICT_WORDS[verdict].startswith(bare)), None)

@@ -1,13 +1,14 @@
-"""A chat as plain text; a reply without the reasoning before its answer, and its packed tokens.
+"""A chat as plain text, replies without their reasoning, and the packed form of log-probabilities.
 
 Reasoning models write their reasoning between tags, and not every server removes it from the
-content. The reply is stored as received; it is removed each time the reply is read.
+content. Replies are stored as received, and the reasoning is removed each time one is read.
 
-Of packed tokens, in base 85, there are a deflated text and numbers. The text has one control
-character for each token, which is the number of characters of the reply that it takes; a line break
-is followed by a token that is not the reply's next characters, or is long. After each tab is an
-alternative; a quote is the token itself. Texts are escaped as in JSON. The numbers are those of the
-tokens and alternatives in this order, in single precision; those of ``"`` are left out.
+Packed log-probabilities, in base 85, are a deflated text followed by numbers. The text has for each
+token one control character, whose value is the number of characters that the token takes of the
+reply. A token that is long, or that is not what comes next in the reply, is a line break followed
+by the token. After each tab is an alternative; a quote stands for the token itself. Texts are
+escaped as in JSON. The numbers are those of the tokens and alternatives in this order, in single
+precision; those of ``"`` are left out.
 """
 
 import base64
@@ -42,7 +43,7 @@ def plain(messages: Sequence[Message]) -> str:
 
 
 def shortened(text: str, longest: int = 120) -> str:
-    """Return a text in one line, without its middle if it is long."""
+    """Return a text on one line, without its middle if it is long."""
     text = " ".join(text.split())
     half = (longest - 5) // 2
     return text if len(text) <= longest else f"{text[:half]} ... {text[-half:]}"
@@ -54,34 +55,38 @@ _TAGS = {
     "[think]": "[/think]",
     "◁think▷": "◁/think▷",
 }
-"""What opens and closes the reasoning of models in use, in lower case."""
-_FIRST = tuple({opening[0] for opening in _TAGS})
+"""Tags around the reasoning of models in use, in lower case: opening and closing."""
+_FIRST_CHARACTERS = tuple({opening[0] for opening in _TAGS})
 _LONE_END = re.compile(rf"^[ \t]*</(?:{'|'.join(_NAMES)})>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _ANY_START = re.compile(rf"<(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
 FENCE = "```"
 
 
 def as_read(reply: Reply) -> Reply:
-    """Return a reply whose texts are only the answers; the first one's reasoning is separate."""
+    """Return a reply with only the answers as its texts; the first one's reasoning is separate."""
     text, reasoning = split_reasoning(reply.text, reply.finish)
-    others = tuple(split_reasoning(other, reply.finish)[0] for other in reply.others)
-    if reasoning is None and others == reply.others:
+    other_texts = tuple(split_reasoning(other, reply.finish)[0] for other in reply.others)
+    if reasoning is None and other_texts == reply.others:
         return reply
-    told = [part for part in (reply.reasoning, reasoning) if part]
-    return replace(reply, text=text, others=others, reasoning="\n\n".join(told) or None)
+    reasoning_parts = [part for part in (reply.reasoning, reasoning) if part]
+    return replace(
+        reply, text=text, others=other_texts, reasoning="\n\n".join(reasoning_parts) or None
+    )
 
 
 def joined(request: ChatRequest, replies: Sequence[Reply]) -> Reply:
-    """Return one reply to a request from those that were made for it: of a greedy one, whose
-    replies are equal, a single one."""
-    first, *others = replies
-    texts = [reply.text for reply in others] + [first.text] * (request.n - len(replies))
+    """Return one reply to a request from the replies that were made for it.
+
+    A greedy request has ``n`` equal replies, of which only one was made.
+    """
+    first, *other_replies = replies
+    texts = [reply.text for reply in other_replies] + [first.text] * (request.n - len(replies))
     tokens = sum(reply.reply_tokens or 0 for reply in replies)
     return replace(first, others=tuple(texts), reply_tokens=tokens)
 
 
 def says_nothing(reply: Reply) -> bool:
-    """Return whether a reply, when read, or one of its further replies has no text."""
+    """Whether a reply, without its reasoning, or one of its further replies has no text."""
     read = as_read(reply)
     return any(map(is_blank, (read.text, *read.others)))
 
@@ -95,98 +100,114 @@ def split_reasoning(text: str, finish: str | None = None) -> tuple[str, str | No
     ends after the opening tag: then the answer is empty. Later tags belong to the answer.
     """
     parts: list[str] = []
-    while result := _leading(text, finish):
+    # Some models write several blocks of reasoning, one after another.
+    while result := _split_leading_reasoning(text, finish):
         text = result[1]
         parts.append(result[0])
-    if not parts and (result := _without_start(text)):
+    if not parts and (result := _split_at_lone_end(text)):
         text = result[1]
         parts.append(result[0])
     return text, ("\n\n".join(filter(None, parts)) if parts else None)
 
 
-def _leading(text: str, finish: str | None) -> tuple[str, str] | None:
-    """Return the reasoning that ``text`` begins with, and what follows it."""
-    rest = text.lstrip()
-    if not rest.startswith(_FIRST):
+def _split_leading_reasoning(text: str, finish: str | None) -> tuple[str, str] | None:
+    """Return the reasoning at the beginning of ``text``, and what follows it."""
+    remainder = text.lstrip()
+    # A cheap test first: nearly all replies fail it.
+    if not remainder.startswith(_FIRST_CHARACTERS):
         return None
     for opening, closing in _TAGS.items():
-        if rest[: len(opening)].lower() != opening:
+        if remainder[: len(opening)].lower() != opening:
             continue
-        rest = rest[len(opening) :]
-        if end := re.search(re.escape(closing), rest, re.IGNORECASE):
-            return rest[: end.start()].strip(), rest[end.end() :].lstrip()
-        if finish != "stop" or rest.startswith(("\n", "\r")):
-            return rest.strip(), ""
+        remainder = remainder[len(opening) :]
+        if end := re.search(re.escape(closing), remainder, re.IGNORECASE):
+            return remainder[: end.start()].strip(), remainder[end.end() :].lstrip()
+        # No closing tag: cut while it was thinking, or a tag alone on its line.
+        if finish != "stop" or remainder.startswith(("\n", "\r")):
+            return remainder.strip(), ""
         return None
     return None
 
 
-def _without_start(text: str) -> tuple[str, str] | None:
-    """Return reasoning that only ends in ``text``, and what follows it."""
+def _split_at_lone_end(text: str) -> tuple[str, str] | None:
+    """Return reasoning of which ``text`` has only the end, and what follows it."""
     end = _LONE_END.search(text) if "</" in text else None
     if end is None:
         return None
     before = text[: end.start()]
+    # With an opening tag, or inside a block of code, the tag is part of the answer.
     if _ANY_START.search(before) or before.count(FENCE) % 2:
         return None
     return before.strip(), text[end.end() :].lstrip()
 
 
 OWN_BYTES, OTHER_BYTES = 6.3, 7.5
-"""What a token takes, and each of its alternatives (``benchmarks/results/token-logprobs.json``)."""
+"""Stored bytes of a token, and of each alternative (``benchmarks/results/token-logprobs.json``)."""
 _LENGTHS = "".join(map(chr, range(14, 32)))
-_MARK = re.compile(f"([\n{_LENGTHS}])")
+_TOKEN_MARK = re.compile(f"([\n{_LENGTHS}])")
 
 
 def packed(tokens: Iterable[TokenLogprob], text: str) -> str:
-    """Return the tokens of a reply stored as ``text``; their numbers keep seven digits."""
-    place, parts, numbers = 0, list[str](), list[float]()
-    for token, logprob, others in tokens:
-        fits = len(token) < len(_LENGTHS) and text.startswith(token, place)
-        parts.append(_LENGTHS[len(token)] if fits else f"\n{_escaped(token)}")
-        place += len(token) * fits
+    """Return the packed tokens of a reply with the text ``text``; numbers keep seven digits."""
+    position, parts, numbers = 0, list[str](), list[float]()
+    for token, logprob, alternatives in tokens:
+        # Most tokens are the next characters of the reply, so their length is enough.
+        fits = len(token) < len(_LENGTHS) and text.startswith(token, position)
+        parts.append(_LENGTHS[len(token)] if fits else f"\n{_escape(token)}")
+        position += len(token) * fits
         numbers.append(logprob)
-        for other, number in others:
+        for other, number in alternatives:
+            # The token itself is mostly the likeliest alternative.
             same = (other, number) == (token, logprob)
-            parts.append('\t"' if same else f"\t{_escaped(other)}")
+            parts.append('\t"' if same else f"\t{_escape(other)}")
             numbers += [] if same else [number]
+    # A number beyond single precision becomes infinite.
     with np.errstate(over="ignore"):
         single = np.array(numbers, dtype=np.float32).astype(">f4")
     texts = zlib.compress("".join(parts).encode(), 9, -zlib.MAX_WBITS)
     return base64.b85encode(texts + single.tobytes()).decode()
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
+    """Return a text as in JSON, without the quotes."""
     return encode_basestring(clean(text))[1:-1]
 
 
 def unpacked(value: Any, text: str) -> tuple[TokenLogprob, ...]:
-    """Read what :func:`packed` returns, or ``[[token, logprob, [[token, logprob], ...]], ...]``.
+    """Read packed log-probabilities, or ``[[token, logprob, [[token, logprob], ...]], ...]``.
 
     Raises:
         LookupError, TypeError, ValueError, zlib.error: it is neither.
     """
+    # The form of older stores, and of files that users write.
     if not isinstance(value, str):
         return tuple(
-            TokenLogprob(str(token), float(own), tuple((str(t), float(p)) for t, p in others))
-            for token, own, others in value
+            TokenLogprob(
+                str(token), float(token_text), tuple((str(t), float(p)) for t, p in alternatives)
+            )
+            for token, token_text, alternatives in value
         )
     texts = zlib.decompressobj(-zlib.MAX_WBITS)
-    pieces = _MARK.split(texts.decompress(base64.b85decode(value)).decode())
+    pieces = _TOKEN_MARK.split(texts.decompress(base64.b85decode(value)).decode())
     single = np.frombuffer(texts.unused_data, dtype=">f4")
-    numbers = [float(str(one)) for one in single[::-1]]  # -0.2 is -0.2 again
-    place, result = 0, []
+    # From single precision by its shortest text, so that -0.2 is -0.2 again. Reversed for pop().
+    numbers = [float(str(number)) for number in single[::-1]]  # -0.2 is -0.2 again
+    position, result = 0, []
     for mark, piece in zip(pieces[1::2], pieces[2::2], strict=True):
         read: list[Any] = [
             None if part == '"' else json.loads(f'"{part}"') for part in piece.split("\t")
         ]
-        own, *others = read
+        token_text, *alternatives = read
         if mark != "\n":
-            own = text[place : place + _LENGTHS.index(mark)]
-            place += len(own)
-        itself = own, numbers.pop()
-        told = [itself if one is None else (one, numbers.pop()) for one in others]
-        result.append(TokenLogprob(*itself, tuple(told)))
+            token_text = text[position : position + _LENGTHS.index(mark)]
+            position += len(token_text)
+        itself = token_text, numbers.pop()
+        alternatives_read = [
+            itself if alternative is None else (alternative, numbers.pop())
+            for alternative in alternatives
+        ]
+        result.append(TokenLogprob(*itself, tuple(alternatives_read)))
+    # Texts and numbers must fit exactly, or the value is damaged.
     if numbers or not result:
         raise ValueError("cut, or longer than its tokens")
     return tuple(result)

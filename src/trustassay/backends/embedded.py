@@ -1,17 +1,18 @@
 """``embedded``: entailment and embeddings from weights in the package.
 
 The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
-and uses the window with the strongest entailment. What still has more tokens than fit (data, lists
-of links, scripts without spaces) is cut between tokens, so that every text can be read. Data in a
-premise, such as JSON and tables, are read as sentences (:mod:`trustassay.text.tables`). A logistic
-combination, whose inputs and weights are in ``entailer.json``, adds the words that the statement
-shares with the whole premise; then the odds move with what ``verifier`` says of numbers, units and
-dates. ``docs/models/embedded.md`` reports the agreement with people; ``training/`` builds the
-weights, and cuts with the same functions.
+and uses the window with the strongest entailment. A window that still has more tokens than fit
+(data, lists of links, scripts without spaces) is cut between tokens, so that every text can be
+read. Data in a premise, such as JSON and tables, are read as sentences
+(:mod:`trustassay.text.tables`). A logistic combination, whose inputs and weights are in
+``entailer.json``, adds the words that the statement shares with the whole premise. Then
+``verifier`` changes the odds by what it finds about numbers, units and dates.
+``docs/models/embedded.md`` reports the agreement with people; ``training/`` builds the weights, and
+cuts with the same functions.
 
-The encoders are int8 ONNX graphs over one shared table of word embeddings. Both begin behind the
-word embeddings, so that the table, a third of all weights, is shipped once: int8 rows with a scale
-each. Needs onnxruntime and tokenizers, and nothing from a network.
+The encoders are int8 ONNX graphs. Both begin after the word embeddings, so that the table of
+embeddings, a third of all weights, is shipped once: int8 rows, each with a scale. Needs onnxruntime
+and tokenizers, and nothing from a network.
 """
 
 import json
@@ -41,16 +42,22 @@ Floats = NDArray[np.float32]
 
 
 class Tokens(NamedTuple):
-    """A text, or a pair, as the encoder reads it; ``kinds`` has a kind for each id."""
+    """A text, or a pair of texts, as the encoder reads it."""
 
     ids: list[int]
+    """Tokens."""
     kinds: list[int]
+    """For each token: 0 first text, 1 second text, 2 see :data:`UNMATCHED_KIND`."""
 
 
 class Encoder:
     """One of the two graphs (``entailer`` or ``embedder``) with its tokenizer and the table.
 
-    ``output`` names a value inside of the graph that is its output in place of its own.
+    Args:
+        name: ``entailer`` or ``embedder``.
+        folder: folder of the weights.
+        threads: number of texts that are computed at the same time.
+        output: value inside the graph that is returned in place of the graph's own output.
 
     Raises:
         BackendError: onnxruntime or tokenizers is missing, or the files are damaged.
@@ -67,23 +74,27 @@ class Encoder:
                 "install trustassay again"
             ) from error
         options = onnxruntime.SessionOptions()
+        # Items run in parallel, so each needs only one thread.
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
         try:
             # Its fused layer norm takes longer than the addition and the norm it replaces.
+            # Appended bytes change the output without a second file of weights.
             graph = folder / f"{name}.onnx"
             self.session = onnxruntime.InferenceSession(
-                graph.read_bytes() + _as_output(output) if output else graph,
+                graph.read_bytes() + _build_output_message(output) if output else graph,
                 options,
                 providers=["CPUExecutionProvider"],
                 disabled_optimizers=["SkipLayerNormFusion"],
             )
             self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-            self.rows, self.scales = _table(folder)
+            self.rows, self.scales = _load_table(folder)
         except Exception as error:
             raise BackendError(f"the embedded {name} cannot be loaded: {error}") from error
+        # Texts are cut here, never by the tokenizer.
         self.tokenizer.no_padding()
         self.tokenizer.no_truncation()
+        # onnxruntime releases the GIL while it computes.
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix=f"trustassay-{name}")
         self._inputs = {node.name for node in self.session.get_inputs()}
         self.width: int = self.session.get_outputs()[0].shape[1]
@@ -97,29 +108,31 @@ class Encoder:
     def each(self, tokens: Sequence[Tokens]) -> list[Floats]:
         """Return the output for each item, shape (1, ...).
 
-        Every item runs by itself, several at a time: int8 activations are scaled over a batch, so
-        that in a batch a result would depend on the other items.
+        Every item is computed separately, several at a time. In a batch a result would depend on
+        the other items, since int8 activations are scaled over the whole batch.
         """
-        return list(self._workers.map(self._one, tokens))
+        return list(self._workers.map(self._run_item, tokens))
 
-    def _one(self, tokens: Tokens) -> Floats:
+    def _run_item(self, tokens: Tokens) -> Floats:
+        """Return the output for one item."""
         ids = np.array([tokens.ids], dtype=np.int64)
         inputs = {
             "words": self.rows[ids].astype(np.float32) * self.scales[ids][..., None],
             "kinds": np.array([tokens.kinds], dtype=np.int64),
             "mask": np.ones_like(ids),
         }
+        # The graph of the embedder has no input for the kinds.
         feed = {name: value for name, value in inputs.items() if name in self._inputs}
         output: Floats = self.session.run(self._output, feed)[0]
         return output
 
 
-def _as_output(name: str) -> bytes:
-    """Return what, behind the bytes of an ONNX graph, makes a value of the graph an output.
+def _build_output_message(name: str) -> bytes:
+    """Return bytes that, appended to an ONNX graph, make a value inside the graph an output.
 
-    ONNX files are messages of Protocol Buffers. Of two in a row the fields are merged, lists one
-    after another: this one has an output (field 12 of the graph, field 7) with the name (1) and the
-    type (2) of a tensor (1) of single precision (1).
+    ONNX files are messages of Protocol Buffers. The fields of two messages in a row are merged, and
+    lists are concatenated. This message has one output (field 12 of the graph, field 7) with the
+    name (1) and the type (2) of a tensor (1) of single precision (1).
     """
 
     def field(number: int, value: bytes) -> bytes:
@@ -131,8 +144,8 @@ def _as_output(name: str) -> bytes:
 
 
 @cache
-def _table(folder: Path) -> tuple[NDArray[np.int8], Floats]:
-    """Return the table of word embeddings, int8 rows and their scales; both encoders share it."""
+def _load_table(folder: Path) -> tuple[NDArray[np.int8], Floats]:
+    """Return the table of word embeddings: int8 rows and their scales. Both encoders share it."""
     with np.load(folder / "embeddings.npz", allow_pickle=False) as table:
         return table["rows"], table["scales"]
 
@@ -171,68 +184,77 @@ def encoder(
 
 LONGEST = 512
 """Tokens that the encoder has positions for."""
-STATEMENT = 256
+MAX_STATEMENT_TOKENS = 256
 """Tokens of a statement that are read at once."""
-PIECE, PIECE_STEP = 128, 80
-"""Tokens of one piece of a window that is too long, and how many later the next begins."""
-UNMATCHED = 2
+PIECE_TOKENS, PIECE_STEP = 128, 80
+"""Tokens of one piece of a window that is too long, and the distance between pieces."""
+UNMATCHED_KIND = 2
 """Kind of a hypothesis token that is not in the premise."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|\n+")
-_ENDS = " \t.,;:!\"'“”‘’()*-•"
-"""What is taken off both ends of a sentence that is compared; a question mark stays."""
-FEWEST_WORDS = 3
+_STRIPPED_CHARACTERS = " \t.,;:!\"'“”‘’()*-•"
+"""Removed from both ends of a sentence before comparing; a question mark is kept."""
+MIN_COPIED_WORDS = 3
 """Words of the shortest statement that counts as copied."""
 
 
 def cut_pairs(
     tokenizer: "Tokenizer", pairs: Sequence[tuple[str, str]], size: int, step: int
 ) -> list[list[list[Tokens]]]:
-    """Return by pair, and by part of its hypothesis, every window as the encoder reads it.
+    """Return for each pair, and each part of its hypothesis, every window as the encoder reads it.
 
-    No text is too long: a hypothesis of more than 256 tokens is several parts, and a window that
-    does not fit into 512 tokens with the longest part is read in pieces of 128 tokens, a new one
-    every 80.
+    No text is too long. A hypothesis of more than 256 tokens is split into parts. A window that
+    does not fit into 512 tokens with the longest part is read in pieces of 128 tokens, one every
+    80.
     """
-    cut = {premise: windows(premise, size, step) for premise, _ in pairs}
-    texts = {text for found in cut.values() for text in found} | {h for _, h in pairs}
+    windows_by_premise = {premise: windows(premise, size, step) for premise, _ in pairs}
+    # Windows are shared by many pairs; each different text is tokenised once.
+    texts = {
+        text for windows_of_premise in windows_by_premise.values() for text in windows_of_premise
+    } | {h for _, h in pairs}
     order = sorted(texts)
     encoded = tokenizer.encode_batch(order, add_special_tokens=False)
-    ids = {text: one.ids for text, one in zip(order, encoded, strict=True)}
+    ids = {text: encoding.ids for text, encoding in zip(order, encoded, strict=True)}
     first, last = tokenizer.encode("").ids
-    made = []
+    tokens_by_pair = []
     for premise, hypothesis in pairs:
-        parts = overlapping(ids[hypothesis], STATEMENT, STATEMENT)
+        parts = overlapping(ids[hypothesis], MAX_STATEMENT_TOKENS, MAX_STATEMENT_TOKENS)
+        # Three special tokens: one at the beginning, one after each text.
         room = LONGEST - 3 - max(map(len, parts))
         pieces = [
             piece
-            for window in cut[premise]
+            for window in windows_by_premise[premise]
             for piece in (
                 [ids[window]]
                 if len(ids[window]) <= room
-                else overlapping(ids[window], PIECE, PIECE_STEP)
+                else overlapping(ids[window], PIECE_TOKENS, PIECE_STEP)
             )
         ]
-        made.append([[_pair(first, w, last, part) for w in pieces] for part in parts])
-    return made
+        tokens_by_pair.append(
+            [[_join_pair(first, w, last, part) for w in pieces] for part in parts]
+        )
+    return tokens_by_pair
 
 
 def overlapping(ids: list[int], size: int, step: int) -> list[list[int]]:
     """Return runs of up to ``size`` ids, a new one every ``step``; the last reaches the end."""
+    # An empty text has one empty run.
     starts = range(0, max(1, len(ids) - size + step), step)
     return [ids[start : start + size] for start in starts]
 
 
-def _pair(first: int, premise: list[int], last: int, hypothesis: list[int]) -> Tokens:
+def _join_pair(first: int, premise: list[int], last: int, hypothesis: list[int]) -> Tokens:
+    """Return premise and hypothesis with the special tokens around them."""
     head, tail = [first, *premise, last], [*hypothesis, last]
     return pair_tokens(head + tail, [0] * len(head) + [1] * len(tail))
 
 
 def pair_tokens(ids: list[int], segments: list[int]) -> Tokens:
-    """Return a pair's tokens with their kinds: premise, hypothesis, hypothesis alone."""
-    known = {i for i, segment in zip(ids, segments, strict=True) if not segment}
+    """Return a pair's tokens with their kinds: premise, hypothesis, only in the hypothesis."""
+    # Two texts in one input: the kind also tells the model which words are new.
+    premise_ids = {i for i, segment in zip(ids, segments, strict=True) if not segment}
     kinds = [
-        UNMATCHED if segment and i not in known else segment
+        UNMATCHED_KIND if segment and i not in premise_ids else segment
         for i, segment in zip(ids, segments, strict=True)
     ]
     return Tokens(ids, kinds)
@@ -241,55 +263,62 @@ def pair_tokens(ids: list[int], segments: list[int]) -> Tokens:
 def windows(premise: str, size: int, step: int) -> list[str]:
     """Cut a premise into overlapping runs of whole sentences, of about ``size`` words each.
 
-    A window takes sentences until it has ``size`` words; the next begins at the first sentence
-    that starts ``step`` words later or more. A sentence of more than ``size`` + ``step`` words is
-    cut between words. A first line "Title: ..." is repeated in each window. A premise of up to
-    ``size`` + ``step`` / 2 words is one window.
+    A window takes sentences until it has ``size`` words. The next begins at the first sentence that
+    starts ``step`` words later or more. A sentence of more than ``size`` + ``step`` words is cut
+    between words. A first line "Title: ..." is repeated in each window. A premise of up to ``size``
+    + ``step`` / 2 words is one window.
     """
     head, body = "", premise.strip()
+    # The title goes into every window, and its words do not count towards a window's length.
     if body.startswith("Title: ") and "\n" in body:
         head, body = body.split("\n", 1)
         head += "\n"
     if len(body.split()) <= size + step // 2:
         return [head + body]
-    parts = _parts(body, size, step)
-    made, start = [], 0
+    parts = _split_into_parts(body, size, step)
+    texts, start = [], 0
     while True:
         end, length = start, 0
         while end < len(parts) and length < size:
             length += len(parts[end])
             end += 1
-        made.append(head + " ".join(" ".join(part) for part in parts[start:end]))
+        texts.append(head + " ".join(" ".join(part) for part in parts[start:end]))
         if end == len(parts):
-            return made
-        moved = 0
-        while moved < step and start < end:
-            moved += len(parts[start])
+            return texts
+        words_passed = 0
+        # The next window begins inside this one, so that no fact is torn apart between two.
+        while words_passed < step and start < end:
+            words_passed += len(parts[start])
             start += 1
 
 
 def is_copied(premise: str, hypothesis: str) -> bool:
-    """Return whether every sentence of a hypothesis stands, word for word, in the premise.
+    """Whether every sentence of a hypothesis is, word for word, a sentence or line of the premise.
 
-    A whole sentence or line: what stands inside a longer one may be reported, denied or supposed.
-    Case, spaces and punctuation at both ends do not count; hypotheses of fewer than three words
-    are not looked at.
+    Words inside a longer sentence do not count: there they may be reported, denied or supposed.
+    Case, spaces and punctuation at both ends are ignored. A hypothesis of fewer than three words is
+    never copied.
     """
-    claimed = _sentences(hypothesis)
-    return len(hypothesis.split()) >= FEWEST_WORDS and claimed <= _sentences(premise)
+    claimed = _split_and_normalise(hypothesis)
+    return len(hypothesis.split()) >= MIN_COPIED_WORDS and claimed <= _split_and_normalise(premise)
 
 
 @lru_cache(maxsize=4096)
-def _sentences(text: str) -> frozenset[str]:
-    """Return the sentences of a text in lower case, without what is around them."""
-    result = (" ".join(one.casefold().split()).strip(_ENDS) for one in _SENTENCE.split(text))
+def _split_and_normalise(text: str) -> frozenset[str]:
+    """Return the sentences of a text in lower case, without punctuation around them."""
+    result = (
+        " ".join(sentence.casefold().split()).strip(_STRIPPED_CHARACTERS)
+        for sentence in _SENTENCE.split(text)
+    )
     return frozenset(filter(None, result))
 
 
-def _parts(body: str, size: int, step: int) -> list[list[str]]:
+def _split_into_parts(body: str, size: int, step: int) -> list[list[str]]:
+    """Return the words of each sentence; very long sentences are cut into parts."""
     parts = []
     for sentence in _SENTENCE.split(body):
         words = sentence.split()
+        # Lists and data have no sentence ends.
         if len(words) > size + step:
             parts += [words[i : i + step] for i in range(0, len(words), step)]
         elif words:
@@ -297,17 +326,18 @@ def _parts(body: str, size: int, step: int) -> list[list[str]]:
     return parts
 
 
-COPIED = 0.98
-"""Least probability that a premise entails its own sentence, as it is for most of them."""
+MIN_COPIED_ENTAILMENT = 0.98
+"""Least probability that a premise entails its own sentence, as the model gives for most."""
 EMBEDDED_AT_ONCE = 256
-"""Tokens of one window of a text to embed, as the original encoder reads them."""
+"""Tokens of one piece of a text to embed; the original encoder reads as many."""
 
 
 class EmbeddedEntailer:
-    """The built-in entailer; ``threads=None`` uses all cores.
+    """The built-in entailer.
 
-    ``folder`` names other weights of the same form, as ``training/`` makes them. ``quantities``:
-    the weights of :func:`with_quantities`, empty for none.
+    ``threads=None`` uses all cores. ``folder`` names other weights of the same form, as
+    ``training/`` makes them. ``quantities`` are the weights of :func:`with_quantities`, empty for
+    none.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -328,7 +358,7 @@ class EmbeddedEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
         pairs = [(as_prose(premise, hypothesis), hypothesis) for premise, hypothesis in pairs]
         rows = [
-            with_quantities(self._combined(read, *pair), *pair, self.quantities)
+            with_quantities(self._combine(read, *pair), *pair, self.quantities)
             for read, pair in zip(self.logits(pairs), pairs, strict=True)
         ]
         return np.array(rows, dtype=float).reshape(len(pairs), 3)
@@ -338,24 +368,31 @@ class EmbeddedEntailer:
         cut = self._card["windows"]
         return window_logits(self._encoder, pairs, cut["words"], cut["step"])
 
-    def _combined(
+    def _combine(
         self, logits: Probabilities, premise: str, hypothesis: str
     ) -> tuple[float, float, float]:
-        """Return calibrated probabilities: of entailment, which is nearly sure for what stands in
-        the premise word for word, and of contradiction among what is not entailed."""
+        """Return calibrated probabilities of entailment, neutral and contradiction.
+
+        Entailment is nearly certain if the hypothesis is in the premise word for word.
+        Contradiction is computed as a share of what is not entailed.
+        """
         features = inputs(logits, premise, hypothesis)
-        entailment = _chance(self._card["combination"], features)
+        entailment = _logistic_probability(self._card["combination"], features)
+        # A copied sentence is entailed, even if the model is not sure.
         if is_copied(premise, hypothesis):
-            entailment = max(entailment, COPIED)
-        contradiction = (1 - entailment) * _chance(self._card["contradiction"], features)
+            entailment = max(entailment, MIN_COPIED_ENTAILMENT)
+        contradiction = (1 - entailment) * _logistic_probability(
+            self._card["contradiction"], features
+        )
         return entailment, 1 - entailment - contradiction, contradiction
 
 
 class EmbeddedEmbedder:
-    """all-MiniLM-L6-v2 as int8: unit vectors of 384 numbers; ``threads=None`` uses all cores.
+    """all-MiniLM-L6-v2 in int8: unit vectors of 384 numbers; ``threads=None`` uses all cores.
 
-    A text beyond 256 tokens is read in consecutive pieces of that length, and the mean of their
-    vectors, weighted by length, is its direction: nothing is cut off.
+    A text beyond 256 tokens is read in consecutive pieces of that length. Its vector has the
+    direction
+    of their mean, weighted by length: nothing is cut off.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.
@@ -369,16 +406,25 @@ class EmbeddedEmbedder:
         """Return unit vectors, shape (n, 384), for n texts; an empty text has one as well."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         size = EMBEDDED_AT_ONCE - 2
-        pieces = [[tuple(p) for p in overlapping(one.ids, size, size)] for one in encoded]
+        pieces = [[tuple(p) for p in overlapping(encoding.ids, size, size)] for encoding in encoded]
         first, last = self._encoder.tokenizer.encode("").ids
         # Texts that the tokenizer takes for the same are computed once.
-        place: dict[tuple[int, ...], int] = {}
-        places = [place.setdefault(ids, len(place)) for group in pieces for ids in group]
-        tokens = [Tokens([first, *ids, last], [0] * (len(ids) + 2)) for ids in place]
-        made = self._encoder.run(tokens)[places]
-        weights = np.array([len(one.ids) for one in tokens], dtype=np.float32)[places]
+        index_of_ids: dict[tuple[int, ...], int] = {}
+        indices = [
+            index_of_ids.setdefault(ids, len(index_of_ids)) for group in pieces for ids in group
+        ]
+        # A dict keeps the order of insertion, which is the order of the indices.
+        tokens = [Tokens([first, *ids, last], [0] * (len(ids) + 2)) for ids in index_of_ids]
+        vectors_of_pieces = self._encoder.run(tokens)[indices]
+        # Each piece counts by its tokens, special ones included, so that an empty text has a
+        # weight.
+        weights = np.array([len(encoding.ids) for encoding in tokens], dtype=np.float32)[indices]
         starts = np.cumsum([0, *(len(group) for group in pieces)])[:-1]
-        sums = np.add.reduceat(made * weights[:, None], starts) if len(made) else made
+        sums = (
+            np.add.reduceat(vectors_of_pieces * weights[:, None], starts)
+            if len(vectors_of_pieces)
+            else vectors_of_pieces
+        )
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
 
@@ -388,20 +434,21 @@ def window_logits(
 ) -> list[Probabilities]:
     """Return a graph's logits of each pair's windows, shape (windows, 3).
 
-    Of a statement that is read in parts, those of the part with the weakest support.
+    For a statement that is read in parts, they are those of the part with the weakest support.
     """
     cut = cut_pairs(reader.tokenizer, pairs, size, step)
     flat = [tokens for parts in cut for part in parts for tokens in part]
-    made = reader.run(flat).astype(float)
+    logits = reader.run(flat).astype(float)
+    # All windows are computed in one call, and then divided among the parts again.
     ends = np.cumsum([len(part) for parts in cut for part in parts])
-    read = iter(np.split(made, ends[:-1]))
+    logits_of_parts = iter(np.split(logits, ends[:-1]))
     return [
-        min((next(read) for _ in parts), key=lambda part: float(log_odds(part).max()))
+        min((next(logits_of_parts) for _ in parts), key=lambda part: float(log_odds(part).max()))
         for parts in cut
     ]
 
 
-def _chance(combination: Mapping[str, Any], features: Mapping[str, float]) -> float:
+def _logistic_probability(combination: Mapping[str, Any], features: Mapping[str, float]) -> float:
     """Return the probability of a logistic combination of features."""
     weights = combination["weights"]
     z = combination["bias"] + sum(weight * features[name] for name, weight in weights.items())
@@ -411,24 +458,33 @@ def _chance(combination: Mapping[str, Any], features: Mapping[str, float]) -> fl
 def with_quantities(
     row: tuple[float, float, float], premise: str, hypothesis: str, weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """Return probabilities of entailment, neutral and contradiction whose log-odds are moved by
-    the weights (none: not at all) times what :func:`verifier.verdict` says of a pair."""
+    """Return the probabilities of a pair, with the evidence of its quantities added.
+
+    Args:
+        row: probabilities of entailment, neutral and contradiction.
+        premise: the premise.
+        hypothesis: the hypothesis.
+        weights: factors of :func:`verifier.verdict` in the log-odds; empty: ``row`` is unchanged.
+    """
+    # What is copied is supported whatever the quantities seem to say.
     if not weights or is_copied(premise, hypothesis):
         return row
     if not (verdict := verifier.verdict(premise, hypothesis)):
         return row
+    # The share of contradiction in what is not entailed is moved separately.
     against = row[2] / max(row[1] + row[2], 1e-12)
+    # The verdict is from -1 to 1, and its sign says in which direction the odds move.
     if verdict < 0:
-        entailment = _moved(row[0], weights["contradicted"] * verdict)
-        against = _moved(against, -weights["contradiction"] * verdict)
+        entailment = _shift_log_odds(row[0], weights["contradicted"] * verdict)
+        against = _shift_log_odds(against, -weights["contradiction"] * verdict)
     else:
-        entailment = _moved(row[0], weights["supported"] * verdict)
+        entailment = _shift_log_odds(row[0], weights["supported"] * verdict)
     contradiction = (1 - entailment) * against
     return entailment, 1 - entailment - contradiction, contradiction
 
 
-def _moved(chance: float, by: float) -> float:
-    """Return a probability whose log-odds are moved."""
+def _shift_log_odds(chance: float, by: float) -> float:
+    """Return a probability whose log-odds are shifted."""
     odds = chance / max(1 - chance, 1e-12) * float(np.exp(by))
     return odds / (1 + odds)
 
@@ -446,6 +502,7 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
     contradiction_odds: its log-odds among what is not entailed there, within -8..8.
     """
     odds = log_odds(logits)
+    # The window with the strongest support decides, even if another one contradicts.
     best = int(odds.argmax())
     chances = softmax(logits[best])
     return {
@@ -459,30 +516,30 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
     """Return all possible inputs of a combination, from the logits of a pair's windows.
 
     containment: share of the hypothesis's content words that are in the whole premise.
-    several_windows: 1 when the premise was read in several windows, else 0.
-    containment_across: containment when it was, else 0: no window contains the whole premise.
+    several_windows: 1 if the premise was read in several windows, else 0.
+    containment_across: containment if it was, else 0: no window contains the whole premise.
     containment_unless_contradicted: containment times the probability of no contradiction.
-    negation_differs: 1 when hypothesis and nearest sentence differ in negation.
+    negation_differs: 1 if the hypothesis and the nearest sentence differ in negation.
     """
-    seen = encoder_features(logits)
+    features = encoder_features(logits)
     result = lexical.overlap(premise, hypothesis)
     several = float(len(logits) > 1)
-    return seen | {
+    return features | {
         "containment": result.containment,
         "several_windows": several,
         "containment_across": result.containment * several,
-        "containment_unless_contradicted": result.containment * (1 - seen["contradiction"]),
+        "containment_unless_contradicted": result.containment * (1 - features["contradiction"]),
         "negation_differs": float(result.negation_differs),
     }
 
 
-def embedded_model(kind: str, version: str = "", threads: int | None = None) -> Any:
+def load_embedded_model(kind: str, version: str = "", threads: int | None = None) -> Any:
     """Return the model of a kind; raises as :func:`check_version`."""
     check_version(version)
     return EmbeddedEntailer(threads) if kind == "entailer" else EmbeddedEmbedder(threads)
 
 
 def check_version(version: str) -> None:
-    """Raise :class:`BackendError` if a version is asked for, and is another one."""
+    """Raise :class:`BackendError` if a version is requested that is not the installed one."""
     if version not in ("", carried := str(card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")

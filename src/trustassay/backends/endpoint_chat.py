@@ -1,7 +1,7 @@
 """The common part of chat models behind an endpoint, for all APIs.
 
-A parameter that the endpoint refuses by name is dropped, for all later requests as well, and
-named in every reply to a request without it.
+A parameter that the endpoint refuses by name is left out of all later requests as well, and named
+in every reply to a request without it.
 """
 
 import asyncio
@@ -16,19 +16,19 @@ from trustassay.capabilities import ChatRequest, Message, Reply, limits_of
 from trustassay.errors import CallError
 
 T = TypeVar("T")
-_REFUSES = re.compile(
+_REFUSAL_OF_PARAMETER = re.compile(
     r"unsupported|unknown|unrecogni[sz]ed|unexpected|forbidden|deprecated|only the default|"
     r"not? (be )?(longer )?(support|permit|allow|accept|implement|available|enabled)|"
     r"cannot (both )?be (used|set|specified)",
     re.IGNORECASE,
 )
-"""Words that refuse a parameter altogether, and not one value of it as too large."""
-_NAMES = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
-"""Where a refused parameter is named, the surest place first."""
+"""Texts that refuse a parameter altogether, as opposed to one value of it."""
+_PARAMETER_NAME_PATTERNS = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r"(\w+)")
+"""Patterns of the place where an error names the refused parameter, the surest first."""
 
 
 async def in_time(backend: Any, work: Awaitable[T]) -> T:
-    """Return the result of one try; raises :class:`CallError` where it takes too long."""
+    """Return the result of one try; raises :class:`CallError` if it takes too long."""
     timeout_s = limits_of(backend).timeout_s
     try:
         async with asyncio.timeout(timeout_s):
@@ -48,16 +48,14 @@ async def then_closed(backend: Any, work: Awaitable[T]) -> T:
 
 
 class EndpointChat(HttpBackend, ABC):
-    """A chat model behind an address; a subclass implements an API.
-
-    path: what follows the address.
-    together: parameters of the API that need another one.
-    second_names: other names of a parameter; tried before it is left out.
-    """
+    """A chat model behind an address; a subclass implements an API."""
 
     path: str
+    """What follows the address in the URL."""
     together: ClassVar[Mapping[str, str]] = {}
+    """Parameters of the API that need another parameter, with that one."""
     second_names: ClassVar[Mapping[str, str]] = {}
+    """Other names of parameters, tried before a parameter is left out."""
 
     def __init__(self, address: Address, http: HttpEndpoint) -> None:
         self.name, self.endpoint, self.limits = address.name, address.base, address.limits
@@ -67,10 +65,10 @@ class EndpointChat(HttpBackend, ABC):
 
     @abstractmethod
     def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
-        """Return a request's parameters by their names in the API.
+        """Return a request's parameters under their names in the API.
 
-        Each with the field of the request that is reported if the endpoint refuses it, empty if
-        it cannot be left out, and with its value; ``None`` if there is none.
+        Each has the field of the request that is reported if the endpoint refuses it (empty if it
+        cannot be left out), and its value (``None``: it is not sent).
 
         Raises:
             CallError: the API does not support the request.
@@ -81,8 +79,8 @@ class EndpointChat(HttpBackend, ABC):
         """Return the body of a request."""
 
     @abstractmethod
-    def read(self, found: Any) -> Reply:
-        """Return the reply that a body holds.
+    def read(self, body_json: Any) -> Reply:
+        """Return the reply in a response's body.
 
         Raises:
             CallError: the endpoint blocked it.
@@ -97,90 +95,110 @@ class EndpointChat(HttpBackend, ABC):
         """Answer one request; a parameter that the endpoint refuses is left out from then on.
 
         Raises:
-            CallError: the try failed, and how.
+            CallError: the try failed; its kind says how.
         """
-        told = {k: one for k, one in self.parameters(request).items() if one[1] is not None}
-        wanted = {name: value for name, (_, value) in told.items()}
-        fields = {name: field for name, (field, _) in told.items() if field}
+        sendable = {
+            k: field_and_value
+            for k, field_and_value in self.parameters(request).items()
+            if field_and_value[1] is not None
+        }
+        wanted = {name: value for name, (_, value) in sendable.items()}
+        fields = {name: field for name, (field, _) in sendable.items() if field}
         while True:
-            sent = self._renamed(wanted)
+            sent = self._apply_known_names(wanted)
             try:
                 result = await self._http.post(self.path, self.body(request.messages, sent))
             except RefusalError as error:
-                learnt = sent != self._renamed(wanted)  # another call met the same refusal
-                if not (learnt or self._give_up(error, sent, fields)):
+                # Requests run concurrently: if another one has met the refusal meanwhile, try
+                # again.
+                learnt = sent != self._apply_known_names(
+                    wanted
+                )  # another call met the same refusal
+                if not (learnt or self._give_up_parameter(error, sent, fields)):
                     raise
                 continue
-            return self._checked(result, request, fields)
+            return self._read_checked(result, request, fields)
 
-    def failed(self, words: str) -> CallError:
+    def failed(self, message: str) -> CallError:
         """Return the error for a request that the endpoint will never answer."""
-        return CallError(f"{self.name}: {words}", "refused")
+        return CallError(f"{self.name}: {message}", "refused")
 
-    def _renamed(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _apply_known_names(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the parameters under the names that the endpoint accepts, without refused ones."""
         if not self._known_as:
             return wanted
         names = {name: self._known_as.get(name, name) for name in wanted}
-        return {known: wanted[name] for name, known in names.items() if known is not None}
+        return {
+            accepted_name: wanted[name]
+            for name, accepted_name in names.items()
+            if accepted_name is not None
+        }
 
-    def _give_up(
+    def _give_up_parameter(
         self, error: RefusalError, sent: Mapping[str, Any], fields: Mapping[str, str]
     ) -> bool:
-        """Rename or leave out the parameter that an error names; say whether there is one."""
-        own = {self._known_as.get(name, name): name for name in fields}
-        refused = parameter_refused(error, [name for name in sent if name in own])
+        """Rename or leave out the parameter that an error names; return whether there is one."""
+        names_by_sent_name = {self._known_as.get(name, name): name for name in fields}
+        refused = parameter_refused(error, [name for name in sent if name in names_by_sent_name])
         if refused is None:
             return False
-        name = own[refused]
+        name = names_by_sent_name[refused]
+        # First the other name; if that is refused as well, leave the parameter out.
         second = self.second_names.get(name)
         self._known_as[name] = second if second != refused else None
+        # top_logprobs without logprobs, for example, would be the next refusal.
         for other, needed in self.together.items():
             if needed == name:
                 self._known_as[other] = None
         return True
 
-    def _checked(self, found: Any, request: ChatRequest, fields: Mapping[str, str]) -> Reply:
+    def _read_checked(
+        self, body_json: Any, request: ChatRequest, fields: Mapping[str, str]
+    ) -> Reply:
+        """Return the reply in a body, with the names of the fields that were not sent."""
         try:
-            reply = self.read(found)
+            reply = self.read(body_json)
+        # Whatever is missing in the body, it is the endpoint's fault and may pass.
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise CallError(f"{self.name}: the reply has no text", "malformed") from None
-        if (given := 1 + len(reply.others)) < request.n:
-            raise self.failed(f"{given} replies instead of {request.n}")
+        if (reply_count := 1 + len(reply.others)) < request.n:
+            raise self.failed(f"{reply_count} replies instead of {request.n}")
         dropped = {field for n, field in fields.items() if self._known_as.get(n, n) is None}
         dropped |= {*self.unsupported(request)}
+        # Some endpoints accept the parameter and ignore it.
         if request.logprobs is not None and reply.logprobs is None:
             dropped.add("logprobs")
         return replace(reply, dropped=tuple(sorted(dropped))) if dropped else reply
 
 
 def parameter_refused(error: RefusalError, sent: Collection[str]) -> str | None:
-    """Return the parameter among ``sent`` that an endpoint does not take at all, if it says so.
+    """Return the parameter among ``sent`` that an endpoint does not accept at all, if it says so.
 
-    A value that is merely out of range is no such case: it is the asker's to mend.
+    A value that is merely out of range is another matter: the user has to correct it.
     """
-    if not _REFUSES.search(error.said):
+    if not _REFUSAL_OF_PARAMETER.search(error.said):
         return None
-    plain = {_plain(name): name for name in sent}
-    for pattern in _NAMES:
+    plain = {_normalise_name(name): name for name in sent}
+    for pattern in _PARAMETER_NAME_PATTERNS:
         for word in re.findall(pattern, error.said):
-            if _plain(word) in plain:
-                return plain[_plain(word)]
+            if _normalise_name(word) in plain:
+                return plain[_normalise_name(word)]
     return None
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """Return a name without the difference between ``max_tokens`` and ``maxTokens``."""
     return name.replace("_", "").lower()
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """Return the text of the system messages, and the others, for wires that keep them apart."""
+    """Return the text of the system messages, and the other messages, for APIs that split them."""
     system = [message.content for message in messages if message.role == "system"]
     return "\n\n".join(system), [message for message in messages if message.role != "system"]
 
 
 def counted(usage: Any, *names: str) -> int | None:
-    """Return the sum of those counts of tokens that an endpoint tells, None where it tells none."""
+    """Return the sum of counts of tokens in a response; ``None`` if it has none of them."""
     result = [usage.get(name) for name in names] if isinstance(usage, dict) else []
     counts = [count for count in result if isinstance(count, int) and count >= 0]
     return sum(counts) if counts else None

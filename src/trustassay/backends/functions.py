@@ -1,4 +1,4 @@
-"""Python functions and objects as backends, and a check of what an entailer's labels mean."""
+"""Python functions and objects as backends, and a check of the meaning of an entailer's labels."""
 
 import asyncio
 import hashlib
@@ -37,13 +37,19 @@ from trustassay.errors import BackendError, did_you_mean
 
 
 class _Function:
-    """A function as a backend; ``what`` it is wrapped as, and whether that may wait for others."""
+    """A function as a backend."""
 
     what: ClassVar[str]
+    """What it is wrapped as, for messages."""
     may_wait: ClassVar[bool] = False
+    """Whether it may be a coroutine function."""
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
-        """Wrap a function; raises :class:`BackendError` for what is none, or may not wait."""
+        """Wrap a function.
+
+        Raises:
+            BackendError: it is not a function, or a coroutine function where none is possible.
+        """
         if not callable(function) or isinstance(function, type):
             raise BackendError(
                 f"expected {self.what} (an object or a function), got {function!r:.60}"
@@ -59,8 +65,8 @@ class _Function:
 class FunctionEntailer(_Function):
     """Wraps ``function(premise, hypothesis)`` as an entailer; it is called one pair at a time.
 
-    The function returns a bool, a probability of entailment, or the three probabilities
-    of entailment, neutral and contradiction.
+    The function returns a bool, a probability of entailment, or the three probabilities of
+    entailment, neutral and contradiction.
     """
 
     what = "an entailer"
@@ -68,9 +74,12 @@ class FunctionEntailer(_Function):
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
-        return np.array([self._row(self._function(*pair)) for pair in pairs]).reshape(-1, 3)
+        return np.array([self._to_probabilities(self._function(*pair)) for pair in pairs]).reshape(
+            -1, 3
+        )
 
-    def _row(self, value: Any) -> tuple[float, float, float]:
+    def _to_probabilities(self, value: Any) -> tuple[float, float, float]:
+        """Return the three probabilities that a function's value stands for."""
         try:
             if np.ndim(value) == 0:
                 entailment = float(value)
@@ -93,13 +102,13 @@ class FunctionEmbedder(_Function):
         """Return unit vectors, shape (n, d).
 
         Raises:
-            BackendError: the function returned something else than n vectors of finite numbers,
-                or one of length 0.
+            BackendError: the function returned anything other than n vectors of finite numbers, or
+                one of length 0.
         """
         message = f"{self.name}: expected {len(texts)} vectors of finite numbers"
-        given = self._function(list(texts))
+        returned = self._function(list(texts))
         try:
-            result = np.asarray(given, dtype=float)
+            result = np.asarray(returned, dtype=float)
         except (TypeError, ValueError) as error:
             raise BackendError(f"{message}: {error}") from None
         if result.ndim != 2 or len(result) != len(texts) or not np.isfinite(result).all():
@@ -119,9 +128,10 @@ class FunctionSimilarity(_Function):
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
         """Return shape (n,) for n (text, reference)."""
-        return np.array([self._number(self._function(*pair)) for pair in pairs], dtype=float)
+        return np.array([self._to_number(self._function(*pair)) for pair in pairs], dtype=float)
 
-    def _number(self, value: Any) -> float:
+    def _to_number(self, value: Any) -> float:
+        """Return a function's value as a number."""
         try:
             return float(value)
         except (TypeError, ValueError):
@@ -132,17 +142,21 @@ def function_name(function: Callable[..., Any]) -> str:
     """Return the name of a backend that is a function."""
     kind = function if hasattr(function, "__qualname__") else type(function)
     module = getattr(kind, "__module__", "builtins")
-    return f"function:{module}.{kind.__qualname__}{_mark(function)}"
+    return f"function:{module}.{kind.__qualname__}{_code_digest(function)}"
 
 
-def _mark(function: Callable[..., Any]) -> str:
-    """Return a mark of the code of a function without a name of its own, with the plain values that
-    it was made with: replies are stored under a name, and all lambdas of a module share one."""
+def _code_digest(function: Callable[..., Any]) -> str:
+    """Return a digest of the code and values of a function without a name of its own.
+
+    Replies are stored under the backend's name, and all lambdas of a module have the same one.
+    """
     code = getattr(function, "__code__", None)
+    # "<lambda>" or "<locals>": the name does not say which function it is.
     if code is None or "<" not in function.__qualname__:
         return ""
-    held = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-    values = [*code.co_consts, *held, *(getattr(function, "__defaults__", None) or ())]
+    enclosed_values = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    values = [*code.co_consts, *enclosed_values, *(getattr(function, "__defaults__", None) or ())]
+    # Only plain values: the text of other objects differs between processes.
     constants = [v for v in values if isinstance(v, str | int | float | bytes | None)]
     content = repr((code.co_code, code.co_names, constants)).encode("utf-8", "surrogatepass")
     return "#" + hashlib.blake2b(content, digest_size=4).hexdigest()
@@ -151,7 +165,7 @@ def _mark(function: Callable[..., Any]) -> str:
 def imported(path: str) -> Any:
     """Return the object that ``package.module:name`` names.
 
-    Modules in the working folder are also found, as with ``python -m``.
+    Modules in the working folder are found, too, as with ``python -m``.
 
     Raises:
         BackendError: there is none, or its module cannot be imported.
@@ -159,6 +173,7 @@ def imported(path: str) -> Any:
     module, _, name = path.partition(":")
     if not (module and name) or module.startswith("."):
         raise BackendError(f"python:{path}: expected python:MODULE:FUNCTION")
+    # Appended, so that a local file cannot hide an installed package.
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.append(str(Path.cwd()))
     try:
@@ -169,7 +184,7 @@ def imported(path: str) -> Any:
     try:
         return attrgetter(name)(result)
     except AttributeError:
-        near = [known for known in dir(result) if not known.startswith("_")]
+        near = [public_name for public_name in dir(result) if not public_name.startswith("_")]
         raise BackendError(
             f"python:{path}: {did_you_mean(f'name in {module}', name, near)}"
         ) from None
@@ -178,11 +193,11 @@ def imported(path: str) -> Any:
 class FunctionChat(_Function):
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
-    It receives the text of the chat (:func:`~trustassay.backends.chat_text.plain`), or, if its
-    first parameter is called ``request`` or annotated as :class:`ChatRequest`, the whole request
-    with temperature, seed and the other parameters. It is called once for each of ``n`` replies,
-    unless it returns them all in one :class:`Reply`. A plain function is called in threads,
-    several at a time.
+    The function receives the text of the chat (:func:`~trustassay.backends.chat_text.plain`). If
+    its first parameter is called ``request`` or annotated as :class:`ChatRequest`, it receives the
+    whole request, with temperature, seed and the other parameters. It is called once for each of
+    ``n`` replies, unless it returns them all in one :class:`Reply`. A plain function is called in
+    threads, several at a time.
     """
 
     what = "a chat model"
@@ -192,7 +207,8 @@ class FunctionChat(_Function):
 
     def __init__(self, function: Callable[[Any], Any], name: str | None = None) -> None:
         super().__init__(function, name)
-        self._whole = _wants_request(function)
+        self._passes_request = _wants_request(function)
+        # An object with an async __call__ is no coroutine function itself.
         called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
         self._waits = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         self._threads: ThreadPoolExecutor | None = None
@@ -204,14 +220,15 @@ class FunctionChat(_Function):
             BackendError: the function raised an exception, or returned a wrong type. A
                 :class:`CallError` that it raises is passed on.
         """
-        first = await self._called(request)
-        given = 1 + len(first.others)
-        if given >= request.n:
+        first = await self._call(request)
+        reply_count = 1 + len(first.others)
+        if reply_count >= request.n:
             return first
-        if given > 1:
-            raise BackendError(f"{self.name} returned {given} replies instead of {request.n}")
-        others = await asyncio.gather(*(self._called(request) for _ in range(request.n - 1)))
-        return replace(first, others=tuple(other.text for other in others))
+        # It returns several replies in one Reply, so calling it again would not complete them.
+        if reply_count > 1:
+            raise BackendError(f"{self.name} returned {reply_count} replies instead of {request.n}")
+        other_replies = await asyncio.gather(*(self._call(request) for _ in range(request.n - 1)))
+        return replace(first, others=tuple(other.text for other in other_replies))
 
     async def close(self) -> None:
         """Release the threads; calls in progress continue, but their results are not used."""
@@ -219,17 +236,22 @@ class FunctionChat(_Function):
             self._threads.shutdown(wait=False, cancel_futures=True)
         self._threads = None
 
-    async def _called(self, request: ChatRequest) -> Reply:
-        given = request if self._whole else plain(request.messages)
+    async def _call(self, request: ChatRequest) -> Reply:
+        """Call the function once, and return its value as a reply."""
+        argument = request if self._passes_request else plain(request.messages)
         try:
             if self._waits:
-                result = await self._function(given)
+                result = await self._function(argument)
             else:
+                # Created late, as close() may have released them between two runs.
                 if self._threads is None:
-                    most = self.limits.concurrency
-                    self._threads = ThreadPoolExecutor(most, "trustassay-function")
+                    thread_count = self.limits.concurrency
+                    self._threads = ThreadPoolExecutor(thread_count, "trustassay-function")
                 loop = asyncio.get_running_loop()
-                result = await loop.run_in_executor(self._threads, _carried, self._function, given)
+                result = await loop.run_in_executor(
+                    self._threads, _call_in_thread, self._function, argument
+                )
+                # A lambda, for example, may return a coroutine.
                 if inspect.isawaitable(result):
                     result = await result
         except BackendError:
@@ -244,15 +266,19 @@ class FunctionChat(_Function):
         return result
 
 
-def _carried(function: Callable[[Any], Any], given: Any) -> Any:
-    """Call a function in a thread; no future can carry a StopIteration, before Python 3.12."""
+def _call_in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
+    """Call a function in a thread, and turn StopIteration into an error that a future can carry.
+
+    Python 3.12 does the same by itself.
+    """
     try:
-        return function(given)
+        return function(argument)
     except StopIteration as error:
         raise RuntimeError(f"StopIteration {error}".strip()) from error
 
 
 def _wants_request(function: Callable[[Any], Any]) -> bool:
+    """Whether the first parameter of a function is a request, by its name or annotation."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # some built-in functions do not tell
@@ -264,57 +290,59 @@ def _wants_request(function: Callable[[Any], Any]) -> bool:
     return annotated or parameters[0].name == "request"
 
 
-_WRAPPED: Mapping[str, tuple[Any, Any]] = {
+_WRAPPERS: Mapping[str, tuple[Any, Any]] = {
     "chat model": (ChatModel | LocalChatModel, FunctionChat),
     "entailer": (Entailer, FunctionEntailer),
     "embedder": (Embedder, FunctionEmbedder),
     "similarity": (Similarity, FunctionSimilarity),
 }
-"""Kinds of backends that may be functions: the protocol of an object, and what wraps a function."""
-_OBJECTS: Mapping[str, tuple[type, str]] = {
+"""Kinds of backends that may be functions: an object's protocol, and a function's class."""
+_OBJECT_PROTOCOLS: Mapping[str, tuple[type, str]] = {
     "token embedder": (TokenEmbedder, "a token embedder with name and token_vectors"),
     "retriever": (Retriever, "a retriever with name and search"),
     "linker": (EntityLinker, "a linker with name and link"),
     "distractors": (SubstituteSource, "a source of distractors with name and substitutes"),
 }
-"""Kinds of backends that are objects alone: their protocol, and what it says."""
-_REMOTE = {"embedder": "avectors", "linker": "alink", "distractors": "asubstitutes"}
-"""Methods of endpoints in the place of the protocol's."""
+"""Kinds of backends that must be objects: their protocol, and its description."""
+_ENDPOINT_METHODS = {"embedder": "avectors", "linker": "alink", "distractors": "asubstitutes"}
+"""Methods that an endpoint has instead of the protocol's, by kind of backend."""
 
 
-def as_backend(kind: str, found: Any, name: str | None = None) -> Any:
+def as_backend(kind: str, candidate: Any, name: str | None = None) -> Any:
     """Return an object as a backend of a kind, or wrap a function as one with that name.
 
     Raises:
-        BackendError: it can be neither.
+        BackendError: neither is possible.
     """
-    if not isinstance(found, type) and hasattr(found, _REMOTE.get(kind, "-")):
-        return found
-    if kind in _OBJECTS:
-        protocol, what = _OBJECTS[kind]
-        if isinstance(found, type) or not isinstance(found, protocol):
-            raise BackendError(f"expected {what}, got {found!r:.60}")
-        return found
-    protocol, wrapper = _WRAPPED[kind]
-    if isinstance(found, type):
+    # An endpoint has async methods, and does not fit the protocol below.
+    if not isinstance(candidate, type) and hasattr(candidate, _ENDPOINT_METHODS.get(kind, "-")):
+        return candidate
+    if kind in _OBJECT_PROTOCOLS:
+        protocol, what = _OBJECT_PROTOCOLS[kind]
+        if isinstance(candidate, type) or not isinstance(candidate, protocol):
+            raise BackendError(f"expected {what}, got {candidate!r:.60}")
+        return candidate
+    protocol, wrapper = _WRAPPERS[kind]
+    # A class fits the protocol by its attributes, but cannot be called like an instance.
+    if isinstance(candidate, type):
         message = f"expected {wrapper.what} object or function"
-        raise BackendError(f"{found.__name__} is a class; {message}")
-    if isinstance(found, protocol) or (kind == "embedder" and hasattr(found, "vectors")):
-        return found
-    if kind == "entailer" and isinstance(found, ChatModel | LocalChatModel):
+        raise BackendError(f"{candidate.__name__} is a class; {message}")
+    if isinstance(candidate, protocol) or (kind == "embedder" and hasattr(candidate, "vectors")):
+        return candidate
+    if kind == "entailer" and isinstance(candidate, ChatModel | LocalChatModel):
         from trustassay.backends.chat_entailer import ChatEntailer
 
-        return ChatEntailer(found)
-    return wrapper(found, name)
+        return ChatEntailer(candidate)
+    return wrapper(candidate, name)
 
 
-_STAGE = "A woman is playing the guitar on a stage in front of a large crowd."
+_CHECK_PREMISE = "A woman is playing the guitar on a stage in front of a large crowd."
 CHECK_PAIRS = (
-    (_STAGE, "A woman is playing a musical instrument."),
-    (_STAGE, "The woman has two younger brothers."),
-    (_STAGE, "There is nobody on the stage."),
+    (_CHECK_PREMISE, "A woman is playing a musical instrument."),
+    (_CHECK_PREMISE, "The woman has two younger brothers."),
+    (_CHECK_PREMISE, "There is nobody on the stage."),
 )
-"""An entailed, a neutral and a contradicted pair, by which a label order is checked."""
+"""An entailed, a neutral and a contradicted pair, which show the order of the labels."""
 
 
 def check_labels(entailer: Entailer, *, labels: int = 3, advice: str = "") -> None:
@@ -323,13 +351,14 @@ def check_labels(entailer: Entailer, *, labels: int = 3, advice: str = "") -> No
     With two ``labels`` contradiction is not checked.
 
     Raises:
-        BackendError: it has not; the message has the probabilities, and ``advice``.
+        BackendError: one has not; the message has the probabilities, and ``advice``.
     """
     rows = entailer.scores(CHECK_PAIRS)
     for label, column in (("entailment", 0), ("contradiction", 2)):
-        seen = rows[:, column]  # the pair of this label has the column's number
-        if column < labels and seen[column] <= np.delete(seen, column).max():
+        chances = rows[:, column]  # the pair of this label has the column's number
+        if column < labels and chances[column] <= np.delete(chances, column).max():
             raise BackendError(
                 f"{entailer.name}: the labels look wrong: P({label}) of an entailed, a neutral "
-                f"and a contradicted pair is {seen[0]:.3f}, {seen[1]:.3f}, {seen[2]:.3f}{advice}"
+                f"and a contradicted pair is {chances[0]:.3f}, {chances[1]:.3f}, {chances[2]:.3f}"
+                f"{advice}"
             )

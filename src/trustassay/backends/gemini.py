@@ -1,7 +1,7 @@
 """``gemini:MODEL[@BASE_URL]``: Google's ``generateContent`` API.
 
-The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that
-``?key=NAME`` names; it is sent in a header and never in an address.
+The key is in ``GEMINI_API_KEY``, else in ``GOOGLE_API_KEY``, or in the variable that ``?key=NAME``
+names. It is sent in a header, never in a URL.
 """
 
 import json
@@ -33,13 +33,14 @@ class GeminiChat(EndpointChat):
     def __init__(self, address: Address) -> None:
         super().__init__(address, HttpEndpoint(address, "x-goog-api-key"))
         parts = address.model.split("/")
+        # An empty part, "." or ".." would change the path of the URL.
         if not all(part.strip(".") for part in parts):
             raise BackendError(f"gemini: {address.model!r} is not the name of a model")
         parts = parts if parts[0] in COLLECTIONS else ["models", *parts]
         self.path = f"/v1beta/{'/'.join(quote(part, safe='') for part in parts)}:generateContent"
 
     def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
-        """Return the parameters as Gemini calls them."""
+        """Return the parameters under Gemini's names."""
         schema = json.loads(request.schema) if request.schema else None
         return {
             "temperature": ("temperature", request.temperature),
@@ -66,46 +67,51 @@ class GeminiChat(EndpointChat):
             **({"generationConfig": dict(parameters)} if parameters else {}),
         }
 
-    def read(self, found: Any) -> Reply:
-        """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
-        feedback = found.get("promptFeedback") or {}
-        candidates = found.get("candidates") if feedback else found["candidates"]
+    def read(self, body_json: Any) -> Reply:
+        """Return the reply in a body; raises as :meth:`EndpointChat.read`."""
+        feedback = body_json.get("promptFeedback") or {}
+        # A blocked prompt has feedback and no candidates. Without both, the body is malformed.
+        candidates = body_json.get("candidates") if feedback else body_json["candidates"]
         if not candidates:
             raise self.failed(
                 f"blocked the prompt ({feedback.get('blockReason', 'no reason given')})"
             )
         first, reason = candidates[0], candidates[0].get("finishReason")
-        text = _text(first)
+        text = _join_text(first)
         if not text and reason in _BLOCKED:
             raise self.failed(f"blocked its own reply ({reason})")
-        usage = found.get("usageMetadata")
+        usage = body_json.get("usageMetadata")
+        # A reply that was blocked in its middle is kept, marked as such.
         finish = "content_filter" if reason in _BLOCKED else _FINISH.get(reason, reason)
         return Reply(
             text,
             finish,
             counted(usage, "promptTokenCount"),
             counted(usage, "candidatesTokenCount", "thoughtsTokenCount"),
-            tuple(_text(candidate) for candidate in candidates[1:]),
-            _logprobs(first.get("logprobsResult")),
-            reasoning=_text(first, thought=True) or None,
+            tuple(_join_text(candidate) for candidate in candidates[1:]),
+            _read_logprobs(first.get("logprobsResult")),
+            reasoning=_join_text(first, thought=True) or None,
         )
 
 
-def _text(candidate: Mapping[str, Any], *, thought: bool = False) -> str:
-    """Return the words of a candidate, or of its thoughts; none where it was cut at once."""
+def _join_text(candidate: Mapping[str, Any], *, thought: bool = False) -> str:
+    """Return the text of a candidate, or of its thoughts; empty if it was cut at once."""
     parts = (candidate.get("content") or {}).get("parts") or ()
     return "".join(part.get("text", "") for part in parts if bool(part.get("thought")) is thought)
 
 
-def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
-    if not isinstance(found, Mapping) or not found.get("chosenCandidates"):
+def _read_logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
+    """Return the tokens with their log-probabilities; ``None`` if there are none."""
+    if not isinstance(result, Mapping) or not result.get("chosenCandidates"):
         return None
-    steps = chain(found.get("topCandidates") or (), repeat({}))
+    # Alternatives may be absent, or fewer than the tokens.
+    steps = chain(result.get("topCandidates") or (), repeat({}))
     return tuple(
-        TokenLogprob(*_token(chosen), tuple(map(_token, step.get("candidates") or ())))
-        for chosen, step in zip(found["chosenCandidates"], steps, strict=False)
+        TokenLogprob(*_read_token(chosen), tuple(map(_read_token, step.get("candidates") or ())))
+        for chosen, step in zip(result["chosenCandidates"], steps, strict=False)
     )
 
 
-def _token(found: Mapping[str, Any]) -> tuple[str, float]:
-    return str(found["token"]), float(found["logProbability"])
+def _read_token(candidate: Mapping[str, Any]) -> tuple[str, float]:
+    """Return a token and its log-probability."""
+    return str(candidate["token"]), float(candidate["logProbability"])

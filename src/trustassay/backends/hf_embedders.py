@@ -1,8 +1,8 @@
 """``hf:ID-or-path`` as an embedder of texts, or of tokens, run on this machine.
 
-Texts: a sentence-transformers model. That library cuts a text that is longer than its model reads.
-Here such a text is divided between words until its parts fit, and its vector is the mean of
-theirs, weighed by their tokens. Tokens: the hidden states of a model.
+Texts: a sentence-transformers model. That library cuts off a text that is longer than its model
+reads. Here such a text is divided between words until its parts fit, and its vector is the mean of
+theirs, weighted by their tokens. Tokens: the hidden states of a model.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,18 @@ class SentenceTransformerEmbedder(hf_loading.HubModel):
     """Turns texts into vectors; built for ``hf:ID-or-path[?option=value&...]``."""
 
     def __init__(self, model: str, **options: Any) -> None:
-        """Load a model, with the options of :class:`HubModel`; raises :class:`BackendError`, in
-        one line, where that is not possible."""
+        """Load a model, with the options of :class:`HubModel`.
+
+        Raises:
+            BackendError: with a message of one line, if that fails.
+        """
         super().__init__(**options)
         self.name = hf_loading.uri(model, dtype=self._dtype)
         with hf_loading.one_line(self.name, Exception):
-            self._open(model)
+            self._load(model)
 
-    def _open(self, name: str) -> None:
+    def _load(self, name: str) -> None:
+        """Load the model, and find out its dimensions and its limit."""
         hf_loading.libraries()
         try:
             from sentence_transformers import SentenceTransformer
@@ -45,39 +49,46 @@ class SentenceTransformerEmbedder(hf_loading.HubModel):
                 model_kwargs={"use_safetensors": True, **options},
                 **hf_loading.only_local(folder),
             ).eval()
+        # encode() puts this prompt before each text, so its tokens count.
         prompts, default = self._model.prompts or {}, self._model.default_prompt_name
         self._prompt = prompts.get(default, "") if default else ""
         called = ("get_embedding_dimension", "get_sentence_embedding_dimension")  # new, old
         self._dimensions: int = next(
             getattr(self._model, name)() for name in called if hasattr(self._model, name)
         )
+        # Models without a limit say 10^30.
         longest = self._model.max_seq_length
         self._limit = int(longest) if longest and longest < 10**9 else None
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), for n texts; may be called from several threads."""
         with self._lock, hf_loading.one_line(self.name, Exception):
-            parts = [self._parts(clean(text)) for text in texts]
-            flat = [part for own in parts for part in own]
-            made = self._encoded(flat)
-        sums = np.zeros((len(texts), made.shape[1]))
-        owners = [owner for owner, own in enumerate(parts) for _ in own]
+            parts = [self._split_to_fit(clean(text)) for text in texts]
+            flat = [part for parts_of_text in parts for part in parts_of_text]
+            vectors_of_parts = self._encode(flat)
+        sums = np.zeros((len(texts), vectors_of_parts.shape[1]))
+        owners = [owner for owner, parts_of_text in enumerate(parts) for _ in parts_of_text]
         weights = np.array([tokens for _, tokens in flat], dtype=float)
-        np.add.at(sums, owners, made * weights[:, None])
+        # A text in parts has several rows, so a plain += would count only one of them.
+        np.add.at(sums, owners, vectors_of_parts * weights[:, None])
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
 
-    def _parts(self, text: str) -> list[tuple[str, int]]:
-        """Return a text's parts that the model reads whole, each with its number of tokens."""
+    def _split_to_fit(self, text: str) -> list[tuple[str, int]]:
+        """Return parts of a text that fit the model, each with its number of tokens."""
         tokens = len(self._model.tokenizer(self._prompt + text, verbose=False)["input_ids"])
         if self._limit is None or tokens <= self._limit or len(text) < 2:
             return [(text, tokens)]
         middle = len(text) // 2
+        # Between words if possible; a text without spaces is cut in its middle.
         cut = text.rfind(" ", 1, middle)
         cut = middle if cut < 0 else cut
-        return self._parts(text[:cut]) + self._parts(text[cut:].lstrip() or text[cut:])
+        return self._split_to_fit(text[:cut]) + self._split_to_fit(
+            text[cut:].lstrip() or text[cut:]
+        )
 
-    def _encoded(self, parts: Sequence[tuple[str, int]]) -> Vectors:
+    def _encode(self, parts: Sequence[tuple[str, int]]) -> Vectors:
+        """Return the vectors of parts, computed in batches of similar length."""
         rows: Vectors = np.zeros((len(parts), self._dimensions), dtype=np.float32)
         for batch in hf_loading.batches([tokens for _, tokens in parts], self._batch_tokens):
             rows[batch] = self._model.encode(
@@ -94,10 +105,13 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
     """Turns texts into the vectors of their tokens; built for ``hf:ID-or-path[?layer=N&...]``."""
 
     def __init__(self, model: str, *, layer: int | None = None, **options: Any) -> None:
-        """Load a model; raises :class:`BackendError`, in one line, where that is not possible.
+        """Load a model; raises :class:`BackendError`, with a message of one line, if that fails.
 
-        ``layer`` counts the model's blocks from 1, 0 being its input embeddings; the last one
-        unless named. Other options as of :class:`HubModel`.
+        Args:
+            model: ID on the hub, or folder.
+            layer: block of the model whose output is used, from 1; 0 is its input embeddings. By
+                default the last one.
+            options: those of :class:`HubModel`.
         """
         super().__init__(**options)
         self.name, self._layer = hf_loading.uri(model, layer=layer, dtype=self._dtype), layer
@@ -121,25 +135,26 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
         """
         result: list[TokenVectors | None] = [None] * len(texts)
         with self._lock, hf_loading.one_line(self.name, Exception):
-            told = {"return_special_tokens_mask": True, "verbose": False}
-            inputs = [dict(self._tokenizer(clean(text), **told)) for text in texts]
-            masks = [one.pop("special_tokens_mask") for one in inputs]
-            lengths = [len(one["input_ids"]) for one in inputs]
+            tokenizer_options = {"return_special_tokens_mask": True, "verbose": False}
+            inputs = [dict(self._tokenizer(clean(text), **tokenizer_options)) for text in texts]
+            masks = [features.pop("special_tokens_mask") for features in inputs]
+            lengths = [len(features["input_ids"]) for features in inputs]
+            # A text of tokens cannot be averaged over parts, so it must fit.
             if self._limit is not None and max(lengths, default=0) > self._limit:
                 raise BackendError(
                     f"a text of {max(lengths)} tokens is longer than the {self._limit} that this "
                     "model reads"
                 )
             for batch in hf_loading.batches(lengths, self._batch_tokens):
-                states = self._states([inputs[i] for i in batch])
+                states = self._compute_states([inputs[i] for i in batch])
                 for row, i in zip(states, batch, strict=True):
                     ids = inputs[i]["input_ids"]
                     tokens = self._tokenizer.convert_ids_to_tokens(ids)
-                    special = tuple(place for place, around in enumerate(masks[i]) if around)
+                    special = tuple(position for position, around in enumerate(masks[i]) if around)
                     result[i] = TokenVectors(tuple(tokens), row[: lengths[i]].copy(), special)
-        return [one for one in result if one is not None]
+        return [features for features in result if features is not None]
 
-    def _states(self, inputs: Sequence[Any]) -> Any:
+    def _compute_states(self, inputs: Sequence[Any]) -> Any:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""
         torch, _ = hf_loading.libraries()
         self._tokenizer.padding_side = "right"

@@ -1,6 +1,6 @@
 """Models and tokenizers of the Hugging Face hub, or of folders in its layout, ready for inference.
 
-Only safetensors weights are read and no code of a model is run. torch and transformers are
+Only safetensors weights are read, and a model's own code is never run. torch and transformers are
 imported when the first model is loaded.
 """
 
@@ -22,7 +22,7 @@ Features = dict[str, list[int]]
 
 
 def libraries() -> tuple[Any, Any]:
-    """Return torch and transformers; raises :class:`BackendError` where they are missing."""
+    """Return torch and transformers; raises :class:`BackendError` if one is missing."""
     quiet_hub()
     try:
         import torch
@@ -33,10 +33,10 @@ def libraries() -> tuple[Any, Any]:
 
 
 def config_of(name: str) -> tuple[str, Any]:
-    """Return what transformers is to load for a name, an ID or a folder, and its config.
+    """Return a model's folder or ID, as transformers loads it, and its config.
 
     Raises:
-        BackendError: there is no such folder; transformers' own errors for all else.
+        BackendError: there is no such folder; transformers' own errors for everything else.
     """
     _, transformers = libraries()
     folder = str(Path(name).expanduser()) if name.startswith("~") else name
@@ -62,18 +62,26 @@ def load(
     pad_with_end: bool = False,
     unused: tuple[str, ...] = (),
 ) -> tuple[Any, Any]:
-    """Return a model of the class ``auto``, ready for inference on its device, and its tokenizer.
+    """Load a model of the class ``auto``, ready for inference, and its tokenizer.
 
-    With ``pad_with_end`` a tokenizer without a padding token pads with its end token. ``unused``
-    are beginnings of names of weights that may be lacking, since nothing reads what they make.
+    Args:
+        folder: folder, or ID on the hub.
+        auto: class of transformers.
+        device: name of a torch device; ``None``: the best of this machine.
+        dtype: name of a dtype; ``None``: the best for the device.
+        check: raise if the files lack weights that the class needs: an untrained head.
+        pad_with_end: let a tokenizer without a padding token pad with its end token.
+        unused: beginnings of the names of weights that may be absent, as nothing reads their
+            output.
 
-    Raises :class:`BackendError` without safetensors weights and, with ``check``, for weights that
-    the class needs and the files lack: an untrained head.
+    Raises:
+        BackendError: there are no safetensors weights, or weights are missing.
     """
     _, transformers = libraries()
     where, options = dtype_options(device, dtype)
     local = only_local(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **local)
+    # Decoder-only models often have none; what is padded is masked anyway.
     if tokenizer.pad_token_id is None and pad_with_end:
         tokenizer.pad_token = tokenizer.eos_token
     if tokenizer.pad_token_id is None:
@@ -94,25 +102,30 @@ def load(
 
 
 def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str, Any]]:
-    """Return the torch device, the best of this machine if none is asked for, and the dtype as an
-    option of ``from_pretrained``: bfloat16 where CUDA computes in it, else float32."""
+    """Return the torch device, and the dtype as an option of ``from_pretrained``.
+
+    By default the best device of this machine, and bfloat16 where CUDA computes in it, else
+    float32.
+    """
     torch, transformers = libraries()
     if device is None:
         otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
         device = "cuda" if torch.cuda.is_available() else otherwise
     where = torch.device(device)
     if dtype is None:
+        # From the compute capability 8 (Ampere) on.
         fast = where.type == "cuda" and torch.cuda.get_device_capability(where)[0] >= 8
         dtype = "bfloat16" if fast else "float32"
     if dtype not in ("float32", "bfloat16", "float16"):
         raise BackendError(f"dtype={dtype} is unknown; use float32, bfloat16 or float16")
+    # transformers 5 has renamed the option.
     keyword = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
     return where, {keyword: getattr(torch, dtype)}
 
 
 @contextmanager
 def safetensors_only() -> Iterator[None]:
-    """Replace the error of a model without safetensors weights by a clear one."""
+    """Replace the error for a model without safetensors weights by a clear one."""
     try:
         yield
     except OSError as error:
@@ -125,7 +138,7 @@ def safetensors_only() -> Iterator[None]:
 
 
 def longest_input(model: Any, tokenizer: Any) -> int | None:
-    """Return how many tokens the model reads, or None if there is no limit."""
+    """Return the number of tokens that the model reads; ``None`` if there is no limit."""
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     # RoBERTa and its kin count positions from behind the padding token's.
     offsets = [
@@ -142,7 +155,8 @@ def longest_input(model: Any, tokenizer: Any) -> int | None:
 def silenced() -> Iterator[None]:
     """Keep transformers from showing bars, reports and warnings, with its own switches.
 
-    The bars of a download stay: they are all that is seen of one. Raises as :func:`libraries`.
+    The bars of downloads are kept, since nothing else shows that one is running. Raises as
+    :func:`libraries`.
     """
     _, transformers = libraries()
     from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -151,8 +165,9 @@ def silenced() -> Iterator[None]:
         enable_progress_bars,
     )
 
-    told, switches = transformers.logging.get_verbosity(), transformers.utils.logging
-    drawn, downloads = switches.is_progress_bar_enabled(), not are_progress_bars_disabled()
+    verbosity, switches = transformers.logging.get_verbosity(), transformers.utils.logging
+    bars_were_on, downloads = switches.is_progress_bar_enabled(), not are_progress_bars_disabled()
+    # All switches are global, so they are restored at the end.
     transformers.logging.set_verbosity_error()
     switches.disable_progress_bar()  # those of downloads, too
     if downloads:
@@ -160,8 +175,8 @@ def silenced() -> Iterator[None]:
     try:
         yield
     finally:
-        transformers.logging.set_verbosity(told)
-        if drawn:
+        transformers.logging.set_verbosity(verbosity)
+        if bars_were_on:
             switches.enable_progress_bar()
         if not downloads:
             disable_progress_bars()
@@ -169,9 +184,9 @@ def silenced() -> Iterator[None]:
 
 @contextmanager
 def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
-    """Turn an exception of a library into a BackendError of one line, without any token.
+    """Turn an exception of a library into a BackendError of one line, without the user's token.
 
-    What the library would print meanwhile is not shown (:func:`silenced`).
+    What the library would print meanwhile is not shown (:func:`silence_libraries`).
     """
     try:
         with silenced():
@@ -179,24 +194,30 @@ def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
     except BackendError as error:
         raise BackendError(f"{name}: {error}") from error
     except kind as error:
+        # The first line says what is wrong. It may contain a token of the hub, which is removed.
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
+        message = re.sub(r"\bhf_\w{8,}", "hf_***", (lines or [type(error).__name__])[0])[:300]
         if "trust_remote_code" in str(error):
-            said = "it contains its own code, which trustassay does not run"
-        hint = "; try a smaller ?batch_tokens=" if "out of memory" in said else ""
-        raise BackendError(f"{name}: {said}{hint}") from error
+            message = "it contains its own code, which trustassay does not run"
+        hint = "; try a smaller ?batch_tokens=" if "out of memory" in message else ""
+        raise BackendError(f"{name}: {message}{hint}") from error
 
 
 class HubModel:
-    """What all have in common: options, batches up to a size, and one thread at a time."""
+    """Common part of all models of the hub: options, batches up to a size, one thread at a time."""
 
     name: str
 
     def __init__(
         self, *, device: str | None = None, dtype: str | None = None, batch_tokens: int = 16_384
     ) -> None:
-        """``batch_tokens`` is the size of a batch, padding and longest replies included. ``device``
-        and ``dtype`` have torch's names; by default they fit the machine."""
+        """Take the options of all models.
+
+        Args:
+            device: torch's name of a device; by default the best of this machine.
+            dtype: torch's name of a dtype; by default the best for the device.
+            batch_tokens: size of a batch, including padding and the longest replies.
+        """
         self.limits = BatchLimits(items=256, tokens=batch_tokens)
         self._device, self._dtype, self._batch_tokens = device, dtype, batch_tokens
         self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
@@ -205,26 +226,28 @@ class HubModel:
 def padded(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str, Any]:
     """Return the inputs as tensors (b, longest) on a device, padded on the tokenizer's side.
 
-    What ``tokenizer.pad`` does, without its walk over every number in Python.
+    This is what ``tokenizer.pad`` does, without its loop in Python over every number.
     """
     torch, _ = libraries()
-    lengths = [len(one["input_ids"]) for one in inputs]
+    lengths = [len(features["input_ids"]) for features in inputs]
+    # Everything else, such as the attention mask, is padded with 0.
     fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
-    left = tokenizer.padding_side == "left"
+    pads_left = tokenizer.padding_side == "left"
     tensors = {}
     for key in inputs[0]:
         array = np.full((len(inputs), max(lengths)), fills.get(key, 0), dtype=np.int64)
-        for row, one, length in zip(array, inputs, lengths, strict=True):
-            row[slice(-length, None) if left else slice(length)] = one[key]
+        for row, features, length in zip(array, inputs, lengths, strict=True):
+            row[slice(-length, None) if pads_left else slice(length)] = features[key]
         tensors[key] = torch.from_numpy(array).to(device)
     return tensors
 
 
 def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
-    """Yield the indices of batches, longest first, that padded stay within ``tokens``.
+    """Yield the indices of batches, longest first, whose size with padding is within ``tokens``.
 
-    An item that alone is longer makes a batch alone.
+    An item that is longer than that is a batch by itself.
     """
+    # The longest first: if the memory is too small, it shows at once. Stable, for equal results.
     order = np.argsort(-np.asarray(lengths), kind="stable")
     start = 0
     while start < len(order):
@@ -234,6 +257,6 @@ def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
 
 
 def uri(model: str, **options: str | int | None) -> str:
-    """Return the URI of a model with those options that are set, which change its results."""
-    given = [f"{name}={value}" for name, value in options.items() if value is not None]
-    return f"hf:{model}" + ("?" + "&".join(given) if given else "")
+    """Return the URI of a model with the options that are set, which change its results."""
+    options_set = [f"{name}={value}" for name, value in options.items() if value is not None]
+    return f"hf:{model}" + ("?" + "&".join(options_set) if options_set else "")

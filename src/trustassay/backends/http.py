@@ -1,6 +1,6 @@
 """An address with a JSON API: sessions, keys, proxies, kinds of errors, and bodies of any size.
 
-A body is read bit by bit and never beyond a limit, packed or not.
+Bodies are read in pieces and never beyond a limit, whether compressed or not.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
     import aiohttp
 
 ACCEPTED = "gzip, deflate"
-"""Value of ``Accept-Encoding``: what :func:`read_body` unpacks."""
+"""Value of ``Accept-Encoding``: what :func:`read_body` can decompress."""
 PLAIN = "identity"
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-LARGE = 1_000_000
+LARGE_BYTES = 1_000_000
+"""Bytes beyond which a reply is large."""
 AT_ONCE = 2
-"""Replies beyond so many bytes that an endpoint's client reads at once."""
-PIECE = 1 << 18
-"""Bytes that are unpacked at a time: a few packed ones may stand for very many."""
+"""Large replies that an endpoint's client reads at the same time."""
+PIECE_BYTES = 1 << 18
+"""Bytes that are decompressed at a time, since a few compressed ones may stand for very many."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)(i?)b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3}
 
 
 class BodyError(ValueError):
-    """A body cannot be unpacked."""
+    """A body cannot be decompressed."""
 
 
 class OversizedError(ValueError):
@@ -52,7 +53,7 @@ def in_bytes(text: str) -> int:
     """Read a size: ``16MB``, ``500kB``, ``1GiB``, ``4096``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it has another form.
     """
     result = _SIZE.fullmatch(text.strip())
     if result is None:
@@ -62,45 +63,50 @@ def in_bytes(text: str) -> int:
 
 
 async def read_body(
-    response: aiohttp.ClientResponse, most: int, room: asyncio.Semaphore, *, cut: bool = False
+    response: aiohttp.ClientResponse, max_bytes: int, room: asyncio.Semaphore, *, cut: bool = False
 ) -> bytes:
-    """Return the body of a response whose session does not unpack by itself.
+    """Return the body of a response whose session does not decompress by itself.
 
-    ``room`` says how many may read on at once beyond :data:`LARGE` bytes, so that many large
-    replies together take no more memory than a few. With ``cut`` a body that is too large is
-    returned without what is beyond ``most`` bytes.
+    Args:
+        response: the response, of which only the headers have been read.
+        most: maximum size in bytes, after decompression.
+        room: limits how many large replies are read at the same time, so that many of them take no
+            more memory than a few.
+        cut: return the first ``most`` bytes of a body that is too large, instead of raising.
 
     Raises:
-        OversizedError: it has more than ``most`` bytes after unpacking; it is not read on.
-        BodyError: it is packed in a way that was not asked for, or damaged.
+        OversizedError: the body is too large; reading stops there.
+        BodyError: it has an encoding that was not requested, or is damaged.
     """
     encoding = response.headers.get("Content-Encoding", "").strip().lower() or PLAIN
     if encoding == PLAIN and response.content_length is not None:
-        if response.content_length <= min(most, LARGE):
+        # The usual case: small and uncompressed.
+        if response.content_length <= min(max_bytes, LARGE_BYTES):
             return await response.read()
-        if response.content_length > most and not cut:
+        if response.content_length > max_bytes and not cut:
             response.close()
             raise OversizedError
     parts: list[bytes] = []
     size = 0
     async with AsyncExitStack() as stack:
         async for part in _pieces(response, encoding):
-            if size <= LARGE < size + len(part):
+            # Now it is large: wait until there is room. The exit stack frees the place at the end.
+            if size <= LARGE_BYTES < size + len(part):
                 await stack.enter_async_context(room)
             size += len(part)
-            if size > most:
+            if size > max_bytes:
                 response.close()
                 if not cut:
                     parts.clear()  # the error holds on to this frame
                     raise OversizedError
-                parts.append(part[: most - size])
+                parts.append(part[: max_bytes - size])
                 break
             parts.append(part)
         return b"".join(parts)
 
 
 async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncIterator[bytes]:
-    """Yield the body in pieces, unpacked."""
+    """Yield the body in pieces, decompressed."""
     if encoding == PLAIN:
         while part := await response.content.readany():
             yield part
@@ -115,26 +121,28 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
         first = False
         try:
             while part:
-                yield unpacker.decompress(part, PIECE)
+                # A caller that has enough stops here, before more is decompressed.
+                yield unpacker.decompress(part, PIECE_BYTES)
                 part = unpacker.unconsumed_tail
         except zlib.error as error:
             raise BodyError(f"incomplete {encoding} data ({error})") from None
+    # Without the end of its stream, the body was cut.
     if not unpacker.eof and not first:
         raise BodyError(f"incomplete {encoding} data (it ends too early)")
 
 
-_as_json = json.JSONEncoder(ensure_ascii=False).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 SHOWN = 300
-"""Characters of an endpoint's own words that an error message repeats."""
+"""Characters of an endpoint's own message that an error message repeats."""
 ERROR_BYTES = 1_000_000
-"""Of a reply that tells an error, no more is read."""
+"""Bytes of the body of an error that are read."""
 
-_CLOSED = re.compile(
+_CLOSED_MESSAGES = re.compile(
     "insufficient_quota|invalid_api_key|API_KEY_INVALID|credit balance is too low", re.IGNORECASE
 )
-"""What endpoints say, under various statuses, when they will answer nothing at all."""
+"""What endpoints say, with various statuses, if they will not answer any request."""
 _HOST_AT_END = re.compile(r"@(localhost|[\w.-]+:\d+|[\w.-]+\.\w+/|\w+://)")
 
 _LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -151,77 +159,89 @@ _LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What a URI such as ``openai:MODEL@BASE_URL?rpm=500`` says.
-
-    query: what is sent along in every URL (``api-version``); body: additions to every request's
-    body (``body.reasoning_effort=low``); key: name of the environment variable with the key;
-    public: whether this is the service's own address, where nothing is answered without a key.
-    """
+    """The parts of a URI such as ``openai:MODEL@BASE_URL?rpm=500``."""
 
     scheme: str
+    """Scheme of the URI."""
     model: str
+    """Name of the model."""
     base: str
+    """URL without a slash at its end."""
     limits: EndpointLimits
+    """Limits of the endpoint, from options such as ``rpm``."""
     key: str
+    """Name of the environment variable with the key; empty if there is none."""
     query: Mapping[str, str]
+    """Parameters that are sent in every URL (``api-version``)."""
     body: Mapping[str, Any]
+    """Fields that are added to the body of every request (``body.reasoning_effort=low``)."""
     public: bool = False
+    """Whether this is the service's own address, which answers nothing without a key."""
 
     @classmethod
-    def parse(cls, scheme: str, rest: str, *, base: str, key: str, public: str = "") -> Address:
+    def parse(
+        cls, scheme: str, remainder: str, *, base: str, key: str, public: str = ""
+    ) -> Address:
         """Read the part after ``SCHEME:``.
 
-        ``base`` and ``key`` are used if the URI names no others; ``public`` is the service's own
-        address.
+        Args:
+            scheme: the scheme.
+            rest: the part after the colon.
+            base: address if the URI names no other.
+            key: environment variable of the key if the URI names no other.
+            public: the service's own address.
 
         Raises:
             BackendError: no model, or an address that cannot be used.
             UnknownNameError: no such option.
         """
-        rest, _, options = rest.partition("?")
-        model, *more = re.split("@(?=https?://)", rest, maxsplit=1)
-        own = "".join(more)
+        remainder, _, options = remainder.partition("?")
+        model, *more = re.split("@(?=https?://)", remainder, maxsplit=1)
+        # MODEL@http://HOST: a model's name may itself contain an @, so split before http.
+        named_base = "".join(more)
         if not model:
             raise BackendError(f"{scheme}: needs a model, as in {scheme}:MODEL[@BASE_URL]")
-        if not own and _HOST_AT_END.search(model):
+        # openai:MODEL@localhost:8000 would otherwise send the prompts to the public service.
+        if not named_base and _HOST_AT_END.search(model):
             raise BackendError(f"{scheme}:MODEL@BASE_URL needs http:// or https:// after the @")
-        base = checked_base(own or base)
+        base = checked_base(named_base or base)
         limits: dict[str, Any] = {}
         query, body = {}, {}
         for name, value in parse_qsl(options, keep_blank_values=True):
             if name in _LIMITS:
                 field, kind = _LIMITS[name]
-                limits[field] = _number(scheme, name, value, kind)
+                limits[field] = _parse_option(scheme, name, value, kind)
             elif name == "key":
                 key = value
             elif name == "api-version":
                 query[name] = value
             elif name.startswith("body.") and name != "body.":
-                body[name.removeprefix("body.")] = _value(value)
+                body[name.removeprefix("body.")] = _parse_body_value(value)
             else:
-                known = [*_LIMITS, "key", "api-version", "body.NAME"]
-                raise UnknownNameError(did_you_mean(f"option of {scheme}", name, known))
+                option_names = [*_LIMITS, "key", "api-version", "body.NAME"]
+                raise UnknownNameError(did_you_mean(f"option of {scheme}", name, option_names))
         try:
             set_limits = EndpointLimits(**limits)
             return cls(scheme, model, base, set_limits, key, query, body, base == public)
         except ValueError as error:
+            # EndpointLimits names its field in the message; the user knows the option.
             names = {field: name for name, (field, _) in _LIMITS.items()}
-            field, _, rest = str(error).partition(":")
-            raise UnknownNameError(f"option {names[field]} of {scheme}:{rest}") from None
+            field, _, remainder = str(error).partition(":")
+            raise UnknownNameError(f"option {names[field]} of {scheme}:{remainder}") from None
 
     @property
     def name(self) -> str:
-        """Model, address, and everything else that affects the replies."""
-        others = [f"{k}={v}" for k, v in self.query.items()]
-        others += [f"body.{k}={json.dumps(v)}" for k, v in self.body.items()]
-        return f"{self.scheme}:{self.model}@{self.base}" + ("?" + "&".join(others)) * bool(others)
+        """Model, address, and all options that affect the replies."""
+        options = [f"{k}={v}" for k, v in self.query.items()]
+        options += [f"body.{k}={json.dumps(v)}" for k, v in self.body.items()]
+        return f"{self.scheme}:{self.model}@{self.base}" + ("?" + "&".join(options)) * bool(options)
 
 
 def checked_base(base: str) -> str:
     """Return an ``http://`` or ``https://`` address without the slash at its end.
 
     Raises:
-        BackendError: it is none, or contains a password.
+        BackendError: it has another form, or contains a password.
     """
     if "@" in base.partition("://")[2].partition("/")[0]:
         raise BackendError(
@@ -229,10 +249,10 @@ def checked_base(base: str) -> str:
         )
     try:
         parts = urlsplit(base)
-        known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and (parts.port or True)
     except ValueError:
-        known = False
-    if not known:
+        is_address = False
+    if not is_address:
         raise BackendError(f"{base!r} is not an address; expected http://... or https://...")
     return base.rstrip("/")
 
@@ -244,28 +264,33 @@ SERVICES = {
     "ollama": ("http://127.0.0.1:11434/v1", ()),
     "llamafile": ("http://127.0.0.1:8080/v1", ()),
 }
-"""The addresses of services and the variables of their keys; without any it is on this machine."""
+"""Address of each service, and the variables that may hold its key; a local one has none."""
 
 
-def service_address(scheme: str, rest: str) -> Address:
-    """Return the address of a service, its own unless the URI or the environment names another,
-    with the first of the variables of keys that is set; raises as :meth:`Address.parse`."""
+def service_address(scheme: str, remainder: str) -> Address:
+    """Return the address of a service, with the first of its key variables that is set.
+
+    It is the service's own address, unless the URI or the environment names another. Raises as
+    :meth:`Address.parse`.
+    """
     base, keys = SERVICES[scheme]
     if not keys:
-        return Address.parse(scheme, rest, base=base, key="")
-    own = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
+        return Address.parse(scheme, remainder, base=base, key="")
+    service_base = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
     key = next((name for name in keys if os.environ.get(name)), keys[0])
-    return Address.parse(scheme, rest, base=own, key=key, public=base)
+    return Address.parse(scheme, remainder, base=service_base, key=key, public=base)
 
 
-def _number(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
+def _parse_option(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
+    """Return the value of an option."""
     try:
         return kind(value)
     except ValueError:
         raise UnknownNameError(f"option {name} of {scheme} cannot be {value!r}") from None
 
 
-def _value(text: str) -> Any:
+def _parse_body_value(text: str) -> Any:
+    """Return a text as JSON if it is JSON, else as it is."""
     with suppress(ValueError):
         return json.loads(text)
     return text
@@ -282,9 +307,9 @@ class RefusalError(CallError):
 class HttpEndpoint:
     """Posts JSON and returns the JSON reply; a session is opened when it is needed.
 
-    The key is read from the environment for every session and removed from everything that
-    the endpoint sends back, so that it cannot get into a file or a message. Redirects are not
-    followed: they would send the key elsewhere. What UTF-8 cannot encode is sent as U+FFFD. A
+    The key is read from the environment for every session and removed from everything that the
+    endpoint sends back, so that it cannot get into a file or a message. Redirects are not followed,
+    as they would send the key elsewhere. Characters that UTF-8 cannot encode are sent as U+FFFD. A
     reply larger than the address's ``reply_bytes`` is not read to its end.
     """
 
@@ -315,17 +340,17 @@ class HttpEndpoint:
         )
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send ``body`` to the address and ``path``, and return what came back."""
-        text = _as_json({**body, **self.address.body})
-        return await self._answer("POST", path, clean(text).encode())
+        """Send ``body`` to the address and ``path``, and return the reply's JSON."""
+        text = _encode_json({**body, **self.address.body})
+        return await self._request_json("POST", path, clean(text).encode())
 
     async def post_form(self, path: str, fields: Mapping[str, str]) -> Any:
-        """Send the fields of a form, for which ``with_headers`` has to say ``Content_Type``."""
-        return await self._answer("POST", path, urlencode(fields, errors="replace").encode())
+        """Send the fields of a form; ``with_headers`` has to set ``Content_Type`` for it."""
+        return await self._request_json("POST", path, urlencode(fields, errors="replace").encode())
 
     async def get(self, path: str) -> Any:
-        """Fetch what is at ``path``; raises as :meth:`post`."""
-        return await self._answer("GET", path, None)
+        """Fetch ``path``; raises as :meth:`post`."""
+        return await self._request_json("GET", path, None)
 
     async def close(self) -> None:
         """Close the session; the next request opens another."""
@@ -333,7 +358,8 @@ class HttpEndpoint:
             await self._session.close()
         self._session = None
 
-    async def _answer(self, method: str, path: str, data: bytes | None) -> Any:
+    async def _request_json(self, method: str, path: str, data: bytes | None) -> Any:
+        """Send a request, and return the reply's JSON."""
         status, headers, text = await self._sent(method, path, data)
         if not 200 <= status < 300:
             raise self._fault(status, text, headers)
@@ -341,6 +367,7 @@ class HttpEndpoint:
             result = json.loads(text)
         except ValueError:
             raise self._error(f"the reply is not JSON: {worded(text)}", "malformed") from None
+        # An error in a response with the status 200.
         if isinstance(result, dict) and result.get("error"):  # as OpenRouter tells of its providers
             code = result["error"].get("code") if isinstance(result["error"], dict) else None
             raise self._fault(code if isinstance(code, int) else 502, text, headers)
@@ -352,10 +379,11 @@ class HttpEndpoint:
         """Send a request; return status, headers and text of the response, without the key."""
         import aiohttp
 
-        session = self._opened()
-        most = self.address.limits.reply_bytes
-        if told := on_sending.get():
-            told()
+        session = self._open_session()
+        max_bytes = self.address.limits.reply_bytes
+        # Requests are counted one by one, including those sent again without a refused parameter.
+        if notify := on_sending.get():
+            notify()
         try:
             async with session.request(
                 method,
@@ -367,34 +395,40 @@ class HttpEndpoint:
             ) as response:
                 status = response.status
                 good = 200 <= status < 300
-                limit = most if good else ERROR_BYTES
+                limit = max_bytes if good else ERROR_BYTES
                 body = await read_body(response, limit, self._room, cut=not good)
                 return status, response.headers, self._redacted(body.decode("utf-8", "replace"))
+        # From here on, each kind of error says whether and how the call is tried again.
         except OversizedError:
-            words = f"the reply has more than {most:,} bytes (max_reply)"
-            raise self._error(words, "oversized") from None
+            message = f"the reply has more than {max_bytes:,} bytes (max_reply)"
+            raise self._error(message, "oversized") from None
         except BodyError as error:
             raise self._error(f"the reply is {error}", "malformed") from None
         except aiohttp.ClientPayloadError:
             raise self._error("the connection broke off during the reply", "connection") from None
         except (aiohttp.ClientError, OSError) as error:
             cause = getattr(error, "os_error", error)
-            words = getattr(cause, "strerror", None) or str(cause) or type(error).__name__
+            message = getattr(cause, "strerror", None) or str(cause) or type(error).__name__
+            # A certificate does not become valid by waiting.
             wrong = isinstance(error, aiohttp.ClientConnectorCertificateError)
-            words = f"no connection ({words})"
-            raise self._error(words, "closed" if wrong else "connection") from None
+            message = f"no connection ({message})"
+            raise self._error(message, "closed" if wrong else "connection") from None
         except ValueError as error:  # of the address, or of a proxy
             raise self._error(f"the request cannot be sent ({error})", "closed") from None
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
+        """Return the session of the running event loop; open it first if there is none."""
         import aiohttp
 
         loop = asyncio.get_running_loop()
+        # A session belongs to an event loop, and callers outside one have a new loop for each call.
         if self._session is None or self._loop is not loop:
             if missing := self.missing_key:
                 raise CallError(missing, "closed")
             self._key = os.environ.get(self.address.key, "").strip()
+            # Also from tracebacks.
             hide(self._key)
+            # A line break in a key would be a header of its own.
             if not (self._key.isascii() and self._key.isprintable()):
                 raise self._error(f"{self.address.key} is not a valid API key", "closed")
             self._proxy = environment_proxy(self.address.base)
@@ -407,42 +441,52 @@ class HttpEndpoint:
                 headers[self._key_header] = self._key_prefix + self._key
             self._loop, self._room = loop, asyncio.Semaphore(AT_ONCE)
             self._session = aiohttp.ClientSession(
+                # The engine limits the number of connections and the time of a call.
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30),
                 headers=headers,
                 auto_decompress=False,
+                # No cookies, so that a reply never depends on earlier calls.
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 
     def _redacted(self, text: str) -> str:
+        """Return a text without the key; very short keys would match by chance."""
         return text.replace(self._key, "[key]") if len(self._key) >= SECRET else text
 
-    def _error(self, words: str, kind: CallFault, retry_after_s: float | None = None) -> CallError:
-        return CallError(self._redacted(f"{self.address.name}: {words}"), kind, retry_after_s)
+    def _error(
+        self, message: str, kind: CallFault, retry_after_s: float | None = None
+    ) -> CallError:
+        """Return an error with the address's name, without the key."""
+        return CallError(self._redacted(f"{self.address.name}: {message}"), kind, retry_after_s)
 
     def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         """Return the error for a status other than success."""
-        words = f"{status}: {worded(text)}".rstrip(": ")
+        message = f"{status}: {worded(text)}".rstrip(": ")
+        # A missing key is the likely cause, so name its variable.
         if status in (401, 403) and not self._key:
-            words += f" (no key: {self.address.key or 'its variable'} is not set)"
+            message += f" (no key: {self.address.key or 'its variable'} is not set)"
         if 300 <= status < 400:
             target = self._redacted(headers.get("Location", "elsewhere"))
+            # Following it would send the key elsewhere, so the user has to correct the URI.
             return self._error(f"{status}: redirects to {target[:SHOWN]}; not followed", "closed")
         flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
-        if (status in (401, 402, 403, 404) and not flagged) or _CLOSED.search(text):
-            return self._error(words, "closed")
+        # Key, credit, permission or model: every other request would fail as well.
+        if (status in (401, 402, 403, 404) and not flagged) or _CLOSED_MESSAGES.search(text):
+            return self._error(message, "closed")
+        # Temporary failures; retry.py waits and tries again.
         if status == 429:
-            return self._error(words, "limited", _retry_after(headers, text))
+            return self._error(message, "limited", _retry_after(headers, text))
         if status == 408:
-            return self._error(words, "timeout")
+            return self._error(message, "timeout")
         if status >= 500 or status in (409, 425):
-            return self._error(words, "server", _retry_after(headers, text))
-        return RefusalError(self._redacted(f"{self.address.name}: {words}"), text)
+            return self._error(message, "server", _retry_after(headers, text))
+        return RefusalError(self._redacted(f"{self.address.name}: {message}"), text)
 
 
 class HttpBackend:
-    """What asks an address."""
+    """A backend that calls an address."""
 
     _http: HttpEndpoint
 
@@ -457,23 +501,27 @@ class HttpBackend:
 
 
 def worded(text: str) -> str:
-    """Return what an endpoint says in an error's body, cut to a readable length."""
+    """Return the message in an error's body, cut to a readable length."""
     with suppress(ValueError):
         result = json.loads(text)
+        # {"error": {"message": "..."}}, [{"error": ...}], {"detail": [{"msg": "..."}]}
         while isinstance(result, dict | list) and result:
             if isinstance(result, list):
                 result = result[0]
             else:
-                known = (name for name in ("error", "message", "detail", "msg") if name in result)
-                result = result.get(next(known, None))
+                keys = (name for name in ("error", "message", "detail", "msg") if name in result)
+                result = result.get(next(keys, None))
         text = result if isinstance(result, str) else text
     text = " ".join(text.split())
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."
 
 
 def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
-    """Return the seconds an endpoint asks to wait: ``Retry-After-Ms``, seconds, a date, or
-    Google's ``retryDelay`` in the body."""
+    """Return the seconds an endpoint asks to wait; ``None`` if it does not say.
+
+    It says so by ``Retry-After-Ms``, by ``Retry-After`` in seconds or as a date, or by Google's
+    ``retryDelay`` in the body.
+    """
     if delay := re.search(r'"retryDelay":\s*"(\d+(?:\.\d+)?)s"', text):
         return float(delay[1])
     try:
@@ -490,7 +538,7 @@ def _retry_after(headers: Mapping[str, str], text: str) -> float | None:
 
 
 def environment_proxy(url: str) -> str | None:
-    """Return the proxy that the environment names for an address; this machine needs none."""
+    """Return the proxy that the environment names for an address; ``None`` for this machine."""
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK or urllib.request.proxy_bypass(parts.hostname or ""):
         return None

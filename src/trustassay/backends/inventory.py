@@ -1,4 +1,4 @@
-"""Which backends work here, whether they pass their tests and how fast they are; and plugins."""
+"""Which backends work here, whether they pass their tests, and how fast they are; and plugins."""
 
 import asyncio
 import hashlib
@@ -26,14 +26,20 @@ REQUEST = ChatRequest.of("Say yes.", temperature=None, max_tokens=16)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A backend, what it is for, and what was found; ``broken`` where it should work."""
+    """What is known about one backend on this machine."""
 
     name: str
+    """The form of its URI."""
     capability: str
+    """What it is used for."""
     state: str
+    """Whether it can be used, or what is missing."""
     load: str = ""
+    """Time that loading took."""
     speed: str = ""
+    """Time of a call, or calls a second."""
     broken: bool = False
+    """Whether it does not work although it should."""
 
 
 def tried(uri: str) -> Found:
@@ -46,41 +52,44 @@ def tried(uri: str) -> Found:
         UnknownNameError: no such scheme or option.
     """
     capability = ""
-    started = time.perf_counter()
+    started_at = time.perf_counter()
     try:
-        kind, uri = _kind(uri)
+        kind, uri = _choose_kind(uri)
         of_kind, ask = _TRIALS[kind]
         capability = _USED_FOR[of_kind]
         is_asked = not uri.startswith("replay:")  # whatever is asked is not in its file
         backend = load(of_kind, uri)
-        loaded = time.perf_counter()
+        loaded_at = time.perf_counter()
         remark = ask(backend) if is_asked else ""
-        asked = time.perf_counter()
+        answered_at = time.perf_counter()
+    # The user's mistake, not a state of the backend.
     except UnknownNameError:
         raise
     except Exception as error:  # a function of the user's may raise anything
-        known = isinstance(error, BackendError)
-        reason = str(error) if known else f"{type(error).__name__}: {error}"
+        is_ours = isinstance(error, BackendError)
+        reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
         return Found(uri, capability, f"broken: {reason}", broken=True)
-    speed = f"{asked - loaded:.2f} s per call" if is_asked else ""
-    return Found(uri, capability, f"works{remark}", f"{loaded - started:.2f} s", speed)
+    speed = f"{answered_at - loaded_at:.2f} s per call" if is_asked else ""
+    return Found(uri, capability, f"works{remark}", f"{loaded_at - started_at:.2f} s", speed)
 
 
-def _kind(uri: str) -> tuple[str, str]:
-    """Return what a URI is to be tried as, and the URI itself."""
+def _choose_kind(uri: str) -> tuple[str, str]:
+    """Return what a URI is tried as, and the URI itself."""
     for kind in _TRIALS:
         if uri.startswith(f"{kind}="):
             return kind, uri.removeprefix(f"{kind}=")
-    scheme, _, rest = uri.partition(":")
+    scheme, _, remainder = uri.partition(":")
     if scheme == "hf":
-        return _kind_of_model(rest.partition("?")[0]), uri
+        return _choose_kind_of_model(remainder.partition("?")[0]), uri
     if scheme == "python":
-        return _kind_of_object(imported(rest)), uri
+        return _choose_kind_of_object(imported(remainder)), uri
+    # Chat comes first: an address that can be several things is tried as a chat model.
     fit = (kind for kind, (of_kind, _) in _TRIALS.items() if find(of_kind, uri)[0])
     return next(fit, "chat"), uri
 
 
-def _kind_of_model(name: str) -> str:
+def _choose_kind_of_model(name: str) -> str:
+    """Return what a model of the hub is tried as, by the architecture in its config."""
     from trustassay.backends.hf_loading import config_of, one_line
 
     with one_line(f"hf:{name}", Exception):
@@ -91,24 +100,28 @@ def _kind_of_model(name: str) -> str:
     return "chat" if "For" in kinds or "LMHead" in kinds else "embedder"
 
 
-def _kind_of_object(found: Any) -> str:
+def _choose_kind_of_object(candidate: Any) -> str:
+    """Return what an object is tried as: by its methods, or by the parameters of a function."""
     for kind, methods in (
         ("entailer", ["scores"]),
         ("embedder", ["vectors", "avectors"]),
         ("chat", ["reply", "replies"]),
     ):
-        if any(hasattr(found, method) for method in methods):
+        if any(hasattr(candidate, method) for method in methods):
             return kind
     try:
-        parameters = inspect.signature(found).parameters.values()
+        parameters = inspect.signature(candidate).parameters.values()
     except (TypeError, ValueError):
         return "chat"
+    # f(premise, hypothesis) or f(prompt)
     needed = [p for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     return "entailer" if len(needed) > 1 else "chat"
 
 
-def _chat(model: Any) -> str:
+def _try_chat(model: Any) -> str:
+    """Ask a chat model, and return a remark."""
     remark = f", takes {model.memory / 1e9:.1f} GB of memory" if hasattr(model, "memory") else ""
+    # A local model has no connection to close, and no time limit.
     if isinstance(model, LocalChatModel):
         model.replies([REQUEST])
         return remark
@@ -116,16 +129,18 @@ def _chat(model: Any) -> str:
     return remark + (f", without {', '.join(reply.dropped)}" if reply.dropped else "")
 
 
-def _entailer(entailer: Any) -> str:
+def _try_entailer(entailer: Any) -> str:
+    """Ask an entailer, and return a remark."""
     if not hasattr(entailer, "chat_model"):
         entailer.scores(CHECK_PAIRS[:1])
         return ""
     check_labels(entailer)
-    told = entailer.scores(CHECK_PAIRS[:1])[0].max() < 1
-    return ", with probabilities" if told else ", with verdicts and no probabilities"
+    has_probabilities = entailer.scores(CHECK_PAIRS[:1])[0].max() < 1
+    return ", with probabilities" if has_probabilities else ", with verdicts and no probabilities"
 
 
-def _embedder(embedder: Any) -> str:
+def _try_embedder(embedder: Any) -> str:
+    """Ask an embedder, and return a remark."""
     (vector,) = blocking(embedder).vectors([CHECK_PAIRS[0][0]])
     return f", {len(vector)} dimensions"
 
@@ -133,116 +148,134 @@ def _embedder(embedder: Any) -> str:
 _USED_FOR = {"entailer": "entailment", "chat model": "chat", "embedder": "embedding"}
 """Kinds of backends that are listed, and what they are used for."""
 _TRIALS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "chat": ("chat model", _chat),
-    "embedder": ("embedder", _embedder),
-    "entailer": ("entailer", _entailer),
+    "chat": ("chat model", _try_chat),
+    "embedder": ("embedder", _try_embedder),
+    "entailer": ("entailer", _try_entailer),
 }
-"""As what a backend is tried: its kind, and how it is asked; that returns a remark."""
+"""What a backend can be tried as: its kind, and the function that asks it and returns a remark."""
 
 MEASURED_S = 1.0
-PREMISE = "The observatory on the hill was built by the town between the wars. " * 6
-"""About 100 tokens, to measure with."""
-SENTENCE = "The town built observatory number {} on the hill."
+TIMING_PREMISE = "The observatory on the hill was built by the town between the wars. " * 6
+"""Text of about 100 tokens to measure the speed with."""
+TIMING_SENTENCE = "The town built observatory number {} on the hill."
 
 
 def backends(*, check: bool) -> Iterator[Found]:
-    """Yield every backend; with ``check`` those that need no name are loaded, tested and timed."""
+    """Yield every backend; with ``check``, those that need no name are loaded, tested and timed."""
     rows: dict[tuple[Any, ...], list[Scheme]] = {}
-    for one in schemes():
-        if one.kind in _USED_FOR and one.name != "chat":
-            alone = one.kind if one.name in _TESTED else ""
-            rows.setdefault((one.name, alone, *(one.needs or {})), []).append(one)
-    for (name, *_), described in rows.items():
-        used_for = [_USED_FOR[one.kind] for one in described]
-        if described[0].kind == "chat model" and name not in ("hf", "python"):
+    for scheme in schemes():
+        if scheme.kind in _USED_FOR and scheme.name != "chat":
+            separate_kind = scheme.kind if scheme.name in _TESTED else ""
+            # One row for all kinds of a scheme, except where each kind is tested by itself.
+            rows.setdefault((scheme.name, separate_kind, *(scheme.needs or {})), []).append(scheme)
+    for (name, *_), schemes_of_row in rows.items():
+        used_for = [_USED_FOR[scheme.kind] for scheme in schemes_of_row]
+        if schemes_of_row[0].kind == "chat model" and name not in ("hf", "python"):
             used_for.insert(1, _USED_FOR["entailer"])  # it is asked in words
-        yield _state(described[-1], ", ".join(used_for), check=check)
+        yield _describe_state(schemes_of_row[-1], ", ".join(used_for), check=check)
 
 
-def _state(one: Scheme, used_for: str, *, check: bool) -> Found:
-    if missing := one.missing():
+def _describe_state(scheme: Scheme, used_for: str, *, check: bool) -> Found:
+    """Return the state of a scheme."""
+    if missing := scheme.missing():
         pip = [*missing.values()][-1]
         state = f"pip install {pip} ({' and '.join(missing)} missing)"
-        return Found(one.form, used_for, state)
-    if one.name in _TESTED:
-        test = _TESTED[one.name].get(one.kind)
-        return _checked(one, used_for, test) if check else Found(one.name, used_for, "yes")
-    return _endpoint(one, used_for) if one.address else Found(one.form, used_for, "yes")
+        return Found(scheme.form, used_for, state)
+    if scheme.name in _TESTED:
+        test = _TESTED[scheme.name].get(scheme.kind)
+        return (
+            _check_backend(scheme, used_for, test) if check else Found(scheme.name, used_for, "yes")
+        )
+    return (
+        _describe_endpoint(scheme, used_for)
+        if scheme.address
+        else Found(scheme.form, used_for, "yes")
+    )
 
 
-def _endpoint(one: Scheme, used_for: str) -> Found:
-    """Return whether the key of an endpoint is set; never a key."""
-    assert one.address
+def _describe_endpoint(scheme: Scheme, used_for: str) -> Found:
+    """Return whether the key of an endpoint is set; never the key itself."""
+    assert scheme.address
     try:
-        address = one.address("MODEL")
+        address = scheme.address("MODEL")
     except BackendError as error:  # what the environment says of the address
-        return Found(one.form, used_for, f"broken: {error}", broken=True)
+        return Found(scheme.form, used_for, f"broken: {error}", broken=True)
     state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
     if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
         state += f"; asks {address.base}"
-    return Found(one.form, used_for, state)
+    return Found(scheme.form, used_for, state)
 
 
 class Plugin(NamedTuple):
-    """What an installed package adds: its ``kind`` (scheme, metric, ...), and whether it loads."""
+    """What an installed package adds."""
 
     name: str
+    """Name of the addition."""
     kind: str
+    """``scheme``, ``metric``, ``capability`` or ``command``."""
     package: str
+    """Name and version of the package."""
     state: str
+    """Kinds of backends of a scheme, or why it cannot be loaded."""
     broken: bool
+    """Whether it cannot be loaded."""
 
 
 def plugins() -> Iterator[Plugin]:
     """Yield what other installed packages add: schemes, metrics, capabilities and commands."""
-    for group, kind in _GROUPS.items():
-        for entry in sorted(entry_points(group=group), key=lambda one: one.name):
+    for group, kind in _ENTRY_POINT_GROUPS.items():
+        for entry in sorted(entry_points(group=group), key=lambda point: point.name):
+            # The built-in ones are no plugins.
             if entry.dist and entry.dist.name == "trustassay":
                 continue
             state, broken = "", False
             try:
                 if kind == "scheme":
-                    state = ", ".join(one.kind for one in load_plugin(entry))
+                    state = ", ".join(point.kind for point in load_plugin(entry))
                 else:
                     entry.load()
             except (Exception, SystemExit) as error:
-                known = isinstance(error, BackendError)
-                reason = str(error) if known else f"{type(error).__name__}: {error}"
+                is_ours = isinstance(error, BackendError)
+                reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
                 state, broken = f"broken: {reason}", True
             yield Plugin(entry.name, kind, package_of(entry), state, broken)
 
 
-def _checked(one: Scheme, used_for: str, test: Callable[[Any], None] | None) -> Found:
+def _check_backend(scheme: Scheme, used_for: str, test: Callable[[Any], None] | None) -> Found:
+    """Load, test and time a backend."""
     started = time.perf_counter()
     try:
-        backend = load(one.kind, one.name)
+        backend = load(scheme.kind, scheme.name)
         seconds = time.perf_counter() - started
         if test:
             test(backend)
     except BackendError as error:
-        return Found(one.name, used_for, f"broken: {error}", broken=True)
-    if one.kind == "embedder":
-        speed = f"{_speed(backend.vectors, SENTENCE.format):.0f} sentences/s"
+        return Found(scheme.name, used_for, f"broken: {error}", broken=True)
+    if scheme.kind == "embedder":
+        speed = f"{_measure_speed(backend.vectors, TIMING_SENTENCE.format):.0f} sentences/s"
     else:
-        speed = f"{_speed(backend.scores, _pair):.0f} pairs/s"
-    return Found(one.name, used_for, "works", f"{seconds:.2f} s", speed)
+        speed = f"{_measure_speed(backend.scores, _build_pair):.0f} pairs/s"
+    return Found(scheme.name, used_for, "works", f"{seconds:.2f} s", speed)
 
 
-def _pair(number: int) -> tuple[str, str]:
-    return f"Note {number}. {PREMISE}", f"The town built {number} of them."
+def _build_pair(number: int) -> tuple[str, str]:
+    """Return a pair to time an entailer with."""
+    return f"Note {number}. {TIMING_PREMISE}", f"The town built {number} of them."
 
 
-def _speed(ask: Callable[[list[Any]], Any], item: Callable[[int], Any]) -> float:
-    """Return items per second, each seen for the first time, over at least a second."""
-    batch, done = 64, 0
+def _measure_speed(ask: Callable[[list[Any]], Any], item: Callable[[int], Any]) -> float:
+    """Return items per second over at least a second; no item is used twice."""
+    # New items every time: an embedder or an engine may remember earlier ones.
+    batch, item_count = 64, 0
     started = time.perf_counter()
     while time.perf_counter() - started < MEASURED_S:
-        ask([item(i) for i in range(done, done + batch)])
-        done += batch
-    return done / (time.perf_counter() - started)
+        ask([item(i) for i in range(item_count, item_count + batch)])
+        item_count += batch
+    return item_count / (time.perf_counter() - started)
 
 
 def _test_embedded_entailer(backend: Any) -> None:
+    """Check the labels, and the checksums of the weights."""
     check_labels(backend)
     for name, digest in card()["sha256"].items():
         if hashlib.sha256((weights_folder() / name).read_bytes()).hexdigest() != digest:
@@ -250,7 +283,7 @@ def _test_embedded_entailer(backend: Any) -> None:
 
 
 def _test_embedder(backend: Any) -> None:
-    """A sentence must be nearer to another about the same than to one about something else."""
+    """Check that a sentence is nearer to one about the same subject than to another."""
     same, other = CHECK_PAIRS[0][1], "The bank raised its interest rates."
     vectors = backend.vectors([CHECK_PAIRS[0][0], same, other])
     if not np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4):
@@ -264,10 +297,10 @@ _TESTED: dict[str, dict[str, Callable[[Any], None]]] = {
     "lexical": {},
 }
 """Schemes that need no name, and their tests."""
-_GROUPS = {
+_ENTRY_POINT_GROUPS = {
     registry.ENTRY_POINT_GROUP: "scheme",
     "trustassay.metrics": "metric",
     "trustassay.capabilities": "capability",
     "trustassay.commands": "command",
 }
-"""Groups of entry points by which packages add something, and what."""
+"""Groups of entry points, and what packages add by them."""

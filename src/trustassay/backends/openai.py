@@ -22,10 +22,11 @@ from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, To
 from trustassay.errors import CallError
 
 VECTOR_BYTES = 256_000
-"""What the vector of one text may take in a reply, whatever the limit for replies is."""
+"""Bytes that the vector of one text may take in a reply, even if the limit of replies is lower."""
 
 
-def _endpoint(address: Address) -> HttpEndpoint:
+def _build_endpoint(address: Address) -> HttpEndpoint:
+    """Return the endpoint of an address, with the header in which it expects the key."""
     if (urlsplit(address.base).hostname or "").endswith(".azure.com"):
         return HttpEndpoint(address, "api-key")
     return HttpEndpoint(address, "Authorization", "Bearer ")
@@ -39,16 +40,17 @@ class OpenAIChat(EndpointChat):
     second_names: ClassVar = {"max_tokens": "max_completion_tokens"}
 
     def __init__(self, address: Address) -> None:
-        super().__init__(address, _endpoint(address))
+        super().__init__(address, _build_endpoint(address))
 
     async def models(self) -> list[str]:
         """Return the names of the models that the endpoint offers; raises :class:`CallError`."""
         result = await self._http.get("/models")
+        # Some servers have other fields than OpenAI's, so nothing is taken for granted.
         rows = result.get("data") if isinstance(result, dict) else None
         return [str(row.get("id")) for row in rows or [] if isinstance(row, dict)]
 
     def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
-        """Return the parameters as OpenAI calls them."""
+        """Return the parameters under OpenAI's names."""
         return {
             "temperature": ("temperature", request.temperature),
             "max_tokens": ("max_tokens", request.max_tokens),
@@ -65,33 +67,35 @@ class OpenAIChat(EndpointChat):
         turns = [{"role": message.role, "content": message.content} for message in messages]
         return {"model": self._model, "messages": turns, **parameters}
 
-    def read(self, found: Any) -> Reply:
-        """Return the reply that a body holds; raises as :meth:`EndpointChat.read`."""
-        reply = reply_of(found)
+    def read(self, body_json: Any) -> Reply:
+        """Return the reply in a body; raises as :meth:`EndpointChat.read`."""
+        reply = reply_of(body_json)
         if not reply.text and reply.finish == "content_filter":
             raise self.failed("blocked by the endpoint's content filter")
         return reply
 
 
 class OpenAIEmbedder(HttpBackend):
-    """An embedding model behind ``/embeddings``; its vectors are made unit vectors."""
+    """An embedding model behind ``/embeddings``; its vectors are scaled to unit vectors."""
 
     def __init__(self, address: Address) -> None:
         self.name, self.endpoint = address.name, address.base
         self.limits = BatchLimits(items=256, tokens=100_000)
         self.endpoint_limits = address.limits
         self._model = address.model
-        most = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
-        roomy = replace(address, limits=replace(address.limits, reply_bytes=most))
-        self._http = _endpoint(roomy)
+        # A batch of vectors is larger than any chat reply may be.
+        max_reply_bytes = max(address.limits.reply_bytes, VECTOR_BYTES * self.limits.items)
+        roomy = replace(address, limits=replace(address.limits, reply_bytes=max_reply_bytes))
+        self._http = _build_endpoint(roomy)
 
     async def avectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
         body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         result = await self._http.post("/embeddings", body)
         try:
+            # The API does not promise the order of the texts.
             rows = sorted(result["data"], key=lambda row: int(row["index"]))
-            vectors = np.array([_vector(row["embedding"]) for row in rows], dtype=np.float32)
+            vectors = np.array([_read_vector(row["embedding"]) for row in rows], dtype=np.float32)
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 raise ValueError
         except (KeyError, TypeError, ValueError, binascii.Error):
@@ -110,29 +114,29 @@ class BlockingEmbedder:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
-        asked = in_time(self._embedder, self._embedder.avectors(texts))
-        with ThreadPoolExecutor(1) as alone:  # the caller's own thread may run a loop
-            return alone.submit(asyncio.run, then_closed(self._embedder, asked)).result()
+        vectors = in_time(self._embedder, self._embedder.avectors(texts))
+        with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
+            return executor.submit(asyncio.run, then_closed(self._embedder, vectors)).result()
 
 
-def reply_of(found: Any) -> Reply:
-    """Return the reply that the body of a chat completion holds."""
-    first, *others = found["choices"]
-    message, usage, finish = first["message"], found.get("usage"), first.get("finish_reason")
-    told = message.get("reasoning_content") or message.get("reasoning")  # of open models
+def reply_of(body_json: Any) -> Reply:
+    """Return the reply in the body of a chat completion."""
+    first, *other_choices = body_json["choices"]
+    message, usage, finish = first["message"], body_json.get("usage"), first.get("finish_reason")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")  # of open models
     return Reply(
-        _text(message),
+        _read_text(message),
         finish if isinstance(finish, str) else None,
         counted(usage, "prompt_tokens"),
         counted(usage, "completion_tokens"),
-        tuple(_text(choice["message"]) for choice in others),
-        _logprobs(first.get("logprobs")),
-        reasoning=told if isinstance(told, str) and told else None,
+        tuple(_read_text(choice["message"]) for choice in other_choices),
+        _read_logprobs(first.get("logprobs")),
+        reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
     )
 
 
-def _text(message: Mapping[str, Any]) -> str:
-    """Return the words of a message: its content, its parts', or the refusal in its place."""
+def _read_text(message: Mapping[str, Any]) -> str:
+    """Return the text of a message: its content, the texts of its parts, or a refusal."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content)
@@ -144,21 +148,28 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def held_to(schema: str) -> dict[str, Any]:
-    """Return the parameter that holds a reply to a JSON schema."""
-    named = {"name": "reply", "strict": True, "schema": json.loads(schema)}
-    return {"type": "json_schema", "json_schema": named}
+    """Return the parameter that restricts a reply to a JSON schema."""
+    named_schema = {"name": "reply", "strict": True, "schema": json.loads(schema)}
+    return {"type": "json_schema", "json_schema": named_schema}
 
 
-def _logprobs(found: Any) -> tuple[TokenLogprob, ...] | None:
-    if not isinstance(found, Mapping) or not isinstance(found.get("content"), list):
+def _read_logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
+    """Return the tokens with their log-probabilities; ``None`` if there are none."""
+    if not isinstance(result, Mapping) or not isinstance(result.get("content"), list):
         return None
-    rows = [(token, *(token.get("top_logprobs") or ())) for token in found["content"]]
-    read = [[(str(one["token"]), float(one["logprob"])) for one in row] for row in rows]
-    return tuple(TokenLogprob(*own, tuple(others)) for own, *others in read)
+    rows = [(token, *(token.get("top_logprobs") or ())) for token in result["content"]]
+    read = [
+        [(str(alternative["token"]), float(alternative["logprob"])) for alternative in row]
+        for row in rows
+    ]
+    return tuple(
+        TokenLogprob(*token_and_logprob, tuple(alternatives))
+        for token_and_logprob, *alternatives in read
+    )
 
 
-def _vector(value: Any) -> Any:
-    """Return the numbers of a vector; some endpoints send base64 whatever they are asked for."""
+def _read_vector(value: Any) -> Any:
+    """Return the numbers of a vector; some endpoints send base64 although floats are requested."""
     if isinstance(value, str):
         return np.frombuffer(base64.b64decode(value), dtype="<f4")
     return value

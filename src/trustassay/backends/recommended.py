@@ -1,7 +1,7 @@
-"""Recommended judges: GGUF files that ``trustassay models get NAME`` fetches.
+"""Recommended judges: GGUF files that ``trustassay models get NAME`` downloads.
 
-Which there are: ``recommended.toml``. Once its file is there, a name is a URI of a chat model and
-of an entailer, the same as ``gguf:PATH``. Nothing is fetched here.
+``recommended.toml`` lists them. Once its file has been downloaded, the name of a model is a URI of
+a chat model and of an entailer, the same as ``gguf:PATH``. Nothing is downloaded here.
 """
 
 import os
@@ -19,32 +19,38 @@ HUB = "https://huggingface.co"
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """One file of a model at a fixed revision of its repository.
-
-    bytes, sha256: of the file. measured: how well it judges, as measured here. languages: in which
-    it judges well enough; empty where that was not measured.
-    """
+    """One file of a model at a fixed revision of its repository."""
 
     name: str
+    """Name by which users choose it."""
     what: str
+    """Description for users."""
     repository: str
+    """Repository on the hub."""
     revision: str
+    """Revision of the repository."""
     file: str
+    """Name of the file."""
     bytes: int
+    """Size of the file."""
     sha256: str
+    """Checksum of the file."""
     licence: str
+    """Licence of the model."""
     measured: str
+    """How well it judges, as measured here."""
     languages: tuple[str, ...] = ()
+    """Languages in which it judges well enough; empty if that was not measured."""
 
     @property
     def address(self) -> str:
-        """Where the file is: on the hub, or on its mirror that ``HF_ENDPOINT`` names."""
+        """URL of the file: on the hub, or on its mirror that ``HF_ENDPOINT`` names."""
         hub = (os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
         return f"{hub}/{self.repository}/resolve/{self.revision}/{self.file}"
 
     @property
     def path(self) -> Path:
-        """Where the file is on this machine, once it is fetched."""
+        """Path of the file on this machine, once it is downloaded."""
         return models_folder() / f"{self.name}.gguf"
 
     @property
@@ -53,14 +59,14 @@ class Recommended:
         return f"{self.bytes / 1e9:.1f} GB"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return its fields, its path, and whether that is there, as JSON values."""
+        """Return its fields, its path, and whether the file is there, as JSON values."""
         return asdict(self) | {"path": str(self.path), "here": self.path.exists()}
 
 
 def models_folder() -> Path:
-    """Return the folder of fetched models: ``TRUSTASSAY_MODELS``, or one in the user's data."""
-    if named := os.environ.get("TRUSTASSAY_MODELS"):
-        return Path(named).expanduser()
+    """Return the folder of downloaded models: ``TRUSTASSAY_MODELS``, or one in the user's data."""
+    if folder := os.environ.get("TRUSTASSAY_MODELS"):
+        return Path(folder).expanduser()
     data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(data) / "trustassay" / "models"
 
@@ -80,16 +86,21 @@ def named_model(name: str) -> Recommended:
 
 
 def languages_of(size: int) -> tuple[str, ...]:
-    """Return the languages in which a file judges, known by its bytes; empty if not measured."""
+    """Return the languages in which a file judges well; empty if not measured.
+
+    The file is recognised by its size in bytes.
+    """
+    # By its size, since the checksum of a file of gigabytes takes long to compute.
     return next((tuple(m.languages) for m in recommended().values() if m.bytes == size), ())
 
 
 def located(uri: str) -> str:
-    """Return ``gguf:PATH``, with its options, for the name of a recommended model; else the URI.
+    """Return ``gguf:PATH``, with its options, for the name of a recommended model, else the URI.
 
     Raises:
-        BackendError: the model is not on this machine; says how it is fetched.
+        BackendError: the model is not on this machine; the message says how to download it.
     """
+    # NAME?threads=4 becomes gguf:PATH?threads=4.
     name, mark, options = uri.partition("?")
     if (model := recommended().get(name)) is None:
         return uri

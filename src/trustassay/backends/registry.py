@@ -1,11 +1,11 @@
-"""Backend URIs, ``SCHEME:REST``: the one place that says which there are, and for what.
+"""Backend URIs, ``SCHEME:REST``: which schemes there are, and for which kinds of backends.
 
 :func:`scheme` describes a scheme for one kind of backend: how it is loaded, its options, and what
-is known before it is loaded. :func:`load` goes from a URI or an object to a backend.
+is known before it is loaded. :func:`load` turns a URI or an object into a backend.
 
 Another package adds schemes by entry points in the group ``trustassay.backends``. The name of an
-entry point is the scheme, and its value a module that describes it with :func:`scheme`; it is
-imported when the scheme is used::
+entry point is the scheme, and its value a module that describes it with :func:`scheme`. The module
+is imported when the scheme is used::
 
     @scheme("acme", kind="chat model", form="acme:MODEL", options={"region": str})
     def acme(model: str, region: str = "eu") -> ChatModel: ...
@@ -41,16 +41,16 @@ KINDS: Mapping[str, str] = {
     "linker": "linker",
     "distractors": "source of distractors",
 }
-"""What a backend is for, as in ``run.json``; and as in messages."""
+"""Kinds of backends, as in ``run.json``, and their names in messages."""
 ASKED = ("chat model", "entailer")
-"""The kinds that a chat model serves as."""
+"""Kinds of backends that a chat model can be."""
 
 Load = TypeVar("Load", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """A scheme of URIs for one kind of backend; the fields are those of :func:`scheme`."""
+    """A scheme of URIs for one kind of backend; :func:`scheme` explains the fields."""
 
     name: str
     kind: str
@@ -68,44 +68,46 @@ class Scheme:
     address: Callable[[str], Any] | None = None
     package: str = ""
 
-    def read(self, rest: str) -> tuple[str, dict[str, Any]]:
-        """Return what stands before the options, and the options, which are the loader's keywords.
+    def read(self, remainder: str) -> tuple[str, dict[str, Any]]:
+        """Return the part before the options, and the options, which are the loader's keywords.
 
         Raises:
-            UnknownNameError: an option is not known, or has no such value.
-            BackendError: nothing is named.
+            UnknownNameError: an option is not known, or cannot have this value.
+            BackendError: the part before the options is missing.
         """
-        target, options = rest, {}
+        target, options = remainder, {}
+        # Without declared options, the loader gets the text as it is and reads it by itself.
         if self.options is not None:
-            target, _, query = rest.partition("?")
+            target, _, query = remainder.partition("?")
             for key, value in parse_qsl(query, keep_blank_values=True):
                 if key not in self.options:
-                    words = did_you_mean(f"option of {self.name}", key, self.options)
-                    raise UnknownNameError(words)
+                    message = did_you_mean(f"option of {self.name}", key, self.options)
+                    raise UnknownNameError(message)
                 try:
                     options[key] = self.options[key](value)
                 except ValueError:
-                    words = f"option {key} of {self.name} cannot be {value!r}"
-                    raise UnknownNameError(words) from None
+                    message = f"option {key} of {self.name} cannot be {value!r}"
+                    raise UnknownNameError(message) from None
         if self.target and not target:
             raise BackendError(f"{self.name}: needs {self.target}")
+        # The form is only the name, as of lexical.
         if self.form == self.name and target:
-            words = f"{KINDS[self.kind]} {self.name} takes nothing after its name, got {target!r}"
-            raise UnknownNameError(words)
+            message = f"{KINDS[self.kind]} {self.name} takes nothing after its name, got {target!r}"
+            raise UnknownNameError(message)
         return target, options
 
     def missing(self) -> dict[str, str]:
-        """Return the packages that are not installed, each with what to give to ``pip install``."""
+        """Return the packages that are not installed, each with what to ``pip install``."""
         needs = self.needs or {}
         return {name: pip for name, pip in needs.items() if find_spec(name) is None}
 
 
 _SCHEMES: dict[tuple[str, str], Scheme] = {}
 _PLUGIN: ContextVar[tuple[str, str]] = ContextVar("plugin", default=("", ""))
-"""The scheme and the package whose entry point is being loaded."""
+"""Scheme and package of the entry point that is being loaded."""
 
 
-def scheme(name: str, *, kind: str, **described: Any) -> Callable[[Load], Load]:
+def scheme(name: str, *, kind: str, **fields: Any) -> Callable[[Load], Load]:
     """Register what it decorates as the loader of URIs ``NAME:REST`` for one kind of backend.
 
     The loader gets the part after the colon, if there is any, and options as keywords. It returns
@@ -135,19 +137,19 @@ def scheme(name: str, *, kind: str, **described: Any) -> Callable[[Load], Load]:
     """
     if kind not in KINDS:
         raise ValueError(f"scheme {name}: {did_you_mean('kind of backend', kind, KINDS)}")
-    own, package = _PLUGIN.get()
-    if (kind, name) in _SCHEMES or (own and name != own):
+    plugin_scheme, package = _PLUGIN.get()
+    if (kind, name) in _SCHEMES or (plugin_scheme and name != plugin_scheme):
         raise ValueError(f"scheme {name} is described elsewhere")
 
     def register(load: Load) -> Load:
-        _SCHEMES[kind, name] = Scheme(name, kind, load, package=package, **described)
+        _SCHEMES[kind, name] = Scheme(name, kind, load, package=package, **fields)
         return load
 
     return register
 
 
 def load(kind: str, choice: Any) -> Any:
-    """Return the backend of a kind that a URI names, or wrap a function, or pass an object through.
+    """Return the backend that a URI names, wrap a function, or pass an object through.
 
     Raises:
         UnknownNameError: no such scheme or option.
@@ -157,100 +159,109 @@ def load(kind: str, choice: Any) -> Any:
 
     if not isinstance(choice, str):
         return as_backend(kind, choice)
+    # Any chat model can be an entailer, unless its scheme already names one.
     if kind == "entailer" and not find(kind, choice)[0] and find("chat model", choice)[0]:
-        return asked(choice, "")
+        return wrap_chat_as_entailer(choice, "")
     result, target, options = read(kind, choice)
     if result.wraps:
-        given = [load(result.wraps, target or result.default)]
+        args = [load(result.wraps, target or result.default)]
     elif result.address:
-        given = [result.address(target)]
+        args = [result.address(target)]
     else:
-        given = [target] if target else []
-    backend = result.load(*given, **options)
+        args = [target] if target else []
+    backend = result.load(*args, **options)
+    # Other packages may return functions; built-in loaders return backends.
     return as_backend(kind, backend, choice) if result.package else backend
 
 
 def read(kind: str, uri: str) -> tuple[Scheme, str, dict[str, Any]]:
-    """Return the scheme of a URI, what it names, and its options.
+    """Return the scheme of a URI, the part before its options, and its options.
 
     Raises:
         UnknownNameError: no such scheme or option.
-        BackendError: nothing is named, or a package describes the scheme, and cannot be loaded.
+        BackendError: nothing is named, or the package that describes the scheme cannot be loaded.
     """
-    result, rest = find(kind, uri)
+    result, remainder = find(kind, uri)
     if result is None:
-        raise _unknown(kind, uri)
-    return result, *result.read(rest)
+        raise _unknown_scheme_error(kind, uri)
+    return result, *result.read(remainder)
 
 
 def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
-    """Return the scheme of a URI for a kind of backend, if there is one, and what follows it.
+    """Return the scheme of a URI for a kind of backend, if there is one, and the part after it.
 
     Raises:
-        BackendError: a package describes it, and cannot be loaded; or a recommended model that is
-            not on this machine.
+        BackendError: the package that describes it cannot be loaded, or it is a recommended model
+            that is not on this machine.
     """
-    name, rest = _split(recommended.located(uri) if kind in ASKED else uri)
+    name, remainder = _split(recommended.located(uri) if kind in ASKED else uri)
     if name in OWN or (kind, name) in _SCHEMES:
-        return _SCHEMES.get((kind, name)), rest
-    for entry in installed().get(name, ()):
+        return _SCHEMES.get((kind, name)), remainder
+    # Only the package of this scheme is imported, and only now.
+    for entry in find_entry_points().get(name, ()):
         load_plugin(entry)
-    return _SCHEMES.get((kind, name)), rest
+    return _SCHEMES.get((kind, name)), remainder
 
 
 def fault_of(kind: str, choice: Any) -> str | None:
-    """Return why the backend that a URI names cannot be loaded, if that can be told at once.
+    """Return why a URI's backend cannot be loaded, if that is known without loading it.
 
     A large model takes seconds or minutes to load; a missing package or folder is found before.
 
     Raises:
-        UnknownNameError: an option that it does not have.
+        UnknownNameError: an option that the backend does not have.
     """
-    result, uri, rest = _innermost(kind, choice)
+    result, uri, remainder = _find_innermost(kind, choice)
     if result is None:
         return None
-    target, _ = result.read(rest)
+    # This also checks the options.
+    target, _ = result.read(remainder)
     bare = uri.partition("?")[0]
     if missing := result.missing():
         package, pip = next(iter(missing.items()))
         return f"{bare}: {package} is missing: pip install {pip}"
+    # Loaders that read their options themselves leave them in the target.
     path = Path(target.partition("?")[0])
     if result.path == "file" and target and not path.expanduser().exists():
         return f"{uri}: there is no such file"
-    named = result.path == "folder" and target.startswith(("/", ".", "~"))
-    if named and not path.expanduser().is_dir():
+    is_local_path = result.path == "folder" and target.startswith(("/", ".", "~"))
+    if is_local_path and not path.expanduser().is_dir():
         return f"{bare}: there is no such folder"
     return None
 
 
 def takes_time(kind: str, choice: Any) -> bool:
-    """Return whether a choice names what may take a second or more to load."""
-    result, _, _ = _innermost(kind, choice)
+    """Whether a choice names a backend that may take a second or more to load."""
+    result, _, _ = _find_innermost(kind, choice)
     return result is not None and result.slow
 
 
 def price_provider(backend: str) -> str:
-    """Return the provider in the table of published prices of a chat model's name; else ""."""
+    """Return a chat model's provider in the table of published prices; empty if it has none."""
     return getattr(_SCHEMES.get(("chat model", _split(backend)[0])), "price", "")
 
 
 def schemes(kind: str = "") -> list[Scheme]:
-    """Return what is described so far of a kind, or of all, in the order of description."""
-    return [one for one in _SCHEMES.values() if kind in ("", one.kind)]
+    """Return the schemes that are described so far, for one kind or for all, in that order."""
+    return [known_scheme for known_scheme in _SCHEMES.values() if kind in ("", known_scheme.kind)]
 
 
 def forms(kind: str, default: str = "", without: str = "") -> str:
-    """Return how URIs of trustassay's own schemes for a kind look, for a help text."""
+    """Return the forms of the URIs of built-in schemes for a kind, for a help text."""
     texts = []
-    for one in (one for one in schemes(kind) if one.name in OWN and one.name != without):
-        text = one.form.partition("[?")[0]
-        text += "[@BASE_URL]" if one.address and text.endswith(":MODEL") else ""
-        texts.append(f"{text} (the default)" if one.name == default else text)
+    for known_scheme in (
+        known_scheme
+        for known_scheme in schemes(kind)
+        if known_scheme.name in OWN and known_scheme.name != without
+    ):
+        text = known_scheme.form.partition("[?")[0]
+        text += "[@BASE_URL]" if known_scheme.address and text.endswith(":MODEL") else ""
+        texts.append(f"{text} (the default)" if known_scheme.name == default else text)
     return ", ".join(texts)
 
 
-def installed() -> dict[str, list[EntryPoint]]:
-    """Return the entry points by which installed packages add schemes, by the scheme."""
+def find_entry_points() -> dict[str, list[EntryPoint]]:
+    """Return the entry points of installed packages that add schemes, by scheme."""
     result: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         result.setdefault(entry.name, []).append(entry)
@@ -263,22 +274,30 @@ def package_of(entry: EntryPoint) -> str:
 
 
 def load_plugin(entry: EntryPoint) -> list[Scheme]:
-    """Import what another package describes, and return it.
+    """Import the schemes that another package describes, and return them.
 
     Raises:
-        BackendError: it cannot be imported, or describes something else; names the package.
+        BackendError: they cannot be imported, or are others; the message names the package.
     """
     package = package_of(entry)
-    known = [one for one in schemes() if one.name == entry.name]
-    if entry.name not in OWN and known and known[0].package in (package, ""):
-        return known
+    earlier = [known_scheme for known_scheme in schemes() if known_scheme.name == entry.name]
+    # It has been loaded already.
+    if entry.name not in OWN and earlier and earlier[0].package in (package, ""):
+        return earlier
+    # What a package has described before it fails is removed again.
     before = set(_SCHEMES)
+    # scheme() reads this, as a decorator cannot know which entry point imports its module.
     token = _PLUGIN.set((entry.name, package))
     try:
-        if known:
-            raise ValueError(f"{known[0].package or 'trustassay'} has this scheme already")
+        # Two packages, or a package and trustassay, have the same scheme.
+        if earlier:
+            raise ValueError(f"{earlier[0].package or 'trustassay'} has this scheme already")
         entry.load()
-        if not (result := [one for one in schemes() if one.name == entry.name]):
+        if not (
+            result := [
+                known_scheme for known_scheme in schemes() if known_scheme.name == entry.name
+            ]
+        ):
             raise ValueError("it describes no such scheme")
     except (Exception, SystemExit) as error:
         for key in set(_SCHEMES) - before:
@@ -297,46 +316,60 @@ def _split(uri: str) -> tuple[str, str]:
     return name, uri[len(name) :].removeprefix(":")
 
 
-def _innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
-    """Return the scheme of a choice, or of the backend inside it, with its URI and its rest."""
+def _find_innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
+    """Return the scheme of a choice or of the backend inside it, its URI, and the part after it."""
     if not isinstance(choice, str):
         return None, "", ""
-    result, rest = find(kind, choice)
+    result, remainder = find(kind, choice)
+    # chat:URI?repeats=3 mixes the entailer's options with the model's own.
     if result is not None and result.name == "chat":
         from trustassay.backends.chat_entailer import judging_of
 
-        kind, choice = "chat model", judging_of(rest)[0]
-        result, rest = find(kind, choice)
-    while result is not None and result.wraps and rest:
-        kind, choice = result.wraps, rest
-        result, rest = find(kind, choice)
-    return result, choice, rest
+        kind, choice = "chat model", judging_of(remainder)[0]
+        result, remainder = find(kind, choice)
+    # cosine:hf:ID wraps an embedder, so faults of hf:ID are faults of the choice.
+    while result is not None and result.wraps and remainder:
+        kind, choice = result.wraps, remainder
+        result, remainder = find(kind, choice)
+    return result, choice, remainder
 
 
-def _unknown(kind: str, choice: str) -> UnknownNameError:
-    """Return the error for a choice of no known scheme, with the one that it may be meant for."""
+def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
+    """Return the error for a choice of no known scheme, with the scheme that may be meant."""
     what, name = KINDS[kind], _split(choice)[0]
-    known = {one.name: one for one in schemes(kind)}
+    schemes_by_name = {known_scheme.name: known_scheme for known_scheme in schemes(kind)}
     if kind == "entailer":
-        known |= {one.name: one for one in schemes("chat model") if one.name not in known}
-    if choice.startswith(("http://", "https://")) and "openai" in known:
+        schemes_by_name |= {
+            known_scheme.name: known_scheme
+            for known_scheme in schemes("chat model")
+            if known_scheme.name not in schemes_by_name
+        }
+    # From the most likely mistake to the least.
+    if choice.startswith(("http://", "https://")) and "openai" in schemes_by_name:
         return UnknownNameError(
             f"unknown {what}: an address does not name a model; did you mean openai:MODEL@{choice}?"
         )
-    for one in known.values():
-        if one.models and re.match(one.models, choice, re.IGNORECASE):
-            message = f"unknown {what} {choice!r}; did you mean {one.name}:{choice}?"
+    for known_scheme in schemes_by_name.values():
+        if known_scheme.models and re.match(known_scheme.models, choice, re.IGNORECASE):
+            message = f"unknown {what} {choice!r}; did you mean {known_scheme.name}:{choice}?"
             return UnknownNameError(message)
-    if others := [one for one in _SCHEMES.values() if one.name == name and one.package]:
-        kinds = " and ".join(KINDS[one.kind] for one in others)
-        message = f"{name}: the package {others[0].package} has it as {kinds}, and not as {what}"
+    if of_package := [
+        known_scheme
+        for known_scheme in _SCHEMES.values()
+        if known_scheme.name == name and known_scheme.package
+    ]:
+        kinds = " and ".join(KINDS[known_scheme.kind] for known_scheme in of_package)
+        message = (
+            f"{name}: the package {of_package[0].package} has it as {kinds}, and not as {what}"
+        )
         return UnknownNameError(message)
     if OF_PAPERS.get(name) == kind:
         return UnknownNameError(
             f"{what} {name}: needs trustassay-papers, pip install ./papers in a clone"
         )
-    every = {*known, *installed(), *OF_PAPERS} - {""}
-    fit = {one for one in every if OF_PAPERS.get(one, kind) == kind}
+    every = {*schemes_by_name, *find_entry_points(), *OF_PAPERS} - {""}
+    # Suggestions are limited to schemes of this kind.
+    fit = {candidate for candidate in every if OF_PAPERS.get(candidate, kind) == kind}
     fit |= set(recommended.recommended() if kind in ASKED else ())
     return UnknownNameError(did_you_mean(what, name, fit))
 
@@ -344,35 +377,39 @@ def _unknown(kind: str, choice: str) -> UnknownNameError:
 # ------------------------------------------------------------------- the schemes of trustassay
 
 
-def _lazy(path: str) -> Callable[..., Any]:
-    """Return a function that is imported when it is called: ``MODULE:NAME`` of this package."""
+def _import_when_called(path: str) -> Callable[..., Any]:
+    """Return a function that imports ``MODULE:NAME`` of this package when it is called."""
     module, _, name = path.partition(":")
 
-    def call(*given: Any, **options: Any) -> Any:
-        return attrgetter(name)(import_module(f"trustassay.{module}"))(*given, **options)
+    def call(*args: Any, **options: Any) -> Any:
+        return attrgetter(name)(import_module(f"trustassay.{module}"))(*args, **options)
 
     return call
 
 
-def _truth(text: str) -> bool:
+def _parse_yes_or_no(text: str) -> bool:
+    """Read yes or no."""
     if text not in ("yes", "true", "1", "no", "false", "0"):
         raise ValueError(text)
     return text in ("yes", "true", "1")
 
 
 def _count(text: str) -> int:
+    """Read a number of 1 or more."""
     if text.isdecimal() and int(text):
         return int(text)
     raise ValueError(text)
 
 
-def recorded(rest: str) -> Any:
+def load_replay_chat(remainder: str) -> Any:
     """Return the chat model that answers from a file."""
-    file, _, model = rest.partition("?model=")  # whatever follows: names of models have ? and &
-    return _lazy("backends.replay:ReplayChat")(file, model or None)
+    file, _, model = remainder.partition(
+        "?model="
+    )  # whatever follows: names of models have ? and &
+    return _import_when_called("backends.replay:ReplayChat")(file, model or None)
 
 
-def asked(uri: str, prefix: str = "chat:") -> Any:
+def wrap_chat_as_entailer(uri: str, prefix: str = "chat:") -> Any:
     """Return a chat model as an entailer; ``prefix`` stands before its name."""
     from trustassay.backends.chat_entailer import ChatEntailer, judging_of
 
@@ -380,36 +417,37 @@ def asked(uri: str, prefix: str = "chat:") -> Any:
     return ChatEntailer(load("chat model", model), judging, prefix)
 
 
-def near_words(rest: str = "") -> Any:
-    """Return the nearest words of the word table; those of a file by the scheme that it has now."""
-    if not rest:
-        return _lazy("backends.word_substitutes:NearWords")()
+def load_near_words(path: str = "") -> Any:
+    """Return the nearest words of the word table; those of a file are under another scheme now."""
+    if not path:
+        return _import_when_called("backends.word_substitutes:NearWords")()
+    # The old form still works, with a note.
     print("the source embedding:FILE is now word2vec:FILE, of trustassay-papers", file=sys.stderr)
-    return load("distractors", f"word2vec:{rest}")
+    return load("distractors", f"word2vec:{path}")
 
 
-def of_python(kind: str, path: str = "") -> Any:
-    """Return the backend of a kind that ``MODULE:NAME`` of Python is."""
+def load_python_object(kind: str, path: str = "") -> Any:
+    """Return the backend that ``MODULE:NAME`` of Python is."""
     from trustassay.backends.functions import as_backend, imported
 
     return as_backend(kind, imported(path), f"python:{path}")
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {
-    **{"text": str, "whole": int, "count": _count, "truth": _truth},
+_OPTION_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    **{"text": str, "whole": int, "count": _count, "truth": _parse_yes_or_no},
     "list": lambda text: text.split(","),
 }
 
 
-def _describe(row: dict[str, Any]) -> None:
+def _register_row(row: dict[str, Any]) -> None:
     """Register a row of ``schemes.toml``."""
-    kinds, name, load_by = row.pop("kind"), row.pop("name"), _lazy(row.pop("load"))
+    kinds, name, load_by = row.pop("kind"), row.pop("name"), _import_when_called(row.pop("load"))
     first = row.pop("first", False)
     if "options" in row:
-        row["options"] = {key: _READERS[reader] for key, reader in row["options"].items()}
+        row["options"] = {key: _OPTION_PARSERS[reader] for key, reader in row["options"].items()}
     row["needs"] = {package: requirement(extra) for package, extra in row.get("needs", {}).items()}
     if row.pop("address", False):
-        row["address"] = partial(_lazy("backends.http:service_address"), name)
+        row["address"] = partial(_import_when_called("backends.http:service_address"), name)
     if wraps := row.get("wraps"):
         row["default"] = DEFAULT_ENTAILER if wraps == "entailer" else DEFAULT_EMBEDDER
     for kind in [kinds] if isinstance(kinds, str) else kinds:
@@ -417,7 +455,7 @@ def _describe(row: dict[str, Any]) -> None:
 
 
 for _row in tomllib.loads(files(__package__).joinpath("schemes.toml").read_text("utf-8"))["scheme"]:
-    _describe(_row)
+    _register_row(_row)
 
 OWN = frozenset(one.name for one in schemes())
-"""The schemes that come with trustassay; no other package can have one of these names."""
+"""The built-in schemes; no other package can have one of these names."""

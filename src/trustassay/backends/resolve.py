@@ -1,7 +1,7 @@
-"""From a URI, a function or an object to a backend, for the kinds that may be functions.
+"""Turns a URI, a function or an object into a backend, for kinds that may be functions.
 
-Which URIs there are of all kinds: :mod:`trustassay.backends.registry`. A backend and its
-dependencies are imported when it is used.
+:mod:`trustassay.backends.registry` has the URIs of all kinds. A backend and its dependencies are
+imported when it is used.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ SimilarityChoice = str | Similarity | QuestionSimilarity | Callable[[str, str], 
 
 
 def entailer(choice: EntailerChoice) -> Entailer:
-    """Return the entailer that a URI names, or wrap a function, or pass an entailer through.
+    """Return the entailer that a URI names, wrap a function, or pass an entailer through.
 
-    A chat model is one, too, by its URI, behind ``chat:`` where the scheme is ``hf:`` or
-    ``python:``, with the options of :class:`~trustassay.backends.chat_entailer.Judging`. Raises as
+    A chat model can be one by its URI, with ``chat:`` before it if the scheme is ``hf:`` or
+    ``python:``, and with the options of
+    :class:`~trustassay.backends.chat_entailer.EntailmentOptions`. Raises as
     :func:`~trustassay.backends.registry.load`.
     """
     result: Entailer = load("entailer", choice)
@@ -53,15 +54,15 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     return result
 
 
-def blocking(found: Embedder | OpenAIEmbedder) -> Embedder:
-    """Return an embedder that can be asked outside an event loop."""
+def blocking(embedder: Embedder | OpenAIEmbedder) -> Embedder:
+    """Return an embedder that can be called outside an event loop."""
     from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
 
-    return BlockingEmbedder(found) if isinstance(found, OpenAIEmbedder) else found
+    return BlockingEmbedder(embedder) if isinstance(embedder, OpenAIEmbedder) else embedder
 
 
 def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
-    """Return the chat model that a URI names, or wrap a function, or pass a model through.
+    """Return the chat model that a URI names, wrap a function, or pass a model through.
 
     Raises as :func:`~trustassay.backends.registry.load`.
     """
@@ -72,8 +73,8 @@ def chat(choice: ChatChoice) -> ChatModel | LocalChatModel:
 def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, wrap a function, or pass one through.
 
-    ``novel``, the words that two answers share beside the question's, and ``agreement``, these and
-    entailment in both directions, are :class:`~trustassay.capabilities.QuestionSimilarity` and
+    ``novel`` (the words that two answers share, without the question's) and ``agreement`` (these,
+    and entailment in both directions) are :class:`~trustassay.capabilities.QuestionSimilarity` and
     score triples. Raises as :func:`~trustassay.backends.registry.load`.
     """
     result: Similarity = load("similarity", choice)
@@ -81,26 +82,30 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
 
 
 def named_sources(choice: Any) -> dict[str, Any]:
-    """Return the sources of substitutes by name, from what the user named.
+    """Return the sources of substitutes by name, from the user's choice.
 
-    ``embedding,pos,dbpedia:URL``, a list of such URIs and of objects, or a mapping by name. A URI
-    is known by its scheme, an object by its name, each also by ``NAME=URI``.
+    The choice is a text such as ``embedding,pos,dbpedia:URL``, a list of URIs and objects, or a
+    mapping by name. The name of a URI is its scheme and that of an object its own, unless
+    ``NAME=URI`` gives another one.
 
     Raises:
-        ValueError: none, or two of one name.
+        ValueError: there is no source, or two have the same name.
     """
     if isinstance(choice, Mapping):
         return dict(choice)
-    ones = [choice] if not isinstance(choice, str | Sequence) else choice
-    ones = ones.split(",") if isinstance(ones, str) else ones
+    # A single object, a text of several URIs, or a list.
+    choices = [choice] if not isinstance(choice, str | Sequence) else choice
+    choices = choices.split(",") if isinstance(choices, str) else choices
     sources: dict[str, Any] = {}
-    for one in ones:
-        name, uri = getattr(one, "name", None), one
-        if isinstance(one, str):
-            if given := re.match(r"([\w-]+)=", one):
-                name, uri = given[1], one[given.end() :]
+    for source in choices:
+        name, uri = getattr(source, "name", None), source
+        if isinstance(source, str):
+            # NAME=URI; a URI itself may have = in its options, but only after a colon or question
+            # mark.
+            if prefix := re.match(r"([\w-]+)=", source):
+                name, uri = prefix[1], source[prefix.end() :]
             else:
-                name = re.split("[:?]", one, maxsplit=1)[0]
+                name = re.split("[:?]", source, maxsplit=1)[0]
         if not name or name in sources:
             message = (
                 f"two are called {name!r}; NAME=URI gives another name" if name else "no source"

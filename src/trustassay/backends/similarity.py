@@ -1,7 +1,7 @@
-"""Similarities of two texts, on top of the other capabilities; two of them know the question.
+"""Similarities of two texts, computed with other capabilities; two of them also read the question.
 
-Two answers to one question share the question's words whatever they say. What tells them apart is
-what they add. ``docs/methods/fewl.md`` says what else was tried.
+Two answers to one question share the question's words whatever they say. What distinguishes them is
+what they add. ``docs/methods/fewl.md`` reports what else was tried.
 """
 
 import asyncio
@@ -32,24 +32,32 @@ from trustassay.token_matching import greedy_match
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]
 V = TypeVar("V")
-REMEMBERED = 16_384
-"""Vectors that a cosine similarity keeps; 25 MB of the embedded embedder's."""
-REMEMBERED_TOKENS = 1024
-"""Texts whose tokens' vectors BERTScore keeps; 60 MB of texts of 20 tokens by a base model."""
+MAX_REMEMBERED_VECTORS = 16_384
+"""Vectors that a cosine similarity keeps; 25 MB with the embedded embedder."""
+MAX_REMEMBERED_TOKEN_TEXTS = 1024
+"""Texts whose token vectors BERTScore keeps; 60 MB for texts of 20 tokens with a base model."""
 
 
-def _read(
+def _read_remembered(
     texts: Iterable[str],
     remembered: OrderedDict[str, V],
     read: Callable[[list[str]], Iterable[V]],
-    most: int,
+    max_remembered: int,
 ) -> dict[str, V]:
-    """Return what was read of each text; the latest ``most`` are remembered."""
+    """Return a value for each text; the latest ``most`` texts are remembered.
+
+    Args:
+        texts: different texts.
+        remembered: values of earlier texts, the latest last; updated.
+        read: computes the values of texts that are not remembered.
+        most: maximum number of remembered texts.
+    """
+    # Removed and added again below, so that texts in use come last and are kept.
     values = {text: remembered.pop(text) for text in texts if text in remembered}
     if new := [text for text in texts if text not in values]:
         values |= zip(new, read(new), strict=True)
     remembered.update(values)
-    while len(remembered) > most:
+    while len(remembered) > max_remembered:
         remembered.popitem(last=False)
     return values
 
@@ -57,15 +65,15 @@ def _read(
 class CosineSimilarity:
     """Cosine of the texts' vectors, -1..1; symmetric.
 
-    The vectors of the latest :data:`REMEMBERED` texts are kept, since a text is mostly compared
-    with many. The engine asks an embedding model behind an endpoint itself, with ``ascores``:
-    limited, stored and tried again like every other call to that endpoint.
+    The vectors of the latest :data:`MAX_REMEMBERED_VECTORS` texts are kept, since a text is usually
+    compared with many. For an embedding model behind an endpoint the engine calls ``ascores``, so
+    that its calls are limited, stored and retried like all others.
     """
 
     def __init__(self, embedder: Embedder | OpenAIEmbedder) -> None:
         self.endpoint_embedder = None if isinstance(embedder, Embedder) else embedder
         self._embedder = blocking(embedder)
-        self._remembered: OrderedDict[str, Vectors] = OrderedDict()
+        self._remembered_values: OrderedDict[str, Vectors] = OrderedDict()
         self.name = f"cosine:{embedder.name}"
         self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
 
@@ -74,20 +82,22 @@ class CosineSimilarity:
         if not pairs:
             return np.zeros(0)
         texts = dict.fromkeys(text for pair in pairs for text in pair)
-        vectors = _read(texts, self._remembered, self._embedder.vectors, REMEMBERED)
+        vectors = _read_remembered(
+            texts, self._remembered_values, self._embedder.vectors, MAX_REMEMBERED_VECTORS
+        )
         firsts, seconds = (np.stack([vectors[pair[side]] for pair in pairs]) for side in (0, 1))
         return _cosines(firsts, seconds)
 
     async def ascores(
         self, pairs: Pairs, embed: Callable[[str], Awaitable[NDArray[np.float32]]]
     ) -> Scores:
-        """Return shape (n,) for n (text, reference), by the vectors that ``embed`` gives."""
+        """Return shape (n,) for n (text, reference), with vectors from ``embed``."""
         vectors = await asyncio.gather(*(embed(text) for pair in pairs for text in pair))
         return _cosines(np.stack(vectors[::2]), np.stack(vectors[1::2]))
 
 
 def _cosines(firsts: Vectors, seconds: Vectors) -> Scores:
-    """Return the dot products of unit vectors, shape (n,), of two times (n, d)."""
+    """Return the dot products of two arrays of unit vectors, each (n, d), as shape (n,)."""
     scores: Scores = np.einsum("nd,nd->n", firsts.astype(float), seconds.astype(float))
     return scores
 
@@ -96,27 +106,31 @@ class BertScoreSimilarity:
     """BERTScore's F, 0..1, of the text against the reference; symmetric (Zhang et al. 2020).
 
     A text is read with a space before it, as by the metric ``reference``: models with byte-level
-    tokenizers learnt to read a word so. A text without tokens has 0. The vectors of the latest
-    :data:`REMEMBERED_TOKENS` texts are kept.
+    tokenizers learnt to read words with one. A text without tokens has 0. The vectors of the latest
+    :data:`MAX_REMEMBERED_TOKEN_TEXTS` texts are kept.
     """
 
     def __init__(self, embedder: TokenEmbedder) -> None:
         self._embedder = embedder
-        self._remembered: OrderedDict[str, TokenVectors] = OrderedDict()
+        self._remembered_values: OrderedDict[str, TokenVectors] = OrderedDict()
         self.name = f"bertscore:{embedder.name}"
         self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
 
     def scores(self, pairs: Pairs) -> Scores:
         """Return shape (n,) for n (text, reference); each different text is read once."""
         read = (f" {text.strip()}" for pair in pairs for text in pair)
+        # Empty texts are left out, and get 0 below.
         texts = [text for text in dict.fromkeys(read) if text.strip()]
-        result = _read(texts, self._remembered, self._embedder.token_vectors, REMEMBERED_TOKENS)
+        result = _read_remembered(
+            texts, self._remembered_values, self._embedder.token_vectors, MAX_REMEMBERED_TOKEN_TEXTS
+        )
         return np.array([self._score(*(result.get(f" {t.strip()}") for t in p)) for p in pairs])
 
-    def _score(self, one: TokenVectors | None, other: TokenVectors | None) -> float:
-        if one is None or other is None:
+    def _score(self, first: TokenVectors | None, second: TokenVectors | None) -> float:
+        """Return F of two texts, 0 if one of them is empty."""
+        if first is None or second is None:
             return 0.0
-        return greedy_match(one.vectors, other.vectors, one.special, other.special).f1
+        return greedy_match(first.vectors, second.vectors, first.special, second.special).f1
 
 
 class ConsistencySimilarity:
@@ -135,14 +149,14 @@ class ConsistencySimilarity:
 
 
 class LexicalSimilarity:
-    """F1 of the content words that the texts hold of each other, 0..1; symmetric."""
+    """F1 of the content words that each text has of the other, 0..1; symmetric."""
 
     name = "lexical"
     limits = BatchLimits(items=1024, tokens=None)
     stored = False
 
     def scores(self, pairs: Pairs) -> Scores:
-        """Return shape (n,) for n (text, reference); 0 where they share no content word."""
+        """Return shape (n,) for n (text, reference); 0 if they share no content word."""
         both = np.array(
             [(overlap(b, a).containment, overlap(a, b).containment) for a, b in pairs]
         ).reshape(-1, 2)
@@ -153,19 +167,19 @@ class LexicalSimilarity:
 
 
 Triples = Sequence[tuple[str, str, str]]
-SAME_WORD = 0.5
-"""Likeness from which two words may be spellings of one (Kotliarevskyi, Kotlyarevsky)."""
-MOST_SPELLED = 200
-"""Words of an answer that are looked at for other spellings; of the others equal ones count."""
-LONGEST_WORD = 40
-"""Letters of a word that may be spelt in another way."""
+MIN_WORD_LIKENESS = 0.5
+"""Likeness from which two words may be spellings of one word (Kotliarevskyi, Kotlyarevsky)."""
+MAX_SPELLED_WORDS = 200
+"""Words of an answer that are compared for other spellings; the others count only if equal."""
+MAX_WORD_LETTERS = 40
+"""Letters of the longest word that may have another spelling."""
 
 
 class NovelWordsSimilarity:
-    """Share of the words that an answer adds to the question and the other answer adds, too, 0..1.
+    """Share of the words that both answers add to the question, 0..1; symmetric.
 
-    The share is that of the answer which adds less, so that an answer in more words agrees with a
-    short one; symmetric. See :func:`novel_agreement`.
+    It is the share in the answer that adds less, so that a long answer agrees with a short one. See
+    :func:`novel_agreement`.
     """
 
     name = "novel"
@@ -175,13 +189,13 @@ class NovelWordsSimilarity:
 
     def scores(self, triples: Triples) -> Scores:
         """Return shape (n,) for n (text, reference, question)."""
-        return np.array([novel_agreement(*one) for one in triples], dtype=float)
+        return np.array([novel_agreement(*triple) for triple in triples], dtype=float)
 
 
 class AgreementSimilarity:
-    """The mean of what words and what entailment say of two answers to a question, 0..1; symmetric.
+    """Mean of word agreement and entailment of two answers to a question, 0..1; symmetric.
 
-    Entailment reads each answer behind the question, in both directions: the stronger entailment e
+    Entailment reads each answer after the question, in both directions: the stronger entailment e
     and the weaker contradiction c give (e + 1 - c) / 2. Words: :class:`NovelWordsSimilarity`.
     """
 
@@ -202,70 +216,85 @@ class AgreementSimilarity:
         if not triples:
             return np.zeros(0)
         answers = [(f"{q} {a}".strip(), f"{q} {b}".strip()) for a, b, q in triples]
-        asked = (pair for a, b in answers for pair in ((a, b), (b, a)) if a != b)
-        both = {pair: place for place, pair in enumerate(dict.fromkeys(asked))}
-        result = self._entailer.scores(list(both)) if both else np.zeros((0, 3))
+        # Equal answers need no entailment.
+        pairs = (pair for a, b in answers for pair in ((a, b), (b, a)) if a != b)
+        index_of_pair = {pair: index for index, pair in enumerate(dict.fromkeys(pairs))}
+        result = self._entailer.scores(list(index_of_pair)) if index_of_pair else np.zeros((0, 3))
         return np.array(
             [
-                (novel_agreement(*triple) + self._entailed(a, b, both, result)) / 2
+                (novel_agreement(*triple) + self._score_entailment(a, b, index_of_pair, result)) / 2
                 for triple, (a, b) in zip(triples, answers, strict=True)
             ]
         )
 
-    def _entailed(
-        self, a: str, b: str, places: Mapping[tuple[str, str], int], found: NDArray[np.float64]
+    def _score_entailment(
+        self,
+        a: str,
+        b: str,
+        index_of_pair: Mapping[tuple[str, str], int],
+        entailments: NDArray[np.float64],
     ) -> float:
+        """Return (e + 1 - c) / 2 of two answers, 1 for equal ones."""
         if a == b:
             return 1.0
-        there, back = found[places[a, b]], found[places[b, a]]
-        return float(max(there[0], back[0]) + 1 - min(there[2], back[2])) / 2
+        forward, backward = entailments[index_of_pair[a, b]], entailments[index_of_pair[b, a]]
+        return float(max(forward[0], backward[0]) + 1 - min(forward[2], backward[2])) / 2
 
 
 def novel_agreement(text: str, reference: str, question: str = "") -> float:
     """Return how much of what two answers add to a question is the same, 0..1.
 
-    An answer's novel words are its content words that are not in the question. Of each answer's
-    novel words the share is taken that the other one has, a word counting as much as it is like
-    the nearest word there (:func:`word_likeness`); the larger of the two shares is returned.
+    An answer's novel words are its content words that are not in the question. For each answer, the
+    share of its novel words that the other one has is computed; a word counts by its likeness to
+    the most similar word there (:func:`word_likeness`). The larger of the two shares is returned.
 
-    Where both answers add nothing (a choice between things that the question names), all their
-    content words are held against each other: the shared ones over all. Where one alone adds
-    nothing, or an answer has no words, they do not agree: 0. Where an answer has no content words
-    ("No") plain words are taken of both. Equal answers agree: 1.
+    * If neither answer adds anything (a choice between things that the question names), all content
+      words are compared: the shared ones over all.
+    * If only one adds nothing, or an answer has no words, they do not agree: 0.
+    * If an answer has no content words ("No"), plain words are compared for both.
+    * Equal answers agree: 1.
 
-    Of long answers :data:`MOST_SPELLED` words each are looked at for other spellings of a word.
+    At most :data:`MAX_SPELLED_WORDS` words of a long answer are compared for other spellings.
     """
-    if (folded := _folded(text)) and folded == _folded(reference):
+    # 1. Equal answers; two empty ones do not agree.
+    if (folded := _fold(text)) and folded == _fold(reference):
         return 1.0
-    asked = frozenset(content_words(question))
-    words = [content_words(one) for one in (text, reference)]
-    if not all(words):
-        asked = frozenset(word for word in plain_words(question) if content_words(word))
-        words = [tuple(dict.fromkeys(plain_words(one))) for one in (text, reference)]
-    novel = [[word for word in one if word not in asked] for one in words]
+    # 2. Choose the words to compare: content words, or all words if an answer has no others.
+    question_words = frozenset(content_words(question))
+    words_of_answers = [content_words(answer) for answer in (text, reference)]
+    if not all(words_of_answers):
+        question_words = frozenset(word for word in plain_words(question) if content_words(word))
+        words_of_answers = [
+            tuple(dict.fromkeys(plain_words(answer))) for answer in (text, reference)
+        ]
+    # 3. Leave out the words of the question.
+    novel = [[word for word in answer if word not in question_words] for answer in words_of_answers]
     if not any(novel):
-        first, second = map(set, words)
+        first, second = map(set, words_of_answers)
         return len(first & second) / len(first | second) if first and second else 0.0
     first_novel, second_novel = novel
     if not (first_novel and second_novel):
         return 0.0
+    # 4. Compare the rest in both directions.
     return max(_share(first_novel, second_novel), _share(second_novel, first_novel))
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
+    """Return a text without differences of case, spaces and Unicode forms."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _share(words: Sequence[str], others: Sequence[str]) -> float:
-    """Return the mean of how much each word is like the nearest one of the others."""
-    known = frozenset(others)
-    odd = [word for word in words if word not in known][:MOST_SPELLED]
+def _share(words: Sequence[str], other_words: Sequence[str]) -> float:
+    """Return the mean of each word's likeness to the most similar one of the others."""
+    other_set = frozenset(other_words)
+    unmatched = [word for word in words if word not in other_set][:MAX_SPELLED_WORDS]
     by_pair: dict[str, list[str]] = {}
-    for other in others[:MOST_SPELLED] if odd else ():
+    for other in other_words[:MAX_SPELLED_WORDS] if unmatched else ():
+        # An index by letter pairs: only words with a common pair can be alike.
         for pair in _letter_pairs(other):
             by_pair.setdefault(pair, []).append(other)
-    result = float(len(words) - sum(word not in known for word in words))
-    for word in odd:
+    result = float(len(words) - sum(word not in other_set for word in words))
+    for word in unmatched:
         near = set().union(*(by_pair.get(pair, ()) for pair in _letter_pairs(word)))
         result += max((word_likeness(word, other) for other in near), default=0.0)
     return result / len(words)
@@ -273,11 +302,11 @@ def _share(words: Sequence[str], others: Sequence[str]) -> float:
 
 @lru_cache(maxsize=65_536)
 def word_likeness(first: str, second: str) -> float:
-    """Return 1 for equal words, the share of pairs of letters in common for two spellings, else 0.
+    """Return 1 for equal words, the share of common letter pairs for two spellings, else 0.
 
-    Dice's coefficient of the words' pairs of neighbouring letters, ends included, where it is 0.5
-    or more. A word with a digit is like itself alone: 1994 is not 1995. So is one of more than
-    :data:`LONGEST_WORD` letters.
+    This is Dice's coefficient of the words' pairs of neighbouring letters, ends included, if it is
+    0.5 or more. A word with a digit only equals itself: 1994 is not 1995. So does a word of more
+    than :data:`MAX_WORD_LETTERS` letters.
     """
     if first == second:
         return 1.0
@@ -285,13 +314,14 @@ def word_likeness(first: str, second: str) -> float:
     if 3 * min(len(a), len(b)) < max(len(a), len(b)):  # the coefficient is below 0.5
         return 0.0
     dice = 2 * len(a & b) / (len(a) + len(b)) if a else 0.0
-    return dice if dice >= SAME_WORD else 0.0
+    return dice if dice >= MIN_WORD_LIKENESS else 0.0
 
 
 @lru_cache(maxsize=16_384)
 def _letter_pairs(word: str) -> frozenset[str]:
-    """Return the pairs of letters of a word; none where it is like itself alone."""
-    if len(word) > LONGEST_WORD or any(character.isdigit() for character in word):
+    """Return the pairs of letters of a word; none if it only equals itself."""
+    if len(word) > MAX_WORD_LETTERS or any(character.isdigit() for character in word):
         return frozenset()
+    # Marks at both ends, so that the first and the last letter count like the others.
     ended = f"^{word}$"
     return frozenset(ended[i : i + 2] for i in range(len(ended) - 1))

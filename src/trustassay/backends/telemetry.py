@@ -1,14 +1,14 @@
-"""Libraries that report to their makers, imported here alone, with the reporting switched off.
+"""Imports libraries that report to their makers, with the reporting switched off.
 
 onnxruntime from 1.29 on looks up a host of its maker, and writes a device id and a database of
 events below the user's home. Its function ``disable_telemetry_events`` comes too late: the host is
 looked up all the same. The variable works, but only before the first import in a process.
 
-transformers and huggingface_hub ask the hub for more than the model that the user named: for a
-list of agent programs to put into the ``User-Agent``, and, where a model has pickled weights
-alone, for a conversion by another host. Both are off; the model itself is fetched as before.
-TRL tells the hub of every training, by the same function of huggingface_hub, which is off with it.
-Ray is imported by trustassay-cluster alone, which does the same.
+transformers and huggingface_hub ask the hub for more than the model that the user named: for a list
+of agent programs to put into the ``User-Agent``, and, if a model has only pickled weights, for a
+conversion by another host. Both are switched off; the model itself is downloaded as before. TRL
+reports every training to the hub by the same function of huggingface_hub, which is off as well. Ray
+is only imported by trustassay-cluster, which does the same for it.
 """
 
 import os
@@ -20,10 +20,10 @@ HUB = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_SAFETENSORS_CONVERSION")
 
 
 def import_onnxruntime() -> Any:
-    """Return the module ``onnxruntime``; raises :class:`ImportError` where it is missing.
+    """Return the module ``onnxruntime``; raises :class:`ImportError` if it is missing.
 
-    Where other code has imported it before, what it reports at its import cannot be taken back;
-    what it would report of our sessions is switched off.
+    If other code has imported it before, the report of that import cannot be taken back; reports
+    about our own sessions are switched off.
     """
     os.environ[ONNXRUNTIME] = "1"
     is_loaded = "onnxruntime" in sys.modules
@@ -35,11 +35,12 @@ def import_onnxruntime() -> Any:
 
 
 def quiet_hub() -> None:
-    """Have transformers and huggingface_hub ask the hub for the named model alone.
+    """Make transformers and huggingface_hub ask the hub only for the named model.
 
-    To be called before they are imported; works also where other code has imported them.
+    To be called before they are imported; it also works if other code has imported them.
     """
     for name in HUB:
         os.environ[name] = "1"
+    # Once imported, the library no longer reads the variables.
     if constants := sys.modules.get("huggingface_hub.constants"):
         constants.HF_HUB_DISABLE_TELEMETRY = True  # type: ignore[attr-defined]

@@ -1,1 +1,1 @@
-"""From single requests to batches and endpoints: gathered, stored, limited, tried again, paid."""
+"""The calls to backends: batching, stored replies, limits of endpoints, retries and costs."""

@@ -1,4 +1,4 @@
-"""The backends of a run, by capability, role and name."""
+"""The backends of a run, each under its capability, role and name."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,53 +11,60 @@ from trustassay.errors import BackendError
 MODEL = "model"
 """The role of the chat model under assessment."""
 REMOTE_METHODS = ("avectors", "asubstitutes", "alink")
-"""What endpoints have that are no chat models."""
+"""Methods that mark an endpoint other than a chat model: embeddings, substitutes, entity links."""
 
 
 class Place(NamedTuple):
-    """What a backend is for.
-
-    role: of a chat model; empty for other capabilities. name: of one of several models in a role.
-    """
+    """What a backend of a run is used for."""
 
     capability: str
+    """Name of the capability that the backend serves."""
     role: str = ""
+    """Role of a chat model (``model``, ``judge``, ...); empty for most other capabilities."""
     name: str = ""
+    """Tells several models of one role apart; empty where there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The backends of a run by their place; only those that metrics need."""
+    """The backends of a run by their key; only those that a metric needs."""
 
     held: Mapping[Place, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *, chat: Mapping[str, Any] | None = None, **others: Any) -> "Backends":
-        """Return the backends of capabilities by keyword, and chat models by their role.
+    def of(cls, *, chat: Mapping[str, Any] | None = None, **backends_by_name: Any) -> "Backends":
+        """Build the collection from keywords.
 
-        In place of one backend there can be a mapping of several by name.
+        Args:
+            chat: chat models by role; a role may have one model, or a mapping of several by name.
+            backends: the backend of a capability, or a mapping of several by name; ``None`` is
+                skipped.
         """
-        held: dict[Place, Any] = {}
-        for word, backends in others.items():
-            named = backends if isinstance(backends, Mapping) else {"": backends}
-            held |= {Place(word, "", name): one for name, one in named.items() if one is not None}
+        by_key: dict[Place, Any] = {}
+        for word, backends in backends_by_name.items():
+            models_by_name = backends if isinstance(backends, Mapping) else {"": backends}
+            by_key |= {
+                Place(word, "", name): backend
+                for name, backend in models_by_name.items()
+                if backend is not None
+            }
         for role, models in (chat or {}).items():
-            named = models if isinstance(models, Mapping) else {"": models}
-            held |= {Place("chat", role, name): model for name, model in named.items()}
-        return cls(held)
+            models_by_name = models if isinstance(models, Mapping) else {"": models}
+            by_key |= {Place("chat", role, name): model for name, model in models_by_name.items()}
+        return cls(by_key)
 
     def find(self, name: str, role: str = "", which: str = "") -> Any | None:
-        """Return the backend of a capability, if there is one; ``which`` of a role's models."""
+        """Return the backend of a capability, if any; ``which`` names one of a role's models."""
         return self.held.get(place_of(name, role, which))
 
     def without(self, name: str) -> "Backends":
-        """Return these without those of a capability."""
+        """Return a copy without the backends of one capability."""
         return Backends(
-            {place: one for place, one in self.held.items() if place.capability != name}
+            {place: backend for place, backend in self.held.items() if place.capability != name}
         )
 
     def named(self, role: str) -> tuple[str, ...]:
-        """Return the names of the models of a role, or of a capability's backends by its word."""
+        """Return the names of the models of a role, or of all backends of a kind."""
         return tuple(
             place.name
             for place in self.held
@@ -65,9 +72,9 @@ class Backends:
         )
 
     def names(self) -> dict[str, Any]:
-        """Return the backends' names as in ``run.json``: by kind of backend, or by role.
+        """Return the backends' names as ``run.json`` has them: by role, else by kind of backend.
 
-        Several models of a role are listed by their own names.
+        Where a role has several models, they are in a mapping by their names.
         """
         result: dict[str, Any] = {}
         for place, backend in self.held.items():
@@ -79,30 +86,33 @@ class Backends:
         return result
 
     def asked(self) -> Iterator[tuple[str, Any]]:
-        """Yield each backend with its capability, and those that it asks itself."""
+        """Yield each backend with its capability, followed by the backends that it calls itself."""
         for place, backend in self.held.items():
-            name, one = place.capability, backend
-            yield name, one
-            while through := capability(name).through(one):
-                name, one = through.capability, through.backend
-                yield name, one
+            name, backend_in_chain = place.capability, backend
+            yield name, backend_in_chain
+            # A similarity may call an entailer that calls a chat model, so there can be several
+            # steps.
+            while through := capability(name).through(backend_in_chain):
+                name, backend_in_chain = through.capability, through.backend
+                yield name, backend_in_chain
 
     def endpoints(self) -> Iterator[Any]:
-        """Yield the backends that are endpoints, also those that other backends ask."""
+        """Yield the backends that are endpoints, including those that another backend calls."""
         return (backend for _, backend in self.asked() if is_remote(backend))
 
 
 def place_of(name: str, role: str = "", which: str = "") -> Place:
-    """Return the place of the backend that serves a capability."""
+    """Return the key of the backend that serves a capability."""
+    # Likelihoods come from the chat model itself, so they share its key instead of having one.
     return Place(capability(name).served_by or name, role, which)
 
 
 def check_embeddings(model: Any) -> None:
-    """Raise :class:`BackendError` if a chat model cannot move the embeddings of a prompt."""
+    """Raise :class:`BackendError` if a chat model cannot perturb the embeddings of a prompt."""
     if not getattr(model, "perturbs_embeddings", False):
         raise BackendError(f"{model.name}: cannot perturb embeddings (expected a hf: model)")
 
 
 def is_remote(backend: Any) -> bool:
-    """Whether a backend is an endpoint: asked one call at a time, many at once."""
+    """Whether a backend is an endpoint, which is called concurrently, one request at a time."""
     return isinstance(backend, ChatModel) or any(hasattr(backend, name) for name in REMOTE_METHODS)

@@ -1,6 +1,10 @@
-"""From single requests to batches: made unique, gathered, sorted, run in a thread, stored.
+"""Turns single requests into batches: deduplicates, looks up, sorts, computes and stores them.
 
-If the backend is an endpoint, the batches (of one, for text) run concurrently instead.
+1. Requests are collected until no sample can continue without a reply.
+2. Replies that are stored, or that another process is computing, are not computed again.
+3. The others are sorted, cut into batches, and computed in a thread. For an endpoint the batches
+   (of one request, for text) are sent concurrently instead.
+4. Replies are stored before they are returned.
 """
 
 import asyncio
@@ -20,90 +24,98 @@ from trustassay.capabilities import BatchLimits
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError
 
-Item = TypeVar("Item")
-Reply = TypeVar("Reply")
+ItemT = TypeVar("ItemT")
+ReplyT = TypeVar("ReplyT")
 
 
 @dataclass(frozen=True, slots=True)
-class Codec(Generic[Item, Reply]):
-    """How a capability's requests and replies are identified, stored and counted.
+class Codec(Generic[ItemT, ReplyT]):
+    """How the requests and replies of a capability are identified, stored and counted."""
 
-    parts: the texts of a request.
-    as_stored: a reply as its JSON will be read back, where that is known without reading it.
-    """
-
-    reply_to_json: Callable[[Reply], str]
-    reply_from_json: Callable[[str], Reply]
-    parts: Callable[[Item], Sequence[str]] = lambda text: (str(text),)
-    as_stored: Callable[[Reply, str], Reply | None] = lambda _, __: None
-    tokens: Callable[[Reply], tuple[int | None, int | None]] = lambda _: (None, None)
+    reply_to_json: Callable[[ReplyT], str]
+    """Returns the stored text of a reply."""
+    reply_from_json: Callable[[str], ReplyT]
+    """Reads a stored reply; raises where it is damaged."""
+    parts: Callable[[ItemT], Sequence[str]] = lambda text: (str(text),)
+    """Returns the texts of a request, from which its key is computed."""
+    as_stored: Callable[[ReplyT, str], ReplyT | None] = lambda _, __: None
+    """Returns a reply as its JSON would be read back, or ``None`` if only reading can tell."""
+    tokens: Callable[[ReplyT], tuple[int | None, int | None]] = lambda _: (None, None)
+    """Returns the tokens of prompt and reply; ``None`` where the backend does not report them."""
 
 
 CHARACTERS_PER_TOKEN = 4
-TURN = 32
-"""Replies that are handed out before other work of the event loop has its turn."""
-PILE = 256
-"""Calls to an endpoint that are begun together; the first of many need not wait for the last."""
-TOGETHER_S = 0.05
-"""So long what an endpoint cannot take yet may wait to be looked up with what comes after it."""
-LOOK_EVERY_S = 0.1
-"""How often it is looked for the replies to what other processes ask."""
-REMEMBERED = 65_536
-"""Replies kept in memory; with a store, older ones are read from there."""
+REPLIES_PER_TURN = 32
+"""Replies that are handed out before other tasks of the event loop get to run."""
+MAX_CALLS_PER_PILE = 256
+"""Requests to an endpoint that are started together; the first need not wait for the last."""
+LOOKUP_WAIT_S = 0.05
+"""Seconds to wait for a free place at an endpoint, so that cache lookups can be batched."""
+POLL_INTERVAL_S = 0.1
+"""Seconds between two looks for replies that another process is requesting."""
+MAX_REMEMBERED_REPLIES = 65_536
+"""Most replies kept in memory; older ones are read from the store again, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the engine does to be fast; each can be switched off to see what it is worth."""
+    """The optimisations of the engine; each can be switched off to measure its effect."""
 
     once: bool = True
+    """Answer equal requests once, and use stored replies."""
     together: bool = True
+    """Collect requests into batches; off, each is computed alone."""
     sort: bool = True
+    """Sort requests by length or text before they are cut into batches."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to the requests of one backend in this process.
-
-    ``from_cache`` of those ``from_store`` came from the file that runs share.
-    """
+    """What happened to the requests of one backend in this process."""
 
     requested: int = 0
+    """Requests by all callers."""
     repeated: int = 0
+    """Requests that equal one in progress, or one whose reply is in memory."""
     from_store: int = 0
+    """Requests whose reply was in a file of calls."""
     from_cache: int = 0
+    """Those of ``from_store`` whose reply came from the file that runs share."""
     computed: int = 0
+    """Requests that the backend answered, or failed to."""
     batches: int = 0
+    """Batches that were computed."""
     seconds: float = 0.0
+    """Time that the batches took; those of an endpoint are added up."""
 
 
-class _Waiting(NamedTuple, Generic[Item, Reply]):
+class _PendingRequest(NamedTuple, Generic[ItemT, ReplyT]):
+    """A request that has no reply yet, with the future of each caller that wants it."""
+
     key: bytes
-    item: Item
+    item: ItemT
     parts: Sequence[str]
     length: int
-    futures: list[asyncio.Future[Reply]]
+    futures: list[asyncio.Future[ReplyT]]
 
 
-Batch: TypeAlias = Sequence[_Waiting[Item, Reply]]
-Outcome: TypeAlias = list[Reply | BaseException]
+Batch: TypeAlias = Sequence[_PendingRequest[ItemT, ReplyT]]
+BatchReplies: TypeAlias = list[ReplyT | BaseException]
 Compute: TypeAlias = (
-    Callable[[list[Item]], Sequence[Reply]]
-    | Callable[[list[Item]], Awaitable[tuple[Sequence[Reply], float]]]
+    Callable[[list[ItemT]], Sequence[ReplyT]]
+    | Callable[[list[ItemT]], Awaitable[tuple[Sequence[ReplyT], float]]]
 )
 
 
-class Batcher(Generic[Item, Reply]):
+class Batcher(Generic[ItemT, ReplyT]):
     """Stands between a metric's single requests and a backend that works on batches.
 
-    A request that equals one in progress or a remembered one is not made again. Each caller still
-    has its own future, so that cancelling it does not affect others. The other requests are
-    collected until no sample can continue without a reply, looked up in the store, sorted by
-    length, cut into batches and computed in a thread.
+    A request that equals one in progress, or one whose reply is in memory, is not computed again.
+    Each caller still has its own future, so that cancelling it does not affect other callers.
 
     If a batch fails, its requests are tried one by one, so that only the faulty ones fail.
 
-    ``compute`` is a plain function of a batch, or where ``remote`` a coroutine function that also
+    ``compute`` is a plain function of a batch. If ``remote``, it is a coroutine function that also
     returns the seconds that the endpoint took.
     """
 
@@ -111,8 +123,8 @@ class Batcher(Generic[Item, Reply]):
         self,
         capability: str,
         backend: str,
-        compute: Compute[Item, Reply],
-        codec: Codec[Item, Reply],
+        compute: Compute[ItemT, ReplyT],
+        codec: Codec[ItemT, ReplyT],
         *,
         limits: BatchLimits,
         store: Calls | None,
@@ -124,28 +136,34 @@ class Batcher(Generic[Item, Reply]):
         self._capability, self._keys = capability, Keys(capability, backend)
         self._compute, self._codec, self._store = compute, codec, store
         self._remote = remote
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._running_calls: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
-        self._enough: Callable[[], int] = getattr(compute, "enough", lambda: sys.maxsize)
-        self._elsewhere: dict[bytes, _Waiting[Item, Reply]] = {}
-        self._watching: asyncio.Task[None] | None = None
-        self._unsaved: list[tuple[Batch[Item, Reply], Outcome[Reply], list[StoredCall]]] = []
+        self._calls_to_keep_busy: Callable[[], int] = getattr(
+            compute, "count_calls_to_keep_busy", lambda: sys.maxsize
+        )
+        self._computed_elsewhere: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
+        self._watch_task: asyncio.Task[None] | None = None
+        self._unsaved: list[
+            tuple[Batch[ItemT, ReplyT], BatchReplies[ReplyT], list[StoredCall]]
+        ] = []
         self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
         self._policy = policy
-        self._remembered: OrderedDict[bytes, Reply] = OrderedDict()
-        self._waiting: dict[bytes, _Waiting[Item, Reply]] = {}
-        self._pile: list[_Waiting[Item, Reply]] = []
+        self._remembered: OrderedDict[bytes, ReplyT] = OrderedDict()
+        self._pending_by_key: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
+        self._pile: list[_PendingRequest[ItemT, ReplyT]] = []
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        # One thread: a local model computes one batch at a time anyway.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"trustassay-{capability}")
         self._pump = asyncio.create_task(self._run())
 
-    def ask(self, item: Item) -> asyncio.Future[Reply]:
+    def ask(self, item: ItemT) -> asyncio.Future[ReplyT]:
         """Return a future of the reply; raises :class:`BackendError` when awaited."""
         self.counts.requested += 1
         parts = self._codec.parts(item)
         key = self._keys.of(parts)
-        future: asyncio.Future[Reply] = self._loop.create_future()
+        future: asyncio.Future[ReplyT] = self._loop.create_future()
+        # The batcher is closed: nobody would ever set a result.
         if self._pump.done():
             future.cancel()
             return future
@@ -155,183 +173,207 @@ class Batcher(Generic[Item, Reply]):
                 self._remembered.move_to_end(key)
                 future.set_result(self._remembered[key])
                 return future
-            if key in self._waiting:
+            if key in self._pending_by_key:
                 self.counts.repeated += 1
-                self._waiting[key].futures.append(future)
+                self._pending_by_key[key].futures.append(future)
                 return future
+        # A rough count of tokens is enough to sort by and to limit batches.
         length = sum(map(len, parts)) // CHARACTERS_PER_TOKEN + 1
-        waiting = _Waiting(key, item, parts, length, [future])
-        self._waiting[key] = waiting
-        self._pile.append(waiting)
+        pending = _PendingRequest(key, item, parts, length, [future])
+        self._pending_by_key[key] = pending
+        self._pile.append(pending)
         self._wake.set()
         return future
 
-    def look_up(self, item: Item, calls: Calls) -> tuple[bytes, Reply | None]:
-        """Return the key of a request, and the reply to it among ``calls``; asks nothing."""
+    def look_up(self, item: ItemT, calls: Calls) -> tuple[bytes, ReplyT | None]:
+        """Return the key of a request, and its reply among ``calls`` if it is there."""
         key = self._keys.of(self._codec.parts(item))
         stored = calls.peek(key)
-        return key, None if stored is None else self._reply_in(stored)
+        return key, None if stored is None else self._parse_stored(stored)
 
     async def close(self) -> None:
-        """Stop working; a batch in progress is let finish, who still waits is told to give up.
+        """Finish the current batch, then cancel the callers that are still waiting.
 
-        A call to an endpoint is also given up; replies received so far are stored.
+        A call to an endpoint is cancelled as well; replies that have arrived are stored.
         """
-        ending = [self._pump, *self._under_way, *filter(None, (self._watching,))]
+        # Cancelling the pump does not stop the thread: shutdown() below waits for its batch.
+        ending = [self._pump, *self._running_calls, *filter(None, (self._watch_task,))]
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         self._save()
         self._thread.shutdown(cancel_futures=True)
-        for waiting in self._waiting.values():
-            for future in waiting.futures:
+        for pending in self._pending_by_key.values():
+            for future in pending.futures:
                 future.cancel()
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
+            # A batch of one gains nothing from waiting for more requests.
             if self._limits.items > 1:
-                await self._quiet()
-            if len(self._under_way) > self._enough():
-                await self._until_room()
-            most = PILE if self._remote else len(self._pile)
-            pile, self._pile = self._pile[:most], self._pile[most:]
+                await self._wait_until_quiet()
+            # Enough calls are in progress to keep the endpoint busy, so there is time to collect
+            # more.
+            if len(self._running_calls) > self._calls_to_keep_busy():
+                await self._wait_for_room()
+            # A local backend gets all requests at once: sorted together, they need the least
+            # padding.
+            pile_size = MAX_CALLS_PER_PILE if self._remote else len(self._pile)
+            pile, self._pile = self._pile[:pile_size], self._pile[pile_size:]
             if not self._pile:
                 self._wake.clear()
             try:
-                await self._answer(pile)
+                await self._answer_pile(pile)
             except Exception as error:
-                for waiting in pile:
-                    self._fail(waiting, error)
+                for pending in pile:
+                    # The pump must survive whatever fails here, or all later requests would hang.
+                    self._fail(pending, error)
 
-    async def _quiet(self) -> None:
-        """Wait until the samples in flight have asked all that they can ask for now."""
+    async def _wait_until_quiet(self) -> None:
+        """Wait until the samples in progress have made all requests that they can make for now."""
+        # sleep(0) lets every ready task run once. When that adds no request, all samples wait.
         size = -1
         while size != len(self._pile):
             size = len(self._pile)
             await asyncio.sleep(0)
 
-    async def _until_room(self) -> None:
-        """Wait until the endpoint can take more, for a moment at most.
+    async def _wait_for_room(self) -> None:
+        """Wait until the endpoint can take more calls, at most for :data:`LOOKUP_WAIT_S`.
 
-        What is asked for meanwhile is looked up together.
+        Requests that arrive meanwhile are looked up in the store together.
         """
         self._room.clear()
-        alarm = self._loop.call_later(TOGETHER_S, self._room.set)
+        alarm = self._loop.call_later(LOOKUP_WAIT_S, self._room.set)
         await self._room.wait()
         alarm.cancel()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        if not self._room.is_set() and len(self._under_way) <= self._enough():
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
+        self._running_calls.discard(task)
+        if not self._room.is_set() and len(self._running_calls) <= self._calls_to_keep_busy():
             self._room.set()
 
-    async def _answer(self, pile: list[_Waiting[Item, Reply]]) -> None:
+    async def _answer_pile(self, pile: list[_PendingRequest[ItemT, ReplyT]]) -> None:
         if self._store and self._policy.once:
             pile = await self._answer_from_store(pile)
         if self._policy.sort:
+            # By length there is little padding; by text, prompts with a common beginning are
+            # neighbours.
             pile.sort(key=attrgetter("parts" if self._limits.order == "text" else "length"))
         for batch in batches(pile, self._limits):
             if self._remote:
-                task = asyncio.create_task(self._called(batch))
-                self._under_way.add(task)
-                task.add_done_callback(self._ended)
+                task = asyncio.create_task(self._send_batch(batch))
+                self._running_calls.add(task)
+                task.add_done_callback(self._on_task_end)
             else:
-                replies = await self._loop.run_in_executor(self._thread, self._computed, batch)
-                for start in range(0, len(batch), TURN):
-                    turn = slice(start, start + TURN)
+                replies = await self._loop.run_in_executor(
+                    self._thread, self._compute_and_store, batch
+                )
+                # Each reply wakes a sample. In between, others get a turn, so that timers are not
+                # late.
+                for start in range(0, len(batch), REPLIES_PER_TURN):
+                    turn = slice(start, start + REPLIES_PER_TURN)
                     self._hand_out(batch[turn], replies[turn])
                     await asyncio.sleep(0)
 
     async def _answer_from_store(
-        self, pile: list[_Waiting[Item, Reply]]
-    ) -> list[_Waiting[Item, Reply]]:
+        self, pile: list[_PendingRequest[ItemT, ReplyT]]
+    ) -> list[_PendingRequest[ItemT, ReplyT]]:
         assert self._store
-        keys = [waiting.key for waiting in pile]
+        keys = [pending.key for pending in pile]
         if self._remote:  # few at a time, and a thread would wait for this one
-            known = self._store.claim(keys)
+            claimed = self._store.claim(keys)
         else:
-            known = await self._loop.run_in_executor(self._thread, self._store.claim, keys)
+            claimed = await self._loop.run_in_executor(self._thread, self._store.claim, keys)
         missing = []
-        for waiting in pile:
-            text = known.found.get(waiting.key)
-            if waiting.key in known.elsewhere:
-                self._elsewhere[waiting.key] = waiting
-            elif text is None or not self._read(waiting, text):
-                missing.append(waiting)
-        if self._elsewhere and (self._watching is None or self._watching.done()):
-            self._watching = asyncio.create_task(self._watch(self._store))
-        self.counts.from_cache += known.taken
+        for pending in pile:
+            text = claimed.found.get(pending.key)
+            # Another process is paying for this reply right now: wait for it instead of paying
+            # again.
+            if pending.key in claimed.elsewhere:
+                self._computed_elsewhere[pending.key] = pending
+            elif text is None or not self._deliver_stored(pending, text):
+                missing.append(pending)
+        if self._computed_elsewhere and (self._watch_task is None or self._watch_task.done()):
+            self._watch_task = asyncio.create_task(self._watch(self._store))
+        self.counts.from_cache += claimed.taken
         return missing
 
     async def _watch(self, store: Calls) -> None:
-        """Look for what another process is asking until it has come, or is free to be asked."""
-        while self._elsewhere:
-            await asyncio.sleep(LOOK_EVERY_S)
+        """Poll for replies that other processes request, until none is outstanding."""
+        while self._computed_elsewhere:
+            await asyncio.sleep(POLL_INTERVAL_S)
             try:
-                result, _, elsewhere = store.look(list(self._elsewhere))
+                # Marks nothing: whatever is free goes back to the pile, where claim() marks it.
+                result, _, elsewhere = store.look(list(self._computed_elsewhere))
             except Exception:  # whoever asks for it again meets it and tells
                 result, elsewhere = {}, frozenset()
-            for key in [key for key in self._elsewhere if key not in elsewhere]:
-                waiting, text = self._elsewhere.pop(key), result.get(key)
-                if text is not None and self._read(waiting, text):
+            for key in [key for key in self._computed_elsewhere if key not in elsewhere]:
+                pending, text = self._computed_elsewhere.pop(key), result.get(key)
+                if text is not None and self._deliver_stored(pending, text):
                     self.counts.from_cache += 1
                 else:
-                    self._pile.append(waiting)
+                    self._pile.append(pending)
                     self._wake.set()
 
-    def _read(self, waiting: _Waiting[Item, Reply], text: str) -> bool:
-        """Hand out a stored reply; say whether it was sound."""
+    def _deliver_stored(self, pending: _PendingRequest[ItemT, ReplyT], text: str) -> bool:
+        """Hand out a stored reply; return ``False`` if it is damaged."""
         assert self._store
-        if (reply := self._reply_in(text)) is None:
-            self._store.remove({waiting.key: text})  # for what is replied now to take its place
+        if (reply := self._parse_stored(text)) is None:
+            self._store.remove({pending.key: text})  # for what is replied now to take its place
             return False
         self.counts.from_store += 1
-        self._deliver(waiting, reply)
+        self._deliver(pending, reply)
         return True
 
-    def _computed(self, batch: Batch[Item, Reply]) -> Outcome[Reply]:
+    def _compute_and_store(self, batch: Batch[ItemT, ReplyT]) -> BatchReplies[ReplyT]:
         """Compute and store one batch; runs in the thread."""
         started = time.perf_counter()
-        replies = self._tried([waiting.item for waiting in batch])
-        results, rows = self._noted(batch, replies, time.perf_counter() - started)
+        replies = self._compute_or_split([pending.item for pending in batch])
+        results, rows = self._record_batch(batch, replies, time.perf_counter() - started)
         if self._store and rows:
             self._store.add(rows)
         return results
 
-    def _tried(self, items: list[Item]) -> Sequence[Reply | BaseException]:
+    def _compute_or_split(self, items: list[ItemT]) -> Sequence[ReplyT | BaseException]:
+        """Compute the replies; if the batch fails, compute each request by itself."""
         try:
-            return self._counted(self._compute(items), items)
+            return self._check_reply_count(self._compute(items), items)
+        # Split until the faulty request is alone, so that only its caller sees the error.
         except BaseException as error:  # a panic of Rust code is no Exception; no signal comes here
             if len(items) == 1:
                 return [error]
-            return [reply for item in items for reply in self._tried([item])]
+            return [reply for item in items for reply in self._compute_or_split([item])]
 
-    async def _called(self, batch: Batch[Item, Reply]) -> None:
+    async def _send_batch(self, batch: Batch[ItemT, ReplyT]) -> None:
         """Send one batch to an endpoint; its replies are stored before they are returned.
 
-        All that comes in one round of the event loop is stored in one transaction.
+        Replies that arrive in one iteration of the event loop are stored in one transaction.
         """
-        replies, seconds = await self._asked([waiting.item for waiting in batch])
+        replies, seconds = await self._call_or_split([pending.item for pending in batch])
         try:
-            results, rows = self._noted(batch, replies, seconds)
+            results, rows = self._record_batch(batch, replies, seconds)
         except Exception as error:  # what came back cannot be written down
             results, rows = [error] * len(batch), []
+        # The first reply of this iteration schedules the transaction; later ones join it.
         self._unsaved.append((batch, results, rows))
         if len(self._unsaved) == 1:
             self._loop.call_soon(self._save)
 
-    async def _asked(self, items: list[Item]) -> tuple[Sequence[Reply | BaseException], float]:
+    async def _call_or_split(
+        self, items: list[ItemT]
+    ) -> tuple[Sequence[ReplyT | BaseException], float]:
+        """Do the same as :meth:`_compute_or_split` for an endpoint."""
         try:
             replies, seconds = await self._compute(items)  # type: ignore[misc]
-            return self._counted(replies, items), seconds
+            return self._check_reply_count(replies, items), seconds
         except Exception as error:
             if len(items) == 1:
                 return [error], 0.0
-            parts = await asyncio.gather(*(self._asked([item]) for item in items))
+            parts = await asyncio.gather(*(self._call_or_split([item]) for item in items))
             return [reply for part, _ in parts for reply in part], sum(s for _, s in parts)
 
-    def _counted(self, replies: Any, items: list[Item]) -> Sequence[Reply]:
+    def _check_reply_count(self, replies: Any, items: list[ItemT]) -> Sequence[ReplyT]:
         if len(replies) != len(items):
             raise BackendError(
                 f"{self.backend} returned {len(replies)} replies to {len(items)} requests"
@@ -339,67 +381,72 @@ class Batcher(Generic[Item, Reply]):
         return replies  # type: ignore[no-any-return]
 
     def _save(self) -> None:
+        """Store the replies that have arrived, then hand them out."""
         unsaved, self._unsaved = self._unsaved, []
-        failures = self._stored([rows for *_, rows in unsaved])
+        # Store first: after a crash, a reply that a caller has seen is never paid for again.
+        failures = self._store_rows([rows for *_, rows in unsaved])
         if self._store:
-            self._store.end([waiting.key for batch, *_ in unsaved for waiting in batch])
+            self._store.end([pending.key for batch, *_ in unsaved for pending in batch])
         for (batch, results, _), failure in zip(unsaved, failures, strict=True):
             self._hand_out(batch, [failure or result for result in results])
         if full := next((f for f in failures if isinstance(f, DiskFullError)), None):
             self._give_up(full)
 
     def _give_up(self, error: DiskFullError) -> None:
-        """Fail all that waits: what would be replied could not be kept."""
+        """Fail all callers when the disk is full: further replies would be paid for and lost."""
         self._pile.clear()
-        for task in self._under_way:
+        for task in self._running_calls:
             task.cancel()
-        for waiting in [*self._waiting.values()]:
-            self._fail(waiting, error)
+        # Loop over a copy: _fail() removes entries.
+        for pending in [*self._pending_by_key.values()]:
+            self._fail(pending, error)
 
-    def _noted(
-        self, batch: Batch[Item, Reply], replies: Sequence[Reply | BaseException], seconds: float
-    ) -> tuple[Outcome[Reply], list[StoredCall]]:
+    def _record_batch(
+        self, batch: Batch[ItemT, ReplyT], replies: Sequence[ReplyT | BaseException], seconds: float
+    ) -> tuple[BatchReplies[ReplyT], list[StoredCall]]:
         """Count a batch; return its replies as they will be read back, and the rows to store."""
         self.counts.computed += len(batch)
         self.counts.batches += 1
         self.counts.seconds += seconds
-        results: Outcome[Reply] = []
+        results: BatchReplies[ReplyT] = []
         rows: list[StoredCall] = []
-        for waiting, reply in zip(batch, replies, strict=True):
+        for pending, reply in zip(batch, replies, strict=True):
             if isinstance(reply, BaseException):
                 results.append(reply)
                 continue
-            stored, row = self._written(waiting, reply, seconds / len(batch))
+            stored, row = self._serialise_reply(pending, reply, seconds / len(batch))
             results.append(stored)
             rows += row
         return results, rows
 
-    def _reply_in(self, text: str) -> Reply | None:
+    def _parse_stored(self, text: str) -> ReplyT | None:
         """Return a stored reply; ``None`` if it is damaged."""
         try:
             return self._codec.reply_from_json(text)
         except Exception:
             return None
 
-    def _written(
-        self, waiting: _Waiting[Item, Reply], reply: Reply, seconds: float
-    ) -> tuple[Reply, list[StoredCall]]:
-        """Return a reply as it will be read back, as one from a store is, and its row."""
+    def _serialise_reply(
+        self, pending: _PendingRequest[ItemT, ReplyT], reply: ReplyT, seconds: float
+    ) -> tuple[ReplyT, list[StoredCall]]:
+        """Return a reply as it will be read back from the store, and its row."""
+        # Callers get the reply as a later run would read it, so that both runs give equal results.
         text = self._codec.reply_to_json(reply)
         stored = self._codec.as_stored(reply, text)
         if stored is None:
             stored = self._codec.reply_from_json(text)
         if not self._store:
             return stored, []
-        request = f"[{', '.join(map(encode_basestring, waiting.parts))}]"
+        # The same text as json.dumps(parts, ensure_ascii=False), at a fraction of its time.
+        request = f"[{', '.join(map(encode_basestring, pending.parts))}]"
         tokens = self._codec.tokens(reply)
-        row = (waiting.key, self._capability, self.backend, request, text, seconds, *tokens)
+        row = (pending.key, self._capability, self.backend, request, text, seconds, *tokens)
         return stored, [StoredCall(*row)]
 
-    def _stored(self, parts: Sequence[list[StoredCall]]) -> list[Exception | None]:
-        """Store the calls of several batches; return what came of each.
+    def _store_rows(self, parts: Sequence[list[StoredCall]]) -> list[Exception | None]:
+        """Store the calls of several batches; return the failure of each, ``None`` for success.
 
-        All in one transaction; where one batch cannot be stored, the others still are.
+        All go into one transaction. If one batch cannot be stored, the others still are.
         """
         try:
             if self._store and any(parts):
@@ -410,46 +457,52 @@ class Batcher(Generic[Item, Reply]):
         except Exception as error:
             if len(parts) == 1:
                 return [BackendError(f"a reply could not be stored ({error})")]
-            return [failure for rows in parts for failure in self._stored([rows])]
+            return [failure for rows in parts for failure in self._store_rows([rows])]
 
-    def _hand_out(self, batch: Batch[Item, Reply], results: Sequence[Any]) -> None:
-        for waiting, result in zip(batch, results, strict=True):
+    def _hand_out(self, batch: Batch[ItemT, ReplyT], results: Sequence[Any]) -> None:
+        for pending, result in zip(batch, results, strict=True):
             if isinstance(result, BaseException):
-                self._fail(waiting, result)
+                self._fail(pending, result)
             else:
-                self._deliver(waiting, result)
+                self._deliver(pending, result)
 
-    def _deliver(self, waiting: _Waiting[Item, Reply], reply: Reply) -> None:
-        self._waiting.pop(waiting.key, None)
+    def _deliver(self, pending: _PendingRequest[ItemT, ReplyT], reply: ReplyT) -> None:
+        self._pending_by_key.pop(pending.key, None)
         if self._policy.once:
-            self._remembered[waiting.key] = reply
-            if len(self._remembered) > REMEMBERED:
+            self._remembered[pending.key] = reply
+            # Drop the reply that was used least recently.
+            if len(self._remembered) > MAX_REMEMBERED_REPLIES:
                 self._remembered.popitem(last=False)
-        for future in waiting.futures:
+        for future in pending.futures:
+            # A caller may have been cancelled while it waited.
             if not future.done():
                 future.set_result(reply)
 
-    def _fail(self, waiting: _Waiting[Item, Reply], error: BaseException) -> None:
-        self._waiting.pop(waiting.key, None)
+    def _fail(self, pending: _PendingRequest[ItemT, ReplyT], error: BaseException) -> None:
+        self._pending_by_key.pop(pending.key, None)
         if not isinstance(error, BackendError | DiskFullError):
             error = BackendError(f"{self.backend} failed: {type(error).__name__}: {error}")
-        for future in waiting.futures:
+        for future in pending.futures:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # now it counts as seen, also where nobody awaits it any more
 
 
 def batches(
-    pile: Sequence[_Waiting[Item, Reply]], limits: BatchLimits
-) -> Iterator[Sequence[_Waiting[Item, Reply]]]:
-    """Cut a pile, in its order, into batches within the limits; a batch holds at least one."""
+    pile: Sequence[_PendingRequest[ItemT, ReplyT]], limits: BatchLimits
+) -> Iterator[Sequence[_PendingRequest[ItemT, ReplyT]]]:
+    """Cut requests, in their order, into batches within the limits; a batch has at least one.
+
+    The size of a batch in tokens is that after padding: its longest request times its length.
+    """
     start, longest = 0, 0
-    most = math.inf if limits.tokens is None else limits.tokens
-    for index, waiting in enumerate(pile):
-        longest = max(longest, waiting.length)
+    max_tokens = math.inf if limits.tokens is None else limits.tokens
+    for index, pending in enumerate(pile):
+        longest = max(longest, pending.length)
+        # This request may be the longest so far, and then pads all others of the batch.
         size = index - start + 1
-        if size > 1 and (size > limits.items or longest * size > most):
+        if size > 1 and (size > limits.items or longest * size > max_tokens):
             yield pile[start:index]
-            start, longest = index, waiting.length
+            start, longest = index, pending.length
     if pile:
         yield pile[start:]

@@ -1,6 +1,6 @@
 """The description of a capability: an operation that a metric can use.
 
-Everything about a capability is in one file of :mod:`trustassay.calls.kinds`: how it is called,
+One :class:`Capability` in :mod:`trustassay.calls.kinds` says everything about it: how it is called,
 batched, stored, checked, planned and shown, and which backends serve it.
 """
 
@@ -15,85 +15,86 @@ from trustassay.calls.prices import BudgetLedger, RequestCounter
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 
-Item = TypeVar("Item")
-Reply = TypeVar("Reply")
+ItemT = TypeVar("ItemT")
+ReplyT = TypeVar("ReplyT")
 Remote = Callable[[list[Any]], Awaitable[tuple[Sequence[Any], float]]]
 
 DIGITS = 6
-"""Digits of a reply's numbers that are kept; what a batch's padding changes lies beyond them."""
+"""Decimal digits of a reply's numbers that are kept. Padding of a batch only changes later ones."""
 
 
 class Shared(Protocol):
-    """What all capabilities of a run share when their backends are endpoints."""
+    """What the capabilities of a run share for backends that are endpoints."""
 
     endpoints: Endpoints
+    """The endpoints of the run by address."""
     ledger: BudgetLedger
+    """The budget of the run."""
     counter: RequestCounter | None
+    """Limits the number of requests; ``None`` if it is not limited."""
 
     def calls_of(self, backend: Any) -> Calls:
-        """Return where the calls of a backend are kept."""
+        """Return the files that the calls of a backend are stored in."""
         ...
 
 
 class Through(NamedTuple):
-    """How a backend answers by asking another one, as every request to that one is asked.
-
-    capability, backend: who is asked, and for what. answer: makes the reply to an item, with a
-    function that asks for one thing of the other capability.
-    """
+    """How a backend answers by calling another backend, through the engine like any other call."""
 
     capability: str
+    """Capability that the other backend is asked for."""
     backend: Any
+    """The other backend."""
     answer: Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]]
+    """Computes the reply to an item, given a function that asks the other backend."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Capability(Generic[Item, Reply]):
-    """One operation that a metric can use.
-
-    name: the method of :class:`~trustassay.capabilities.Models`, and the word in a
-    :class:`~trustassay.metric.Need`.
-    stored_as: the word in stored calls and in what is counted.
-    backend: who serves it; the word in ``run.json``, for the option and for messages.
-    item: makes a request from the method's arguments.
-    compute: asks a backend for a batch, and checks what it returns.
-    codec: how requests and replies are identified and stored.
-    stand_in: the reply used by a plan.
-    load: makes a backend from the user's choice, a URI or an object.
-    choices: if several backends serve it: returns what to load under which name, from the user's
-    choice.
-    default: loaded if a metric needs the capability and no backend is given.
-    option: the command line's option, for messages.
-    served_by: the capability whose backends also serve this one, if they are of the type
-    ``able``.
-    local: returns how a backend in this process is called, if that is more than ``compute``.
-    remote: returns how an endpoint is called, or ``None`` for a backend in this process.
-    through: returns how a backend answers by calling another one, or ``None`` if it answers
-    itself. Calls to the other one are limited, retried, stored, planned and paid for as usual.
-    remote_items: requests per call to an endpoint; ``None``: by the backend's limits.
-    """
+class Capability(Generic[ItemT, ReplyT]):
+    """One operation that a metric can use."""
 
     name: str
+    """Method of :class:`~trustassay.capabilities.Models`, and capability of a
+    :class:`~trustassay.metric.Need`.
+    """
     stored_as: str
+    """Name in stored calls and in counts."""
     backend: str
-    item: Callable[..., Item]
-    compute: Callable[[Any, list[Item]], Sequence[Reply]]
-    codec: Codec[Item, Reply]
-    stand_in: Callable[[Item], Reply]
+    """Kind of backend that serves it, as in ``run.json``, options and messages."""
+    item: Callable[..., ItemT]
+    """Builds a request from the method's arguments."""
+    compute: Callable[[Any, list[ItemT]], Sequence[ReplyT]]
+    """Answers a batch of requests with a backend, and checks what it returns."""
+    codec: Codec[ItemT, ReplyT]
+    """How requests and replies are identified and stored."""
+    stand_in: Callable[[ItemT], ReplyT]
+    """Returns the reply that a plan uses."""
     load: Callable[[Any], Any]
+    """Loads a backend from the user's choice: a URI or an object."""
     default: str | None = None
+    """Choice that is loaded if a metric needs the capability and the user chose no backend."""
     choices: Callable[[Any], Mapping[str, Any]] | None = None
+    """Returns, for a capability with several backends, what to load under which name."""
     option: str = ""
+    """Option of the command line, for messages."""
     served_by: str = ""
+    """Capability whose backends also serve this one, if they are instances of ``able``."""
     able: type | None = None
-    local: Callable[[Any, Shared], Callable[[list[Item]], Sequence[Any]]] | None = None
+    """See ``served_by``; ``None``: every backend can."""
+    local: Callable[[Any, Shared], Callable[[list[ItemT]], Sequence[Any]]] | None = None
+    """Returns how a backend in this process is called, if not by ``compute``."""
     remote: Callable[[Any, Shared], Remote | None] = lambda _backend, _shared: None
+    """Returns how an endpoint is called; ``None`` for a backend in this process."""
     through: Callable[[Any], Through | None] = lambda _backend: None
+    """Returns how a backend answers by calling another one; ``None`` if it answers itself.
+    Calls to the other one are limited, retried, stored, planned and paid for as usual.
+    """
     remote_items: int | None = None
+    """Requests per call to an endpoint; ``None``: the backend's own limits apply."""
 
     @property
     def word(self) -> str:
-        """The keyword of the backend in Python."""
+        """The keyword argument of the backend in Python."""
         return self.backend.replace(" ", "_")
 
     def check(self, backend: Any) -> None:
@@ -104,5 +105,5 @@ class Capability(Generic[Item, Reply]):
 
 
 def numbers(values: Sequence[float]) -> str:
-    """Return numbers as the JSON in which they are stored."""
+    """Return numbers as the JSON in which they are stored, rounded to :data:`DIGITS`."""
     return json.dumps([round(value, DIGITS) for value in values])

@@ -36,8 +36,8 @@ from trustassay.errors import BackendError
 def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
     """Raise :class:`BackendError` if a backend needs a key that is not set.
 
-    A backend with replies in one of the files ``stores`` may need none, since all replies may be
-    there.
+    A backend with replies in one of the files ``stores`` is accepted without a key: all the replies
+    that the run needs may be there.
     """
     paths = list(stores)
     for backend in backends:
@@ -47,12 +47,12 @@ def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
 
 
 def shared_file(cache: Path | None) -> Path | None:
-    """Return the file in the folder that runs share."""
+    """Return the path of the file of calls in the folder that runs share."""
     return cache and cache / CACHE_FILE
 
 
 def has_replies(path: Path | None, name: str, capability: str | None = None) -> bool:
-    """Return whether a file of calls holds some of a backend, of a capability or of any."""
+    """Return whether a file of calls has replies of a backend, for one capability or for any."""
     if path is None or not path.exists():
         return False
     store = CallStore(path)
@@ -61,55 +61,59 @@ def has_replies(path: Path | None, name: str, capability: str | None = None) -> 
             backend == name and capability in (None, stored) for stored, backend in store.counts()
         )
     finally:
+        # Another run may be using the file, so its journal must stay.
         store.close(alone=False)
 
 
 @dataclass(frozen=True)
 class CallOptions:
-    """How models are called.
-
-    cache: folder of the file of calls that runs share; ``None`` for no such file.
-    prices: what models cost. budget: the maximum to spend.
-    policy: the optimisations in use.
-    calls_at_once: calls to one endpoint in progress at once, instead of what its backend says.
-    again_after_s: an endpoint that was given up is asked again after so long; ``None``: never.
-    open_shared: opens the file that runs share, in its folder. sharing: how the limits of endpoints
-        are kept together with other processes.
-    """
+    """How models are called."""
 
     cache: Path | None = field(default_factory=default_cache)
+    """Folder of the file of calls that runs share; ``None``: no such file."""
     prices: Prices = field(default_factory=Prices)
+    """What models cost."""
     budget: Budget | None = None
+    """The most that the run may spend; ``None``: no limit."""
     policy: Policy = field(default_factory=Policy)
+    """The optimisations of the engine that are on."""
     calls_at_once: int | None = None
+    """Calls to one endpoint in progress at once; ``None``: as its backend says."""
     again_after_s: float | None = None
+    """Seconds after which an endpoint that was given up is tried again; ``None``: never."""
     open_shared: Callable[[Path], CallStore] = open_cache
+    """Opens the file of calls in the folder that runs share."""
     sharing: Leases | None = None
+    """Keeps the limits of endpoints together with other processes; ``None``: only here."""
 
     @classmethod
-    def of(cls, **given: Any) -> Self:
-        """Return options from keywords (:class:`~trustassay.options.Spending`)."""
-        if "budget" in given:
-            given["budget"] = Budget.of(given["budget"])
-        if isinstance(cache := given.get("cache"), str | os.PathLike):
-            given["cache"] = Path(cache)
-        prices = given.pop("prices", None)
+    def of(cls, **keywords: Any) -> Self:
+        """Build options from keywords (:class:`~trustassay.options.Spending`).
+
+        A budget may be a text, and prices and the folder of the cache may be paths.
+        """
+        # Keywords come from the command line, a configuration file or Python, hence the texts.
+        if "budget" in keywords:
+            keywords["budget"] = Budget.of(keywords["budget"])
+        if isinstance(cache := keywords.get("cache"), str | os.PathLike):
+            keywords["cache"] = Path(cache)
+        prices = keywords.pop("prices", None)
         if prices is not None:
             is_file = isinstance(prices, str | os.PathLike)
-            given["prices"] = Prices.read(prices) if is_file else prices
-        return cls(**given)
+            keywords["prices"] = Prices.read(prices) if is_file else prices
+        return cls(**keywords)
 
 
 GRACE_S = 1.0
-"""So long calls that are in progress may go on when all else has ended."""
+"""Seconds for calls in progress to finish when everything else has stopped."""
 
 
 class Client:
-    """Finds the batcher for a request, and makes it when it is first needed.
+    """Finds the batcher for a request, and creates it when it is first needed.
 
-    Made and used inside one event loop; models of several roles that are the same model have one
-    batcher, so that equal requests are asked once. ``own`` is the run's file of calls, ``shared``
-    the one that runs share; neither is opened or closed here.
+    Created and used inside one event loop. Roles that have the same model share one batcher, so
+    that equal requests are sent once. ``own`` is the run's file of calls, ``shared`` the one that
+    runs share; the client neither opens nor closes them.
     """
 
     def __init__(
@@ -126,80 +130,94 @@ class Client:
         self.endpoints = Endpoints(options.calls_at_once, options.again_after_s, options.sharing)
         spent = own.usage("chat") if own else {}
         self.ledger = BudgetLedger(options.budget, options.prices, spent, _paid_names(backends))
-        self._own, self._shared, self._policy = own, shared, options.policy
+        self._own_store, self._shared_store, self._policy = own, shared, options.policy
         self._marks = Marks(shared.path) if shared else None
         self._callers: list[Caller] = []
-        self._made: dict[tuple[str, str], Batcher[Any, Any]] = {}
+        self._batchers_by_key: dict[tuple[str, str], Batcher[Any, Any]] = {}
+        # Create the batchers now, so that a backend that cannot serve fails before the first call.
         for place, backend in backends.held.items():
             self.batcher(place.capability, backend)
 
     def find(self, name: str, role: str = "", which: str = "") -> Batcher[Any, Any]:
-        """Return the batcher of a capability; ``which`` says which model of a role.
+        """Return the batcher of a capability; ``which`` names one of several models of a role.
 
         Raises:
             BackendError: the run has no such backend, or it cannot serve the capability.
         """
         backend = self.backends.held.get(place_of(name, role, which))
         if backend is None:
-            raise BackendError(self._missing(name, role, which))
+            raise BackendError(self._missing_message(name, role, which))
         return self.batcher(name, backend)
 
     def batcher(self, name: str, backend: Any) -> Batcher[Any, Any]:
-        """Return the one batcher of a capability and a backend."""
-        made = self._made.get((name, backend.name))
-        if made is None:
-            made = self._made[name, backend.name] = self._make(name, backend)
-        return made
+        """Return the batcher of a capability and a backend; there is one for each pair."""
+        batcher = self._batchers_by_key.get((name, backend.name))
+        if batcher is None:
+            batcher = self._batchers_by_key[name, backend.name] = self._make_batcher(name, backend)
+        return batcher
 
     def counts(self) -> dict[str, Counts]:
-        """Return what was asked of each capability and backend in this process."""
+        """Return the counts of requests in this process, by capability and backend.
+
+        Only chat models, and capabilities with several backends, have the backend's name in their
+        key.
+        """
         several: dict[str, list[str]] = {}
-        for name, backend in self._made:
+        for name, backend in self._batchers_by_key:
             several.setdefault(capability(name).stored_as, []).append(backend)
         return {
-            word if len(several[word]) == 1 and word != "chat" else f"{word} {backend}": made.counts
-            for (name, backend), made in self._made.items()
+            word
+            if len(several[word]) == 1 and word != "chat"
+            else f"{word} {backend}": batcher.counts
+            for (name, backend), batcher in self._batchers_by_key.items()
             for word in [capability(name).stored_as]
         }
 
     def calls_of(self, backend: Any) -> Calls:
-        """Return where the calls of a backend are kept."""
-        if not (self._shared and self._marks and _is_shared(backend)):
-            return Calls(self._own)
+        """Return the files that the calls of a backend are stored in."""
+        if not (self._shared_store and self._marks and _is_shared(backend)):
+            return Calls(self._own_store)
         if not is_remote(backend):  # nobody pays twice, so that nobody waits for another process
-            return Calls(self._own, self._shared)
-        return MarkedCalls(self._own, self._shared, self._marks)
+            return Calls(self._own_store, self._shared_store)
+        return MarkedCalls(self._own_store, self._shared_store, self._marks)
 
     async def close(self) -> None:
-        """Stop all, and close the connections.
+        """Stop all calls, and close the connections.
 
-        Nothing more is asked. What is in progress has a second to be replied, and is stored then,
-        since it is paid for.
+        No new request is sent. Calls in progress are paid for already: they have :data:`GRACE_S`
+        seconds to finish, and replies that arrive by then are stored.
         """
+        # 1. Stop requests that have not left yet.
         for caller in self._callers:
             caller.stop()
+        # 2. Wait for calls in progress.
         idle = [asyncio.create_task(caller.idle()) for caller in self._callers]
         if idle:  # asyncio.timeout() fails in a cancelled task before Python 3.11.3
             await asyncio.wait(idle, timeout=GRACE_S)
         for task in idle:
             task.cancel()
         await asyncio.gather(*idle, return_exceptions=True)
-        for made in self._made.values():
-            await made.close()
+        # 3. Close the batchers, which store what has arrived.
+        for batcher in self._batchers_by_key.values():
+            await batcher.close()
+        # 4. Release the marks, so that other processes do not wait for calls that were cancelled.
         if self._marks:
             self._marks.close()
         for backend in self.backends.endpoints():
             if close := getattr(backend, "close", None):
                 await close()
 
-    def _make(self, name: str, backend: Any) -> Batcher[Any, Any]:
+    def _make_batcher(self, name: str, backend: Any) -> Batcher[Any, Any]:
+        """Create the batcher of a capability and a backend."""
         result = capability(name)
         result.check(backend)
-        remote = self._through(result, backend) or result.remote(backend, self)
+        remote = self._delegate(result, backend) or result.remote(backend, self)
+        # close() waits for these; a backend that calls another one has no calls of its own.
         if isinstance(remote, Caller):
             self._callers.append(remote)
         local = result.local(backend, self) if result.local and not remote else None
         limits = getattr(backend, "limits", BatchLimits())
+        # Endpoints of chat models have EndpointLimits under the same name.
         if not isinstance(limits, BatchLimits):
             limits = BatchLimits()
         if remote and (items := 1 if result.through(backend) else result.remote_items):
@@ -215,21 +233,24 @@ class Client:
             remote=remote is not None,
         )
 
-    def _through(self, found: Capability[Any, Any], backend: Any) -> Remote | None:
-        """Return how a backend is asked that asks another one: one item at a time."""
-        through = found.through(backend)
+    def _delegate(self, described: Capability[Any, Any], backend: Any) -> Remote | None:
+        """Return how a backend that calls another one is called; ``None`` if it does not."""
+        through = described.through(backend)
         if through is None:
             return None
         behind = self.batcher(through.capability, through.backend)
 
         async def by_another(items: list[Any]) -> tuple[list[Any], float]:
             replies = [await through.answer(item, behind.ask) for item in items]
+            # There is only one item: _make_batcher() limits the batches of such a backend to one.
             return replies, 0.0  # the seconds count for the other one
 
         return by_another
 
-    def _missing(self, name: str, role: str, which: str) -> str:
+    def _missing_message(self, name: str, role: str, which: str) -> str:
+        """Return the message for a missing backend, with the ones that the run has."""
         names = self.backends.named(role)
+        # Each message names what the user can choose from.
         if which and names:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
         if names and "" not in names:
@@ -243,7 +264,7 @@ class Client:
 
 
 def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> None:
-    """Raise :class:`BackendError` where a budget cannot be kept, before anything is begun."""
+    """Raise :class:`BackendError` if a budget cannot be kept, before any call is made."""
     BudgetLedger(budget, prices, {}, _paid_names(backends))
 
 
@@ -251,23 +272,27 @@ def check_budget(backends: Backends, prices: Prices, budget: Budget | None) -> N
 async def open_calls(
     backends: Backends,
     options: CallOptions,
-    own: Path | None = None,
+    path: Path | None = None,
     count: Callable[[CallStore], RequestCounter] | None = None,
 ) -> AsyncIterator[Client]:
-    """Open the calls of a run or of anything else that calls models.
+    """Open the calls of a run, or of anything else that calls models.
 
     Args:
         backends: the backends to call.
         options: how to call them.
-        own: the file for all calls; ``None``: only the shared one is used.
-        count: makes the counter of requests, from the file of the calls.
+        path: the file for all calls; ``None``: only the shared one is used.
+        count: builds the limiter of requests from the file of calls.
     """
     async with AsyncExitStack() as stack:
         store = shared = None
-        if own is not None:
-            store = CallStore(own)
+        if path is not None:
+            store = CallStore(path)
+            # The stack closes in reverse order: first the client, which still writes, then the
+            # files.
             stack.callback(store.close)
-        if options.cache is not None and any(_is_shared(one) for _, one in backends.asked()):
+        if options.cache is not None and any(
+            _is_shared(backend) for _, backend in backends.asked()
+        ):
             shared = options.open_shared(options.cache)
             stack.callback(shared.close, alone=False)
         counter = count(store) if count and store else None
@@ -277,11 +302,11 @@ async def open_calls(
 
 
 class SampleModels:
-    """The models as one sample's assessment sees them; counts what it asks for.
+    """The models as one sample's assessment sees them; counts the requests that it makes.
 
-    Every capability is a method by its name; its arguments make the request, as
-    :class:`~trustassay.capabilities.Models` says of those of this package. ``reader`` is the role
-    of the entailer that is asked where none is named.
+    Every capability is a method with its name, and the arguments make the request, as
+    :class:`~trustassay.capabilities.Models` describes for the built-in ones. ``reader`` is the role
+    of the entailer that is used where a request names none.
     """
 
     def __init__(self, client: Client, reader: str = "") -> None:
@@ -293,20 +318,22 @@ class SampleModels:
         result = capabilities().get(name)
         if result is None:
             raise AttributeError(f"unknown capability {name!r}; known: {', '.join(capabilities())}")
-        return lambda *given, **options: self.ask(result.name, result.item(*given, **options))
+        return lambda *args, **options: self.ask(result.name, result.item(*args, **options))
 
     @property
     def stand_ins(self) -> int:
-        """How many replies were made up: none."""
+        """How many replies were stand-ins: none, as these models are real."""
         return 0
 
     def counted(self) -> dict[str, Any]:
-        """Return what was asked so far, ``calls`` and ``usage``, in alphabetic order."""
-        usage = {name: dict(sorted(one.items())) for name, one in sorted(self.usage.items())}
+        """Return the counts of requests so far, ``calls`` and ``usage``, in alphabetical order."""
+        usage = {
+            name: dict(sorted(counter.items())) for name, counter in sorted(self.usage.items())
+        }
         return {"calls": dict(sorted(self.calls.items())), "usage": usage}
 
     def uncounted(self) -> "SampleModels":
-        """Return the same models for what does not count for this sample."""
+        """Return the same models with separate counts, for requests that are not this sample's."""
         return SampleModels(self._client, self._reader)
 
     def names(self, role: str) -> tuple[str, ...]:
@@ -328,13 +355,14 @@ class SampleModels:
     def request(
         self, request: ChatRequest, role: str = "model", name: str = ""
     ) -> asyncio.Future[Reply]:
-        """Ask a chat model with a request that is made already."""
+        """Ask a chat model with a complete request."""
         model = self._client.backends.find("chat", role, name)
         if model and request.embedding_radius is not None:
             check_embeddings(model)
         future: asyncio.Future[Reply] = self.ask("chat", request, role, name)
         backend = self._client.find("chat", role, name).backend
-        future.add_done_callback(partial(self._count, backend))
+        # The reply's tokens count for this sample also where another sample asked the same before.
+        future.add_done_callback(partial(self._count_usage, backend))
         return future
 
     def entail(self, premise: str, hypothesis: str, *, role: str = "") -> Awaitable[Entailment]:
@@ -355,7 +383,7 @@ class SampleModels:
         return self.ask("substitutes", item, which=source)
 
     def tells_likelihood(self, role: str = "model", name: str = "") -> bool:
-        """Whether a model can be asked for likelihoods."""
+        """Whether a model can compute the likelihood of a text."""
         return isinstance(self._client.backends.find("chat", role, name), LikelihoodModel)
 
     def likelihood(
@@ -382,12 +410,13 @@ class SampleModels:
         return choose(self, text, options, likely, by=by, role=role, name=name, **parameters)
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
-        """Ask for one thing by the name of its capability."""
+        """Make one request by the name of its capability."""
         batcher = self._client.find(name, role, which)
         self.calls[capability(name).stored_as] += 1
         return batcher.ask(item)
 
-    def _count(self, backend: str, future: asyncio.Future[Reply]) -> None:
+    def _count_usage(self, backend: str, future: asyncio.Future[Reply]) -> None:
+        """Add the tokens of a reply to the usage of its backend."""
         if future.cancelled() or future.exception():
             return
         reply = future.result()
@@ -395,6 +424,7 @@ class SampleModels:
         usage["calls"] += 1
         usage["prompt_tokens"] += reply.prompt_tokens or 0
         usage["reply_tokens"] += reply.reply_tokens or 0
+        # Without a count of both, what the call cost is unknown.
         usage["uncounted"] += reply.prompt_tokens is None or reply.reply_tokens is None
         if reply.finish == "length":
             usage["cut"] += 1
@@ -403,17 +433,20 @@ class SampleModels:
 
 
 def _is_shared(backend: Any) -> bool:
-    """Whether other runs may take a backend's replies.
+    """Whether the replies of a backend may be shared between runs.
 
-    As it says of itself by ``shared``; if it says nothing, those of endpoints.
+    A backend says so by its attribute ``shared``; without one, only replies of endpoints are
+    shared.
     """
     return bool(getattr(backend, "shared", is_remote(backend)))
 
 
 def _paid_names(backends: Backends) -> list[str]:
-    """Return the names of those backends whose calls cost something: endpoints of models.
+    """Return the names of the backends whose calls cost money: endpoints of models.
 
-    Those that have ``free = True`` are public services without tokens.
+    Public services that count no tokens have ``free = True``, and are left out.
     """
-    result = (one.name for one in backends.endpoints() if not getattr(one, "free", False))
+    result = (
+        backend.name for backend in backends.endpoints() if not getattr(backend, "free", False)
+    )
     return list(dict.fromkeys(result))

@@ -1,4 +1,4 @@
-"""One model behind an endpoint, as the engine calls it: limited, tried again, paid for."""
+"""One model behind an endpoint, as the engine calls it: limited, retried, counted and paid for."""
 
 import asyncio
 import math
@@ -18,30 +18,36 @@ from trustassay.errors import BackendError, CallError
 
 T = TypeVar("T")
 EMPTY_TRIES = 2
-"""Tries for a reply that is empty by chance; one that was cut before it began is no such case."""
+"""Tries for a reply that is empty by chance.
+
+One that was cut off before its text began is not tried again: it would be cut off again.
+"""
 
 
 def calls_at_once(backends: Iterable[Any]) -> int:
-    """Return the most calls that any of these endpoints takes at once."""
+    """Return the largest number of calls at once that any of these endpoints takes."""
     return max((limits_of(backend).concurrency for backend in backends), default=0)
 
 
 def samples_at_once(asked_for: int | None, usual: int, backends: Iterable[Any]) -> int:
-    """Return how many samples to have in flight: as asked for, else enough for every endpoint.
+    """Return how many samples to process at once: as asked for, else enough for every endpoint.
 
-    Twice as many as there are calls at once, since a sample also waits for other models.
+    That is twice the calls at once, since a sample also waits for other models.
     """
     return asked_for or max(usual, 2 * calls_at_once(backends))
 
 
 def held_back(option: str, asked_for: int | None, backends: Iterable[Any]) -> list[str]:
-    """Return the endpoints whose own word on calls at once is larger than the option's."""
+    """Return a message for each endpoint whose own limit is larger than the option's.
+
+    Endpoints whose URI does not set their concurrency are left out.
+    """
     usual = EndpointLimits().concurrency
     result = {backend.name: limits_of(backend).concurrency for backend in backends}
     return [
-        f"{option} {asked_for} limits {name} to less than its own concurrency={own}"
-        for name, own in result.items()
-        if asked_for and own not in (usual, asked_for) and own > asked_for
+        f"{option} {asked_for} limits {name} to less than its own concurrency={own_concurrency}"
+        for name, own_concurrency in result.items()
+        if asked_for and own_concurrency not in (usual, asked_for) and own_concurrency > asked_for
     ]
 
 
@@ -54,46 +60,51 @@ class Endpoints:
         again_after_s: float | None = None,
         sharing: Leases | None = None,
     ) -> None:
-        """Make none yet; ``concurrency`` replaces what the backends' own limits say of it.
+        """Start without endpoints.
 
-        One that was given up is asked again after ``again_after_s``; ``None``: never. ``sharing``
-        says how the limits are kept together with other processes.
+        Args:
+            concurrency: calls at once to each endpoint, in place of its backend's limit.
+            again_after_s: seconds after which an endpoint that was given up is tried again;
+                ``None``: never.
+            sharing: keeps the limits together with other processes.
         """
         self._concurrency, self._sharing = concurrency, sharing
         self._again_after_s = math.inf if again_after_s is None else again_after_s
-        self._found: dict[str, Endpoint] = {}
+        self._endpoints_by_address: dict[str, Endpoint] = {}
 
     def of(self, backend: Any, limits: EndpointLimits) -> Endpoint:
-        """Return the endpoint that a backend speaks to.
+        """Return the endpoint of a backend; backends with one address share it.
 
         Raises:
-            BackendError: another backend gave it other limits.
+            BackendError: another backend with this address has different limits.
         """
         if self._concurrency:
             limits = replace(limits, concurrency=self._concurrency)
         address = getattr(backend, "endpoint", backend.name)
-        sharing, whole = self._sharing, limits
+        sharing, undivided_limits = self._sharing, limits
         if sharing:
-            limits = sharing.part(whole)
-        endpoint = self._found.get(address)
+            # Calls at once are divided among the workers. Rates are leased as a whole, see below.
+            limits = sharing.part(undivided_limits)
+        endpoint = self._endpoints_by_address.get(address)
         if endpoint is None:
-            shared = sharing.pace(address, whole) if sharing else None
-            endpoint = self._found[address] = Endpoint(
+            shared = sharing.pace(address, undivided_limits) if sharing else None
+            endpoint = self._endpoints_by_address[address] = Endpoint(
                 limits, name=address, again_after_s=self._again_after_s, shared=shared
             )
+        # Two URIs of one address must agree, or it would depend on their order which limits hold.
         if limits != endpoint.limits:
             raise BackendError(f"{address}: has two different sets of limits in one run")
         return endpoint
 
     def all(self) -> dict[str, Endpoint]:
-        """Return all by their address."""
-        return dict(self._found)
+        """Return all endpoints by their address."""
+        return dict(self._endpoints_by_address)
 
 
 class Caller:
     """What calls for text, for vectors and to knowledge bases have in common.
 
-    Called with a batch, each returns its replies, and how long the endpoint took.
+    A caller is called with a batch, and returns its replies and the seconds that the endpoint took.
 
     Raises:
         BackendError: by all calls: the last try's failure, or the budget is reached.
@@ -101,37 +112,47 @@ class Caller:
 
     def __init__(self, name: str, endpoint: Endpoint, ledger: BudgetLedger) -> None:
         self._name, self._endpoint, self._ledger = name, endpoint, ledger
-        self._closed: str | None = None
+        self._closed_reason: str | None = None
         self._closed_until = math.inf
         self._stopped = False
-        self._estimated = self._counted = 0
-        self._sent = 0
+        self._estimated_tokens = self._counted_tokens = 0
+        self._in_progress = 0
         self._idle = asyncio.Event()
 
-    def enough(self) -> int:
-        """Return how many calls need to be made for the endpoint never to wait for one."""
+    def count_calls_to_keep_busy(self) -> int:
+        """Return how many calls must be waiting for the endpoint never to run out of them."""
         allowed = self._endpoint.allowed
+        # A quarter more, so that a place that becomes free is taken at once.
         return allowed + allowed // 4
 
     def stop(self) -> None:
-        """Let no further request leave; who waits for one is given up."""
+        """Send no further request; cancel the callers that wait for one."""
         self._stopped = True
 
     async def idle(self) -> None:
-        """Return when no request is in progress any more; after :meth:`stop`."""
-        if self._sent:
+        """Return when no request is in progress any more; to be called after :meth:`stop`."""
+        if self._in_progress:
             await self._idle.wait()
 
-    async def _called(
+    async def _call(
         self,
         work: Callable[[], Awaitable[T]],
         tokens: Tokens,
-        taken: Callable[[T], Tokens],
+        count_tokens: Callable[[T], Tokens],
         counted: Counted | None = None,
     ) -> tuple[T, float]:
-        """Return what ``work`` gave, and the seconds that its last try took."""
+        """Return the result of ``work``, and the seconds that its last try took.
+
+        Args:
+            work: sends the request once.
+            tokens: the estimate that is reserved in the budget and in the rate limit.
+            taken: returns the tokens that a result took.
+            counted: counts the tries of this request.
+        """
         self._check()
-        estimated, tokens = tokens.prompt, self._corrected(tokens)
+        # 1. Reserve the estimated tokens in the budget. This may wait for other calls to be
+        # settled.
+        estimated, tokens = tokens.prompt, self._correct_estimate(tokens)
         reserved = await self._ledger.reserve(self._name, tokens)
         paid: Tokens | None = None
         began, sent, thought = 0.0, 0, tokens.prompt + tokens.reply
@@ -144,63 +165,74 @@ class Caller:
         async def timed() -> T:
             nonlocal began, sent
             began = time.perf_counter()
+            # Counted from here on, so that close() waits for it.
             sent = 1
-            self._under_way(1)
+            self._count_in_progress(1)
             try:
                 return await work()
             except BaseException:
                 sent = 0
-                self._under_way(-1)
+                self._count_in_progress(-1)
                 raise
 
         try:
+            # 2. Send it when the endpoint has room, again after temporary failures.
             failed = counted.failed if counted else lambda _: None
             result = await self._endpoint.call(timed, thought, check, failed)
             seconds = time.perf_counter() - began
-            paid = taken(result)
-            self._estimated += estimated
-            self._counted += paid.prompt
+            paid = count_tokens(result)
+            self._estimated_tokens += estimated
+            self._counted_tokens += paid.prompt
         except CallError as error:
+            # Later calls fail without being sent: a wrong key or an empty account affects all.
             if error.kind == "closed":
-                self._closed = str(error)
+                self._closed_reason = str(error)
                 self._closed_until = time.monotonic() + self._endpoint.again_after_s
+            # The timeout comes from asyncio, which does not know the model.
             if error.kind == "timeout" and self._name not in str(error):
                 message = f"{self._name}: {error}"
                 raise CallError(message, error.kind, error.retry_after_s) from None
             raise
         finally:
             try:
+                # 3. Replace the reservation by what it took; nothing, if it failed or was
+                # cancelled.
                 await self._ledger.settle(reserved, self._name, paid)
             finally:
-                self._under_way(-sent)  # only now: whoever waits for it closes what is below
+                self._count_in_progress(
+                    -sent
+                )  # only now: whoever waits for it closes what is below
+        # 4. Correct the rate limit of tokens, which was charged with the estimate.
         self._endpoint.took(paid.prompt + paid.reply - thought)
         return result, seconds
 
-    def _under_way(self, more: int) -> None:
-        self._sent += more
-        if self._stopped and not self._sent:
+    def _count_in_progress(self, more: int) -> None:
+        """Count a request that starts (1) or ends (-1)."""
+        self._in_progress += more
+        if self._stopped and not self._in_progress:
             self._idle.set()
 
-    def _corrected(self, tokens: Tokens) -> Tokens:
-        """Return an estimate with more tokens for a prompt, where so far it took more than thought.
+    def _correct_estimate(self, tokens: Tokens) -> Tokens:
+        """Return the estimate with more prompt tokens, if prompts so far took more than estimated.
 
-        Never with fewer: what is set aside for a call should be enough for it.
+        It is never lowered: the amount that is reserved for a call should be enough for it.
         """
-        if self._counted <= self._estimated:
+        # Four characters a token is too few tokens for some languages and for code.
+        if self._counted_tokens <= self._estimated_tokens:
             return tokens
-        ratio = self._counted / self._estimated if self._estimated else 1.0
+        ratio = self._counted_tokens / self._estimated_tokens if self._estimated_tokens else 1.0
         return Tokens(math.ceil(tokens.prompt * ratio), tokens.reply)
 
     def _check(self) -> None:
-        """Let no call out to a model that said that it answers none, nor when the work ends."""
+        """Raise if no call may leave: the work is stopped, or the endpoint refuses all calls."""
         if self._stopped:
             raise asyncio.CancelledError
-        if self._closed is not None and time.monotonic() < self._closed_until:
-            raise CallError(self._closed, "closed")
+        if self._closed_reason is not None and time.monotonic() < self._closed_until:
+            raise CallError(self._closed_reason, "closed")
 
 
 class ChatCaller(Caller):
-    """Asks a chat model; what it replied without a word is also among its ``calls``."""
+    """Calls a chat model; empty replies are also stored among its ``calls``."""
 
     def __init__(
         self,
@@ -214,28 +246,36 @@ class ChatCaller(Caller):
         self._model, self._calls, self._counter = model, calls, counter
 
     async def __call__(self, requests: Sequence[ChatRequest]) -> tuple[list[Reply], float]:
-        """Answer the one request."""
+        """Answer the one request of a batch.
+
+        Raises:
+            CallError: the reply is empty, also when tried again, or the call failed.
+        """
         (request,) = requests
         counted = self._counter.of(self._name, request) if self._counter else None
         if counted:
             counted.check()
         tries = 0
         while True:
-            reply, seconds = await self._replied(request, counted)
+            reply, seconds = await self._get_reply(request, counted)
             error = empty_reply(self._name, request, reply)
             if error is None:
                 return [allowed(request, reply)], seconds
+            # Store it although it is a failure: it was paid for.
             keep_empty(self._name, self._calls, request, reply, seconds)
             self._endpoint.failures[error.kind] += 1
             tries += 1
-            again = tries < EMPTY_TRIES and reply.finish != "length"
+            # A reply that was cut off at its token limit would be empty again.
+            will_retry = tries < EMPTY_TRIES and reply.finish != "length"
             if counted:
-                counted.failed(error, again=again)
-            if not again:
+                counted.failed(error, again=will_retry)
+            if not will_retry:
                 raise error if tries == 1 else CallError(f"{error} (after {tries} tries)", "empty")
 
-    async def _replied(self, request: ChatRequest, counted: Counted | None) -> tuple[Reply, float]:
-        """Return what the endpoint replied to one request, and how long it took."""
+    async def _get_reply(
+        self, request: ChatRequest, counted: Counted | None
+    ) -> tuple[Reply, float]:
+        """Return the reply to one request, and the seconds that it took."""
         expected = estimated_tokens(request)
 
         async def work() -> Reply:
@@ -245,20 +285,23 @@ class ChatCaller(Caller):
                     raise BackendError(f"{self._name} returned {reply!r:.60} instead of a Reply")
                 return reply
 
-        def taken(reply: Reply) -> Tokens:
+        def count_tokens(reply: Reply) -> Tokens:
             prompt, text = reply.prompt_tokens, reply.reply_tokens
             return Tokens(
                 expected.prompt if prompt is None else prompt,
                 expected.reply if text is None else text,
             )
 
-        return await self._called(work, expected, taken, counted)
+        return await self._call(work, expected, count_tokens, counted)
 
 
 class BatchCaller(Caller):
-    """Asks what is no chat model: an embedding model, or a service that costs no tokens.
+    """Calls what is not a chat model: an embedding model, or a service that costs no tokens.
 
-    ask: for a batch, which takes so many ``tokens``; ``checked`` makes its replies of what came.
+    Args:
+        ask: sends a batch.
+        checked: builds the replies from the batch and what came back; raises if it is malformed.
+        tokens: estimates the tokens of a batch.
     """
 
     def __init__(
@@ -267,14 +310,14 @@ class BatchCaller(Caller):
         endpoint: Endpoint,
         ledger: BudgetLedger,
         ask: Callable[[list[Any]], Awaitable[Any]],
-        checked: Callable[[list[Any], Any], list[Any]] = lambda _, found: found,
+        checked: Callable[[list[Any], Any], list[Any]] = lambda _, replies: replies,
         tokens: Callable[[list[Any]], int] = lambda _: 0,
     ) -> None:
         super().__init__(name, endpoint, ledger)
-        self._ask, self._checked, self._tokens = ask, checked, tokens
+        self._ask, self._check_replies, self._tokens = ask, checked, tokens
 
     async def __call__(self, items: list[Any]) -> tuple[list[Any], float]:
         """Return the replies to a batch."""
         tokens = Tokens(self._tokens(items), 0)
-        result, seconds = await self._called(lambda: self._ask(items), tokens, lambda _: tokens)
-        return self._checked(items, result), seconds
+        result, seconds = await self._call(lambda: self._ask(items), tokens, lambda _: tokens)
+        return self._check_replies(items, result), seconds

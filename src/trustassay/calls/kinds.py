@@ -1,6 +1,6 @@
-"""What a metric can ask of models: the nine capabilities, each described once.
+"""The nine built-in capabilities: what a metric can ask of models, each described once.
 
-A description says how a request is made, answered in batches or by an endpoint, checked, stored,
+A description says how requests are made, answered in batches or by an endpoint, checked, stored,
 planned and loaded. Another package registers a capability by an entry point in the group
 ``trustassay.capabilities`` that names a :class:`~trustassay.calls.capability.Capability`; its name
 is the method of ``models``.
@@ -58,20 +58,23 @@ ENTRY_POINT_GROUP = "trustassay.capabilities"
 T = TypeVar("T")
 Vector = NDArray[np.float32]
 Pair = tuple[str, str]
-Texts = tuple[str, ...]
+TextTuple = tuple[str, ...]
 """A text and a reference, and the question where the similarity reads it."""
-Chat = tuple[Message, ...]
+ChatMessages = tuple[Message, ...]
 STAND_IN_REPLY = "A stand-in reply."
 STAND_IN_PASSAGE = " ".join(["stand-in"] * 98 + ["passage"])
-"""A plan's passage: as many words as one of a corpus that is cut, and a number."""
-LONGEST_SUBSTITUTE = 200
-"""Characters; longer ones are dropped, since a source's labels are others' text."""
+"""Passage that a plan uses: 99 words and a number, as long as one of a corpus that is cut."""
+MAX_SUBSTITUTE_CHARACTERS = 200
+"""Characters of a substitute. Longer ones are dropped, since the texts of a source are not ours."""
 
 
-def _in_groups(
+def _answer_in_groups(
     items: Sequence[T], key: Callable[[T], Any], ask: Callable[[Any, list[T]], Iterable[Any]]
 ) -> list[Any]:
-    """Return the reply to each item; ``ask`` gets those together that share a key, and that."""
+    """Return the reply to each item, asking for items with an equal key together.
+
+    ``ask`` gets the key and the items of a group.
+    """
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for index, item in enumerate(items):
         groups[key(item)].append(index)
@@ -83,20 +86,27 @@ def _in_groups(
     return results
 
 
-def _rows(kind: Any, **more: Any) -> Codec[Any, Any]:
-    """Return how replies of several dataclasses of one kind are stored."""
+def _build_rows_codec(kind: Any, **more: Any) -> Codec[Any, Any]:
+    """Return the codec of replies that are several dataclasses of one kind."""
     return Codec(
-        reply_to_json=lambda reply: json.dumps(cleaned([asdict(one) for one in reply])),
-        reply_from_json=lambda text: tuple(kind(**one) for one in json.loads(text)),
+        reply_to_json=lambda reply: json.dumps(cleaned([asdict(row) for row in reply])),
+        reply_from_json=lambda text: tuple(kind(**row) for row in json.loads(text)),
         **more,
     )
 
 
-def _looked_up(
+def _build_lookup(
     local: type, method: str, checked: Callable[..., Any], what: str
 ) -> Mapping[str, Any]:
-    """Return how a backend with a method is asked for a list for each item, and how an endpoint
-    is, which costs no tokens and is asked for one thing at a time."""
+    """Return the fields of a capability whose backends return a list for each item.
+
+    Args:
+        local: protocol of a backend in this process; any other is an endpoint, which is asked for
+            one item at a time and costs no tokens.
+        method: the backend's method; an endpoint's has ``a`` before its name.
+        checked: checks and returns the list of an item.
+        what: what the lists are, for messages.
+    """
 
     def compute(backend: Any, items: list[Any]) -> Sequence[Any]:
         lists = getattr(backend, method)(items)
@@ -110,11 +120,11 @@ def _looked_up(
 
         async def look_up(items: list[Any]) -> list[Any]:
             return [
-                checked(backend, one, await getattr(backend, f"a{method}")(one)) for one in items
+                checked(backend, item, await getattr(backend, f"a{method}")(item)) for item in items
             ]
 
-        place = shared.endpoints.of(backend, backend.endpoint_limits)
-        return BatchCaller(backend.name, place, shared.ledger, look_up)
+        endpoint_of_backend = shared.endpoints.of(backend, backend.endpoint_limits)
+        return BatchCaller(backend.name, endpoint_of_backend, shared.ledger, look_up)
 
     return {"compute": compute, "remote": endpoint, "remote_items": 1}
 
@@ -123,13 +133,14 @@ def _looked_up(
 
 
 def chat_request(text: Turns, **parameters: Any) -> ChatRequest:
-    """Return the request that one user message or a whole chat makes."""
+    """Build a request from one user message or a whole chat."""
     if isinstance(text, str):
         return ChatRequest.of(text, **parameters)
     return ChatRequest(tuple(text), **parameters)
 
 
-def _chat_endpoint(model: Any, shared: Shared) -> Remote | None:
+def _build_chat_caller(model: Any, shared: Shared) -> Remote | None:
+    """Return the caller of a model behind an endpoint; ``None`` for a local model."""
     if isinstance(model, LocalChatModel):
         return None
     endpoint = shared.endpoints.of(model, limits_of(model))
@@ -147,7 +158,7 @@ CHAT: Capability[ChatRequest, Reply] = Capability(
     load=resolve.chat,
     option="--model",
     local=lambda model, shared: checked_replies(model, shared.calls_of(model)),
-    remote=_chat_endpoint,
+    remote=_build_chat_caller,
     remote_items=1,
 )
 
@@ -155,7 +166,8 @@ CHAT: Capability[ChatRequest, Reply] = Capability(
 # --------------------------------------------- entail: whether a premise entails a hypothesis
 
 
-def _entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailment]:
+def _compute_entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailment]:
+    """Return an entailer's probabilities, checked: from 0 to 1, and a sum of 1."""
     scores = np.asarray(entailer.scores(pairs), dtype=float)
     if scores.shape != (len(pairs), 3) or not np.all((scores >= 0) & (scores <= 1)):
         raise BackendError(f"{entailer.name} did not return three probabilities for each pair")
@@ -164,7 +176,8 @@ def _entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailment]:
     return [Entailment(*row) for row in scores.tolist()]
 
 
-def _entailed_by_chat(entailer: Any) -> Through | None:
+def _find_chat_model(entailer: Any) -> Through | None:
+    """Return how an entailer asks a chat model; ``None`` if it asks none."""
     model = getattr(entailer, "chat_model", None)
     return None if model is None else Through("chat", model, entailer.aentailment)
 
@@ -174,7 +187,7 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
     stored_as="entailment",
     backend="entailer",
     item=lambda premise, hypothesis: (premise, hypothesis),
-    compute=_entailments,
+    compute=_compute_entailments,
     codec=Codec(
         parts=lambda pair: pair,
         reply_to_json=numbers,
@@ -184,21 +197,23 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
     load=resolve.entailer,
     default=DEFAULT_ENTAILER,
     option="--entailer",
-    through=_entailed_by_chat,
+    through=_find_chat_model,
 )
 
 
 # ------------------------------------------------------------------ embed: the vector of a text
 
 
-def _checked_vectors(embedder: Any, texts: list[str], found: Any) -> list[Vector]:
-    vectors = np.asarray(found, dtype=np.float32)
+def _check_vectors(embedder: Any, texts: list[str], returned: Any) -> list[Vector]:
+    """Return an embedder's vectors, checked."""
+    vectors = np.asarray(returned, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
         raise BackendError(f"{embedder.name} did not return a vector for each text")
     return list(vectors)
 
 
-def _embedding_endpoint(embedder: Any, shared: Shared) -> Remote | None:
+def _build_embedding_caller(embedder: Any, shared: Shared) -> Remote | None:
+    """Return the caller of an embedding model behind an endpoint; ``None`` for a local one."""
     if isinstance(embedder, Embedder):
         return None
     endpoint = shared.endpoints.of(embedder, embedder.endpoint_limits)
@@ -207,7 +222,7 @@ def _embedding_endpoint(embedder: Any, shared: Shared) -> Remote | None:
         endpoint,
         shared.ledger,
         embedder.avectors,
-        partial(_checked_vectors, embedder),
+        partial(_check_vectors, embedder),
         lambda texts: sum(len(text) // CHARACTERS_PER_TOKEN + 1 for text in texts),
     )
 
@@ -217,16 +232,17 @@ EMBED: Capability[str, Vector] = Capability(
     stored_as="embedding",
     backend="embedder",
     item=str,
-    compute=lambda embedder, texts: _checked_vectors(embedder, texts, embedder.vectors(texts)),
+    compute=lambda embedder, texts: _check_vectors(embedder, texts, embedder.vectors(texts)),
     codec=Codec(
         lambda vector: numbers(vector.tolist()),
         lambda text: np.array(json.loads(text), dtype=np.float32),
     ),
+    # Embedders return unit vectors, so the stand-in is one, too.
     stand_in=lambda _: np.ones(2, dtype=np.float32) / np.sqrt(np.float32(2)),
     load=resolve.embedder,
     default=DEFAULT_EMBEDDER,
     option="--embedder",
-    remote=_embedding_endpoint,
+    remote=_build_embedding_caller,
 )
 
 
@@ -234,14 +250,15 @@ EMBED: Capability[str, Vector] = Capability(
 
 
 def reads_question(similarity: Any) -> bool:
-    """Return whether a similarity reads the question."""
+    """Whether a similarity also reads the question."""
     return bool(getattr(similarity, "reads_question", False))
 
 
-def _similarities(similarity: Any, pairs: Sequence[Texts], scores: Any) -> list[float]:
+def _check_similarities(similarity: Any, pairs: Sequence[TextTuple], scores: Any) -> list[float]:
     """Return a similarity's numbers, checked.
 
-    They are rounded unless it says ``exact``: a model's last digits depend on the rest of a batch.
+    They are rounded unless the similarity is ``exact``: the last digits of a model's numbers depend
+    on the other items of a batch.
     """
     scores = np.asarray(scores, dtype=float)
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
@@ -252,28 +269,34 @@ def _similarities(similarity: Any, pairs: Sequence[Texts], scores: Any) -> list[
     return values
 
 
-def _compared_by_another(similarity: Any) -> Through | None:
-    """Return how a similarity asks an endpoint's vectors, or an entailer that asks a chat model."""
+def _find_delegate(similarity: Any) -> Through | None:
+    """Return how a similarity asks an embedding endpoint, or an entailer that asks a chat model."""
 
-    async def by_vectors(pair: Texts, ask: Callable[[str], Awaitable[Any]]) -> float:
-        return _similarities(similarity, [pair], await similarity.ascores([pair], ask))[0]
+    async def by_vectors(pair: TextTuple, ask: Callable[[str], Awaitable[Any]]) -> float:
+        return _check_similarities(similarity, [pair], await similarity.ascores([pair], ask))[0]
 
-    async def by_entailment(pair: Texts, ask: Callable[[Texts], Awaitable[Entailment]]) -> float:
+    async def by_entailment(
+        pair: TextTuple, ask: Callable[[TextTuple], Awaitable[Entailment]]
+    ) -> float:
         text, reference = pair
+        # The reference is the premise: how much of the text does it entail?
         return (await ask((reference, text))).entailment
 
     if embedder := getattr(similarity, "endpoint_embedder", None):
+        # Through the engine, so that vectors of an endpoint are stored and paid for once.
         return Through("embed", embedder, by_vectors)
     entailer = getattr(similarity, "entailer", None)
-    return Through("entail", entailer, by_entailment) if _entailed_by_chat(entailer) else None
+    return Through("entail", entailer, by_entailment) if _find_chat_model(entailer) else None
 
 
-COMPARE: Capability[Texts, float] = Capability(
+COMPARE: Capability[TextTuple, float] = Capability(
     name="compare",
     stored_as="similarity",
     backend="similarity",
     item=lambda *texts: texts,
-    compute=lambda similarity, pairs: _similarities(similarity, pairs, similarity.scores(pairs)),
+    compute=lambda similarity, pairs: _check_similarities(
+        similarity, pairs, similarity.scores(pairs)
+    ),
     codec=Codec(
         parts=lambda pair: pair,
         reply_to_json=lambda score: json.dumps([score]),
@@ -283,25 +306,26 @@ COMPARE: Capability[Texts, float] = Capability(
     load=resolve.similarity,
     default=DEFAULT_SIMILARITY,
     option="--similarity",
-    through=_compared_by_another,
+    through=_find_delegate,
 )
 
 
 # ------------------------------------------------------------------ search: passages for a query
 
 
-def _passages(
+def _search_passages(
     retriever: Retriever, queries: list[tuple[str, int]]
 ) -> Sequence[tuple[Passage, ...]]:
-    """Return the k best passages of each (query, k), best first."""
+    """Return the k best passages for each (query, k), best first."""
 
-    def search(k: int, asked: list[tuple[str, int]]) -> Iterable[tuple[Passage, ...]]:
-        lists = retriever.search([query for query, _ in asked], k)
-        if len(lists) != len(asked) or any(len(passages) > k for passages in lists):
+    def search(k: int, group: list[tuple[str, int]]) -> Iterable[tuple[Passage, ...]]:
+        lists = retriever.search([query for query, _ in group], k)
+        if len(lists) != len(group) or any(len(passages) > k for passages in lists):
             raise BackendError(f"{retriever.name} did not return up to {k} passages for each query")
         return map(tuple, lists)
 
-    return _in_groups(queries, lambda query: query[1], search)
+    # search() takes one k for all its queries.
+    return _answer_in_groups(queries, lambda query: query[1], search)
 
 
 SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
@@ -309,8 +333,8 @@ SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
     stored_as="retrieval",
     backend="retriever",
     item=lambda query, k: (query, k),
-    compute=_passages,
-    codec=_rows(Passage, parts=lambda query: (query[0], str(query[1]))),
+    compute=_search_passages,
+    codec=_build_rows_codec(Passage, parts=lambda query: (query[0], str(query[1]))),
     stand_in=lambda query: tuple(
         Passage(f"stand-in-{i}", f"{STAND_IN_PASSAGE} {i}.") for i in range(query[1])
     ),
@@ -322,7 +346,8 @@ SEARCH: Capability[tuple[str, int], tuple[Passage, ...]] = Capability(
 # --------------------------------------------------------------- link: the entities of a text
 
 
-def _checked_entities(linker: Any, text: str, entities: Sequence[Entity]) -> tuple[Entity, ...]:
+def _check_entities(linker: Any, text: str, entities: Sequence[Entity]) -> tuple[Entity, ...]:
+    """Return the entities of a text, whose spans must be inside it."""
     for entity in entities:
         if not 0 <= entity.start <= entity.end <= len(text):
             span = f"{entity.start} to {entity.end}"
@@ -335,41 +360,50 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
     stored_as="linking",
     backend="linker",
     item=str,
-    codec=_rows(Entity),
+    codec=_build_rows_codec(Entity),
     stand_in=lambda _: (),
     load=partial(load, "linker"),
     option="--linker",
-    **_looked_up(EntityLinker, "link", _checked_entities, "entities of each text"),
+    **_build_lookup(EntityLinker, "link", _check_entities, "entities of each text"),
 )
 
 
 # ---------------------------------- likelihood: how likely a local model finds a continuation
 
 
-def _continuation(prompt: Turns, continuation: str) -> tuple[Chat, str]:
+def _build_likelihood_request(prompt: Turns, continuation: str) -> tuple[ChatMessages, str]:
+    """Build a request from a prompt or a chat, and a continuation of it."""
     chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
     return chat, continuation
 
 
-def _likelihoods(model: LikelihoodModel, asked: list[tuple[Chat, str]]) -> Sequence[Likelihood]:
-    """Return the log-probabilities of each continuation; those of one prompt are asked together."""
+def _compute_likelihoods(
+    model: LikelihoodModel, requests: list[tuple[ChatMessages, str]]
+) -> Sequence[Likelihood]:
+    """Return the token log-probabilities of each continuation.
 
-    def of_one_prompt(chat: Chat, together: list[tuple[Chat, str]]) -> Iterable[Likelihood]:
+    Continuations of one prompt are computed together, since the prompt is then read once.
+    """
+
+    def of_one_prompt(
+        chat: ChatMessages, together: list[tuple[ChatMessages, str]]
+    ) -> Iterable[Likelihood]:
+        # The chat is the same for all of them: see _in_groups.
         rows = model.token_loglikelihoods(chat, [continuation for _, continuation in together])
         finite = all(math.isfinite(value) for row in rows for value in row)
         if len(rows) != len(together) or not finite:
             raise BackendError(f"{model.name} did not return finite log-probabilities for each")
         return [Likelihood(tuple(row)) for row in rows]
 
-    return _in_groups(asked, lambda one: one[0], of_one_prompt)
+    return _answer_in_groups(requests, lambda request: request[0], of_one_prompt)
 
 
-LIKELIHOOD: Capability[tuple[Chat, str], Likelihood] = Capability(
+LIKELIHOOD: Capability[tuple[ChatMessages, str], Likelihood] = Capability(
     name="likelihood",
     stored_as="likelihood",
     backend="chat model",
-    item=_continuation,
-    compute=_likelihoods,
+    item=_build_likelihood_request,
+    compute=_compute_likelihoods,
     codec=Codec(
         parts=lambda asked: (json.dumps(asked[0]), asked[1]),
         reply_to_json=lambda likelihood: numbers(likelihood.tokens),
@@ -386,14 +420,15 @@ LIKELIHOOD: Capability[tuple[Chat, str], Likelihood] = Capability(
 # ------------------------------------------------- token_vectors: the vectors of a text's tokens
 
 
-def _token_vectors(embedder: TokenEmbedder, texts: list[str]) -> Sequence[TokenVectors]:
+def _compute_token_vectors(embedder: TokenEmbedder, texts: list[str]) -> Sequence[TokenVectors]:
+    """Return an embedder's token vectors, checked."""
     results = embedder.token_vectors(texts)
     sound = len(results) == len(texts) and all(
-        one.vectors.ndim == 2
-        and len(one.vectors) == len(one.tokens)
-        and all(0 <= place < len(one.tokens) for place in one.special)
-        and np.isfinite(one.vectors).all()
-        for one in results
+        tokens.vectors.ndim == 2
+        and len(tokens.vectors) == len(tokens.tokens)
+        and all(0 <= position < len(tokens.tokens) for position in tokens.special)
+        and np.isfinite(tokens.vectors).all()
+        for tokens in results
     )
     if not sound:
         raise BackendError(f"{embedder.name} did not return a vector for each token of each text")
@@ -402,6 +437,7 @@ def _token_vectors(embedder: TokenEmbedder, texts: list[str]) -> Sequence[TokenV
 
 def _token_vectors_to_json(tokens: TokenVectors) -> str:
     """Return the stored form: the vectors as base64 of little-endian 32-bit floats."""
+    # Numbers as decimal text would take much more space.
     data = np.ascontiguousarray(tokens.vectors, dtype="<f4").tobytes()
     return json.dumps(
         {
@@ -414,6 +450,7 @@ def _token_vectors_to_json(tokens: TokenVectors) -> str:
 
 
 def _token_vectors_from_json(text: str) -> TokenVectors:
+    """Read the stored form."""
     content = json.loads(text)
     data = np.frombuffer(base64.b64decode(content["vectors"]), dtype="<f4")
     vectors = data.reshape(-1, content["size"])
@@ -425,7 +462,7 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
     stored_as="token vectors",
     backend="token embedder",
     item=str,
-    compute=_token_vectors,
+    compute=_compute_token_vectors,
     codec=Codec(_token_vectors_to_json, _token_vectors_from_json),
     stand_in=lambda _: TokenVectors(("token",), np.ones((1, 2), dtype=np.float32)),
     load=partial(load, "token embedder"),
@@ -437,16 +474,19 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
 # ----------------------------------- substitutes: words that can stand in the place of others
 
 
-def _checked_substitutes(
+def _check_substitutes(
     source: Any, request: SubstitutesRequest, substitutes: Sequence[str]
-) -> Texts:
-    texts = all(isinstance(one, str) and one.strip() for one in substitutes)
+) -> TextTuple:
+    """Return the substitutes of a request, checked, without those that are too long."""
+    texts = all(isinstance(substitute, str) and substitute.strip() for substitute in substitutes)
     if len(substitutes) > request.k or not texts:
         raise BackendError(f"{source.name} did not return up to {request.k} substitutes, all text")
-    return tuple(one for one in substitutes if len(one) <= LONGEST_SUBSTITUTE)
+    return tuple(
+        substitute for substitute in substitutes if len(substitute) <= MAX_SUBSTITUTE_CHARACTERS
+    )
 
 
-SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
+SUBSTITUTE: Capability[SubstitutesRequest, TextTuple] = Capability(
     name="substitutes",
     stored_as="substitution",
     backend="distractors",
@@ -461,39 +501,53 @@ SUBSTITUTE: Capability[SubstitutesRequest, Texts] = Capability(
     choices=resolve.named_sources,
     default=DEFAULT_SOURCES,
     option="--distractors",
-    **_looked_up(
-        SubstituteSource, "substitutes", _checked_substitutes, "substitutes of each request"
+    **_build_lookup(
+        SubstituteSource, "substitutes", _check_substitutes, "substitutes of each request"
     ),
 )
 
 
-OWN: tuple[Capability[Any, Any], ...] = (CHAT, ENTAIL, EMBED, COMPARE, SEARCH, LINK, LIKELIHOOD)
-OWN += (TOKEN_VECTORS, SUBSTITUTE)
+BUILT_IN_CAPABILITIES: tuple[Capability[Any, Any], ...] = (
+    CHAT,
+    ENTAIL,
+    EMBED,
+    COMPARE,
+    SEARCH,
+    LINK,
+    LIKELIHOOD,
+)
+BUILT_IN_CAPABILITIES += (TOKEN_VECTORS, SUBSTITUTE)
 _broken: dict[str, str] = {}
-"""Why capabilities of other packages cannot be loaded, by name."""
+"""Capabilities of other packages that cannot be loaded, with the message that says why."""
 
 
 @cache
 def capabilities() -> Mapping[str, Capability[Any, Any]]:
-    """Return all capabilities by name; those of other packages as well, if they can be loaded."""
-    others = []
+    """Return all capabilities by name, including those of other packages that can be loaded."""
+    from_packages = []
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
-            others.append(entry.load())
+            from_packages.append(entry.load())
+        # A broken package must not affect runs that do not use it. Its error appears when it is
+        # used.
         except (Exception, SystemExit) as error:
             message = f"the capability {entry.name} of the package {package_of(entry)}"
             reason = f"{type(error).__name__}: {error}"
             _broken[entry.name] = f"{message} cannot be loaded ({reason})"
-    return {one.name: one for one in (*others, *OWN)}
+    # Built-in ones come last, so that no package can replace them.
+    return {
+        each_capability.name: each_capability
+        for each_capability in (*from_packages, *BUILT_IN_CAPABILITIES)
+    }
 
 
 def capability(name: str) -> Capability[Any, Any]:
-    """Return a capability.
+    """Return a capability by its name.
 
     Raises:
         UnknownNameError: there is none of that name, or it cannot be loaded.
     """
     if name not in capabilities():
-        known = did_you_mean("capability", name, capabilities())
-        raise UnknownNameError(_broken.get(name, known))
+        message = did_you_mean("capability", name, capabilities())
+        raise UnknownNameError(_broken.get(name, message))
     return capabilities()[name]

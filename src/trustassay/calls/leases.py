@@ -1,8 +1,8 @@
 """Limits of endpoints that hold for all workers together: blocks of calls are leased.
 
-:class:`LeaseService` is one object in the cluster, with one pace and one meter of requests and
-of tokens for each address. A worker asks for a block of calls, is told when each may start, and
-reports replies and complaints, so that what one worker is told by a 429 slows all of them down.
+:class:`LeaseService` is one object in the cluster, with one pace, and one meter of requests and one
+of tokens, for each address. A worker asks for a block of calls and is told when each may start. It
+reports replies and complaints, so that a 429 that one worker receives slows all of them down.
 """
 
 import asyncio
@@ -17,44 +17,54 @@ from trustassay.calls.rate_limit import Meter, Pace
 from trustassay.capabilities import EndpointLimits
 
 BLOCK_S = 0.1
-"""So many seconds' worth of calls is leased at once, where there is a rate."""
+"""Seconds' worth of calls that are leased at once, where a rate is known."""
 AHEAD_S = 0.5
-"""A call whose turn is later than this is not leased yet."""
+"""Seconds ahead that calls are leased; one whose turn is later is not leased yet."""
 STALE_S = 1.0
-"""So long after its turn a leased call may still start."""
+"""Seconds after its turn at which a leased call may still start; later it has lapsed."""
 REPORT_S = 0.05
-"""So long complaints are gathered before they are reported."""
+"""Seconds for which complaints are gathered before they are reported."""
 LATE_S = 0.1
-"""How much later than by its latency a complaint may be known to the service."""
+"""Seconds that a complaint may reach the service late, beyond the call's latency."""
 AGAIN_S = 0.5
-"""How long a worker waits to ask again where the service does not answer."""
+"""Seconds after which a worker asks again if the service does not answer."""
 
 
 class Ask(NamedTuple):
-    """What a worker asks, and what it reports: numbers of calls with their latency in seconds."""
+    """A worker's request for calls, with its report on earlier ones.
+
+    Replies and complaints are pairs of a call's number and its latency in seconds.
+    """
 
     worker: str
+    """Name of the worker."""
     wanted: int
+    """Calls that the worker can start now."""
     waiting: int
+    """Calls that wait in the worker."""
     tokens: float = 0.0
+    """Tokens that calls took since the last report."""
     replied: Sequence[tuple[int, float]] = ()
+    """Calls that were answered."""
     complained: Sequence[tuple[int, float]] = ()
+    """Calls that were refused with a complaint (429)."""
     stopped: bool = False
+    """Whether the worker's endpoint refused everything for a while, and answers again."""
 
 
 class Grant(NamedTuple):
-    """Calls that may start: seconds from now, and number. ``paced``: there is a rate.
-
-    again_s: when to ask again, if there are none.
-    """
+    """Calls that a worker may start."""
 
     paced: bool
+    """Whether there is a rate; if not, the calls may start at full speed."""
     calls: Sequence[tuple[float, int]] = ()
+    """Seconds from now until each call may start, and the call's number."""
     again_s: float = 0.0
+    """Seconds after which to ask again, if there are no calls."""
 
 
-class _Limit:
-    """The limits of one address."""
+class _AddressLimits:
+    """The limits of one address, shared by all workers."""
 
     def __init__(self, limits: EndpointLimits, now: float) -> None:
         self.pace = Pace(limits.concurrency, now)
@@ -66,25 +76,31 @@ class _Limit:
     @property
     def rate(self) -> float | None:
         """Calls a second that all limits allow, as far as is known; ``None`` at full speed."""
-        known = [] if self.pace.rate is None else [self.pace.rate]
+        rates = [] if self.pace.rate is None else [self.pace.rate]
         if self.requests:
-            known.append(self.requests.rate)
+            rates.append(self.requests.rate)
         if self.tokens:
+            # Before any tokens are reported, the cost of a call is unknown: then lease one at a
+            # time.
             each = self._spent / self.leased if self._spent > 0 else math.inf
-            known.append(self.tokens.rate / each)
-        return min(known, default=None)
+            rates.append(self.tokens.rate / each)
+        return min(rates, default=None)
 
     def grant(self, ask: Ask, now: float) -> Grant:
-        self._learn(ask, now)
+        """Record a worker's report, and lease it calls."""
+        self._record_report(ask, now)
         paced = (rate := self.rate) is not None
         wanted = ask.wanted if rate is None else min(ask.wanted, max(1, math.ceil(rate * BLOCK_S)))
         calls: list[tuple[float, int]] = []
         at = now
+        # Walk through time from turn to turn, as the worker will, until the block is complete.
         while len(calls) < wanted:
             meters = filter(None, (self.requests, self.tokens))
             waits = (self.pace.wait_s(0, at), *(meter.wait_s(at) for meter in meters))
             at += max(0.0, *waits)
             if at - now > AHEAD_S:
+                # Limits may change before then. Half of the lead is left when the worker asks
+                # again.
                 return Grant(paced, calls, max(BLOCK_S, at - now - AHEAD_S / 2))
             turn = self.pace.take(sum(self.waiting.values()), at)
             if self.requests:
@@ -93,11 +109,14 @@ class _Limit:
             self.leased += 1
         return Grant(paced, calls)
 
-    def _learn(self, ask: Ask, now: float) -> None:
+    def _record_report(self, ask: Ask, now: float) -> None:
+        """Record replies, complaints and tokens of a worker."""
         self.waiting[ask.worker] = ask.waiting
         for turn, latency_s in ask.replied:
             self.pace.replied(turn, latency_s)
         for turn, latency_s in ask.complained:
+            # The call started up to AHEAD_S after it was leased, so count the latency from the
+            # lease.
             self.pace.complained(turn, latency_s + AHEAD_S + LATE_S)
         if ask.stopped:
             self.pace.stopped()
@@ -107,94 +126,102 @@ class _Limit:
 
 
 class LeaseService:
-    """Leases calls to endpoints; one for all workers."""
+    """Leases calls to endpoints; one object for all workers."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._found: dict[tuple[str, EndpointLimits], _Limit] = {}
+        self._limits_by_address: dict[tuple[str, EndpointLimits], _AddressLimits] = {}
 
     def lease(self, address: str, limits: EndpointLimits, ask: Ask) -> Grant:
-        """Take a worker's report into account, and lease it as many calls as there are."""
+        """Record a worker's report, and lease it as many calls as the limits allow."""
         now = self._clock()
-        limit = self._found.get((address, limits))
+        limit = self._limits_by_address.get((address, limits))
         if limit is None:
-            limit = self._found[address, limits] = _Limit(limits, now)
+            limit = self._limits_by_address[address, limits] = _AddressLimits(limits, now)
         return limit.grant(ask, now)
 
     def leased(self) -> int:
-        """Return how many calls were leased so far."""
-        return sum(limit.leased for limit in self._found.values())
+        """Return the number of calls that were leased so far."""
+        return sum(limit.leased for limit in self._limits_by_address.values())
 
 
 Lease = Callable[[str, EndpointLimits, Ask], Awaitable[Grant]]
 
 
 class Leases:
-    """How a worker shares the limits of endpoints: all rates are leased, and calls at once are
-    divided equally.
+    """How a worker shares the limits of endpoints with the others.
+
+    Rates are leased from the service; calls at once are divided equally among the workers.
     """
 
     def __init__(self, lease: Lease, worker: str, workers: int) -> None:
         self._lease, self._worker, self._workers = lease, worker, workers
 
     def part(self, limits: EndpointLimits) -> EndpointLimits:
-        """Return the part of the calls at once that is this worker's."""
+        """Return limits with this worker's share of the calls at once."""
         return replace(limits, concurrency=max(1, limits.concurrency // self._workers))
 
     def pace(self, address: str, limits: EndpointLimits) -> "LeasedPace":
-        """Return the pace of an address, by limits that all workers keep together."""
-        most = self.part(limits).concurrency
-        return LeasedPace(lambda ask: self._lease(address, limits, ask), self._worker, most)
+        """Return the pace of an address, whose ``limits`` hold for all workers together."""
+        max_at_once = self.part(limits).concurrency
+        return LeasedPace(lambda ask: self._lease(address, limits, ask), self._worker, max_at_once)
 
 
 class LeasedPace:
-    """The pace of one endpoint in one worker, used in one event loop: calls start as leased."""
+    """The pace of one endpoint in one worker: calls start when they are leased to.
 
-    def __init__(self, lease: Callable[[Ask], Awaitable[Grant]], worker: str, most: int) -> None:
+    Used in one event loop, in place of :class:`~trustassay.calls.rate_limit.Pace`.
+    """
+
+    def __init__(
+        self, lease: Callable[[Ask], Awaitable[Grant]], worker: str, max_at_once: int
+    ) -> None:
         self.wake: Callable[[], None] = lambda: None
-        self._lease, self._worker, self._most = lease, worker, most
+        self._lease, self._worker, self._max_at_once = lease, worker, max_at_once
         self._calls: deque[tuple[float, int]] = deque()
         self._replied: list[tuple[int, float]] = []
         self._complained: list[tuple[int, float]] = []
         self._tokens = 0.0
         self._stopped = self._paced = False
         self._waiting = 0
-        self._asking: asyncio.Task[None] | None = None
+        self._request_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def wait_s(self, refused: int, now: float) -> float:  # noqa: ARG002 - as of Pace
-        """Return the seconds until the first leased call may start; without one, ask for some."""
+        """Return the seconds until the first leased call may start; without one, request calls."""
+        # A lapsed call is not used: the rate has moved on, and others have been leased its place.
         while self._calls and self._calls[0][0] < now - STALE_S:
             self._calls.popleft()
         if self._calls:
             return self._calls[0][0] - now
-        self._ask(min(self._most, self._waiting + 1))
+        self._ask(min(self._max_at_once, self._waiting + 1))
         return math.inf
 
     def take(self, waiting: int, now: float) -> int:  # noqa: ARG002
-        """Start a leased call while so many others wait; return its number."""
+        """Start a leased call, while ``waiting`` others wait; return its number."""
         self._waiting = waiting
         _, turn = self._calls.popleft()
+        # Ask ahead of need, so that the next call finds a lease.
         if waiting and not self._calls:
-            self._ask(min(self._most, waiting))
+            self._ask(min(self._max_at_once, waiting))
         return turn
 
     def replied(self, turn: int, latency_s: float) -> None:
-        """Report a reply, with the next question."""
+        """Report a reply, with the next request for calls."""
         self._replied.append((turn, latency_s))
 
     def complained(self, turn: int, latency_s: float) -> None:
-        """Report a complaint, soon."""
+        """Report a complaint within :data:`REPORT_S`."""
         self._complained.append((turn, latency_s))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REPORT_S, self._report)
 
     def stopped(self) -> None:
-        """Report that all was refused for a while."""
+        """Report that everything was refused for a while, and that this is over."""
         self._stopped = True
 
     def spent(self, tokens: float) -> None:
-        """Report tokens, with the next question."""
+        """Report tokens, with the next request for calls."""
         self._tokens += tokens
 
     def _report(self) -> None:
@@ -203,10 +230,12 @@ class LeasedPace:
             self._ask(0)
 
     def _ask(self, wanted: int) -> None:
-        if self._asking is None:
-            self._asking = asyncio.ensure_future(self._asked(wanted))
+        # One request at a time; reports that come meanwhile go with the next.
+        if self._request_task is None:
+            self._request_task = asyncio.ensure_future(self._request_calls(wanted))
 
-    async def _asked(self, wanted: int) -> None:
+    async def _request_calls(self, wanted: int) -> None:
+        """Send a report and a request for calls to the service, and take over what it grants."""
         ask = Ask(
             self._worker,
             wanted,
@@ -216,6 +245,7 @@ class LeasedPace:
             tuple(self._complained),
             self._stopped,
         )
+        # Reset before the first await, or what is reported meanwhile would be lost.
         self._replied, self._complained, self._tokens, self._stopped = [], [], 0.0, False
         try:
             grant = await self._lease(ask)
@@ -224,10 +254,12 @@ class LeasedPace:
             self._paced = grant.paced
             now = asyncio.get_running_loop().time()
             self._calls.extend((now + delay_s, turn) for delay_s, turn in grant.calls)
+            # Block further requests until the service expects to have calls.
             if wanted and not grant.calls:
                 await asyncio.sleep(grant.again_s)
         except Exception:  # the service is being started again
             await asyncio.sleep(AGAIN_S)
         finally:
-            self._asking = None
+            self._request_task = None
+        # The endpoint looks at its queue again, with or without new calls.
         self.wake()

@@ -1,4 +1,7 @@
-"""Which of several options a model takes: by likelihood, by log-probabilities, or by its letter."""
+"""Which of several options a model chooses.
+
+The likelihoods of the letters decide, or the log-probabilities of the first token, or the reply.
+"""
 
 import math
 import re
@@ -14,13 +17,13 @@ from trustassay.text.patterns import read_patterns
 from trustassay.text.replies import THIS, Prose, Value, plain
 
 LETTERS = ascii_uppercase
-HALF = 0.5
-"""Of the probability, which letters are to hold if the first token itself is none."""
-ALTERNATIVES = 20
-"""Likeliest first tokens that are asked for; no public endpoint gives more."""
+MIN_LETTER_MASS = 0.5
+"""Probability that the letters must have together if the first token is not one of them."""
+TOP_ALTERNATIVES = 20
+"""Likeliest first tokens that are requested; no public endpoint gives more."""
 _P = read_patterns("replies.toml", "trustassay.text")
 _INITIALS = re.compile(_P["initials"])
-"""Letters that are no answer: ``D.C.``, ``C. S. Lewis``, ``E. coli``, ``A-ha``."""
+"""Letters that are part of a name or word: ``D.C.``, ``C. S. Lewis``, ``E. coli``, ``A-ha``."""
 _BEFORE = _P["before_letters"].split("|")
 
 
@@ -37,15 +40,26 @@ async def choose(
 ) -> Choice:
     """Ask which of ``options`` follows the prompt ``text``, which shows them as A, B, C, ...
 
-    By the likelihood of the letters where ``likely`` says that the model gives it. Else the model
-    is asked for a reply: the log-probabilities of its first token decide where they tell of two
-    letters or more and the token is one, or letters hold half of the probability; else the option
-    that the reply repeats word for word, or the letter that it names. ``by`` can say that nothing
-    but likelihood, or nothing but the reply, is to decide.
+    1. If the model can compute likelihoods (``likely``), the likeliest letter is the choice.
+    2. Otherwise the model is asked for a reply. The log-probabilities of its first token decide if
+    they
+       are there for two letters or more, and the token is a letter or letters have half of the
+       probability.
+    3. Otherwise the option counts that the reply repeats word for word, or whose letter it names.
+
+    Args:
+        models: the models of the sample.
+        text: the prompt or chat.
+        options: 2 to 26 texts.
+        likely: whether the model can compute likelihoods.
+        by: ``likelihood`` or ``letter`` allows only step 1, or only step 3.
+        role: role of the model.
+        name: name of the model, if the role has several.
+        parameters: other fields of the request.
 
     Raises:
         ValueError: fewer than two options, or more than there are letters.
-        BackendError: likelihood is to decide, and the model does not give it.
+        BackendError: ``by`` is ``likelihood``, and the model cannot compute it.
     """
     if not 2 <= len(options) <= len(LETTERS):
         raise ValueError(f"expected 2 to {len(LETTERS)} options, got {len(options)}")
@@ -53,27 +67,29 @@ async def choose(
     if by == "likelihood" and not likely:
         raise BackendError("this model does not give the likelihood of a text; choose by letter")
     if likely and by != "letter":
+        # Tokenizers have different tokens for "A" and " A", and a model may prefer either.
         spelled = [space + letter for space in ("", " ") for letter in letters]
         result = await all_of(
             models.likelihood(text, spelling, role=role, name=name) for spelling in spelled
         )
-        logs = [one.total for one in result]
-        return _likeliest([*map(max, logs[: len(letters)], logs[len(letters) :])])
+        logs = [likelihood.total for likelihood in result]
+        return _choose_likeliest([*map(max, logs[: len(letters)], logs[len(letters) :])])
     if by == "auto":
-        parameters |= {"logprobs": ALTERNATIVES}
+        parameters |= {"logprobs": TOP_ALTERNATIVES}
     reply = await models.chat(text, role=role, name=name, **parameters)
-    told = _first_token(reply, letters) if by == "auto" else []
-    if sum(map(math.isfinite, told)) > 1:
-        return _likeliest(told, "logprobs", reply.text)
+    logprobs = _score_first_token(reply, letters) if by == "auto" else []
+    # With one letter alone there is nothing to compare it with.
+    if sum(map(math.isfinite, logprobs)) > 1:
+        return _choose_likeliest(logprobs, "logprobs", reply.text)
     return Choice(chosen(reply.text, options), "letter", (), reply.text)
 
 
 def chosen(text: str, options: Sequence[str]) -> int | None:
-    """Return the option that a reply repeats word for word, else that whose letter it names.
+    """Return the index of the option that a reply repeats word for word, or whose letter it names.
 
     ``None`` if it does neither. Options are shown as A, B, C, ...
     """
-    index = _repeated(text, options)
+    index = _find_repeated_option(text, options)
     letters = LETTERS[: len(options)]
     if index is None and (letter := letter_of(text, letters)):
         index = letters.index(letter)
@@ -83,16 +99,16 @@ def chosen(text: str, options: Sequence[str]) -> int | None:
 def letter_of(text: str, letters: str) -> str | None:
     """Return the letter that a reply names; ``None`` if it names none, or several.
 
-    A letter at the beginning ("B", "(b)", "B. Paris", "B is correct") is named, or one behind
-    "answer is", "choice:", "option", "I choose" and the like. "A" before a word ("A river ...")
-    is an article, initials are part of a name; of a list of several options none is named.
+    A letter is named at the beginning ("B", "(b)", "B. Paris", "B is correct"), or after "answer
+    is", "choice:", "option", "I choose" and the like. "A" before a word ("A river ...") is an
+    article, and initials are part of a name. A list of several options names none.
     """
     result = _reader(letters).read(_INITIALS.sub("_", plain(text)))
     return next(iter(result)) if len(result) == 1 else None
 
 
 class _Letters(Prose):
-    """The letters of options: capital, or small where nothing but a letter can stand."""
+    """Reads the letter that a reply names: a capital, or a small one where only that can stand."""
 
     scores = "score|verdict"
     before = (
@@ -108,11 +124,14 @@ class _Letters(Prose):
         super().__init__({}, _BEFORE, rf"[{letters}](?!\w)")
         small = letters.lower()
         self._letter = re.compile(
+            # A capital that is not the start of a word ("C'est", "A+"); a small letter before a
+            # bracket or full stop, at the end, or before "because"; or a small one after "option".
             rf"(?<!\w)(?:[{letters}](?![\w'+])|[{small}](?=[)\].:]|\s*$|\s+because\b)"
             rf"|(?<=option )[{small}](?!\w))"
         )
 
     def single(self, text: str, start: int) -> Value | None:
+        """Return the letter at a position, if there is one."""
         result = self._letter.match(text, start)
         return Value(frozenset({result[0].upper()}), result.end()) if result else None
 
@@ -120,25 +139,43 @@ class _Letters(Prose):
 _reader = cache(_Letters)
 
 
-def _repeated(text: str, options: Sequence[str]) -> int | None:
-    """Return the option that a reply repeats word for word, and no other; case is no matter.
+def _find_repeated_option(text: str, options: Sequence[str]) -> int | None:
+    """Return the index of the one option that a reply repeats word for word; case does not matter.
 
-    Its letter may stand before it ("C. river, since ...") or behind it ("river (C)"). A single
-    character is a letter.
+    The option's letter may stand before it ("C. river, since ...") or after it ("river (C)"). A
+    single character is a letter, not an option.
     """
     words = _words(text)
     if len("".join(words)) < 2:
         return None
-    own = list(zip(LETTERS.lower(), map(_words, options), strict=False))
-    alike = [i for i, (letter, option) in enumerate(own) if words in (option, [*option, letter])]
+    lettered_options = list(zip(LETTERS.lower(), map(_words, options), strict=False))
+    # 1. The whole reply is an option, perhaps followed by its letter.
+    alike = [
+        i
+        for i, (letter, option) in enumerate(lettered_options)
+        if words in (option, [*option, letter])
+    ]
     if not alike:
-        named = words
+        # 2. Skip a lead such as "the final answer is" or "my answer is".
+        answer_words = words
         for part in (("the", "my"), ("final", "correct"), ("answer",), ("is",)):
-            named = named[1:] if named[:1] and named[0] in part else named
-        said = f"{' '.join(named)} "
-        spelled = [f"{' '.join((letter, *option))} " if option else "?" for letter, option in own]
-        alike = [i for i, one in enumerate(spelled) if said.startswith(one) or f" {one}" in said]
-        alike = alike if any(map(said.startswith, spelled)) else []
+            answer_words = (
+                answer_words[1:] if answer_words[:1] and answer_words[0] in part else answer_words
+            )
+        # The trailing space makes a match end at the end of a word.
+        answer = f"{' '.join(answer_words)} "
+        spelled = [
+            f"{' '.join((letter, *option))} " if option else "?"
+            for letter, option in lettered_options
+        ]
+        # 3. Options with their letters, anywhere in the reply; one of them must be at its
+        # beginning.
+        alike = [
+            i
+            for i, lettered in enumerate(spelled)
+            if answer.startswith(lettered) or f" {lettered}" in answer
+        ]
+        alike = alike if any(map(answer.startswith, spelled)) else []
     return alike[0] if len(alike) == 1 else None
 
 
@@ -146,29 +183,33 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _first_token(reply: Reply, letters: str) -> list[float]:
+def _score_first_token(reply: Reply, letters: str) -> list[float]:
     """Return the log-probability of each letter as the first token; minus infinity if unknown.
 
-    Nothing where the token is no letter and the letters hold less than half of the probability, or
-    where the reply goes on otherwise: "A" may be an article.
+    Empty if the token is not a letter and the letters have less than half of the probability, or if
+    the
+    reply continues differently: "A" may be an article.
     """
     result = [-math.inf] * len(letters)
     if not reply.logprobs:
         return result
     first = reply.logprobs[0]
-    held = 0.0
+    letter_mass = 0.0
     for token, logprob in dict([*first.alternatives, (first.token, first.logprob)]).items():
-        place = letters.find(token.strip()) if len(token.strip()) == 1 else -1
-        if place >= 0:  # with and without a space before it: the likelier one speaks for both
-            result[place] = max(result[place], logprob)
-            held += math.exp(min(logprob, 0))
+        index = letters.find(token.strip()) if len(token.strip()) == 1 else -1
+        if index >= 0:  # with and without a space before it: the likelier one speaks for both
+            result[index] = max(result[index], logprob)
+            letter_mass += math.exp(min(logprob, 0))
+    # The reply shows whether the emitted letter was an answer or an article.
     emitted = first.token.strip()
     if len(emitted) == 1 and emitted in letters:
         return result if letter_of(reply.text, letters) == emitted else []
-    return result if held >= HALF else []
+    return result if letter_mass >= MIN_LETTER_MASS else []
 
 
-def _likeliest(logs: Sequence[float], way: Any = "likelihood", reply: str = "") -> Choice:
+def _choose_likeliest(logs: Sequence[float], way: Any = "likelihood", reply: str = "") -> Choice:
+    """Return the choice with the largest log-probability, and the probabilities of all options."""
+    # Subtracting the maximum keeps exp() from underflowing.
     best = max(logs)
     weights = [math.exp(value - best) for value in logs]
     total = sum(weights)

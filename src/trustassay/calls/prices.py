@@ -1,7 +1,7 @@
-"""Tokens of calls, what they cost by the user's prices or published ones, and what they may cost.
+"""Tokens and prices of calls, the user's prices or published ones, and the budget of a run.
 
-Published prices are those of the installed package genai-prices. It can fetch newer ones in a
-thread, which is never started here, and what another library made it fetch is not read.
+Published prices are those of the installed package genai-prices. That package can fetch newer ones
+in a thread. The thread is never started here, and prices that another library fetched are not read.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from trustassay.calls.store import Usage
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError, CallError, UsageError
 
-_CHECKED = re.compile(r"(?:verified|checked|as of)(?: on)? (20\d\d-\d\d-\d\d)", re.IGNORECASE)
+# Notes of genai-prices, such as "verified on 2025-08-01".
+_DATE_OF_CHECK = re.compile(r"(?:verified|checked|as of)(?: on)? (20\d\d-\d\d-\d\d)", re.IGNORECASE)
 THOUSAND = 1000
 
 
 class Price(NamedTuple):
-    """US dollars for a million tokens."""
+    """The price of a model."""
 
     prompt: float
+    """US dollars for a million tokens of prompts."""
     reply: float
+    """US dollars for a million tokens of replies."""
 
     def of(self, tokens: Tokens) -> float:
         """Return the price of tokens in US dollars."""
@@ -43,40 +46,49 @@ class Price(NamedTuple):
 def published_price(backend: str) -> Price | None:
     """Return the published price of a backend's model; ``None`` if it has none.
 
-    Those of the lowest tier: prompts of up to a thousand tokens, none of them cached. An endpoint
-    that the URI names has the price that the table gives for its address, and a local one none.
+    It is the price of the lowest tier: prompts of up to a thousand tokens, none of them cached. If
+    the URI names an address, the table's price for that address counts; a local address has none.
 
     Args:
-        backend: the name, as ``openai:gpt-4o-mini`` or ``openai:MODEL@https://openrouter.ai/api/v1``.
+        backend: the name, as ``openai:gpt-4o-mini`` or
+            ``openai:MODEL@https://openrouter.ai/api/v1``.
     """
     provider = price_provider(backend)
     if not provider:
         return None
+    # openai:MODEL@https://HOST/v1?key=NAME has the model MODEL and the address s://HOST/v1.
     model, _, address = backend.partition(":")[2].partition("?")[0].partition("@http")
     where = {"provider_id": None if address else provider}
     where["provider_api_url"] = f"http{address}" if address else None
+    # Imported only when a price is looked up.
     from genai_prices import Usage
 
     usage = Usage(input_tokens=THOUSAND, output_tokens=THOUSAND)
     try:
-        result = _table().calc(usage, model, genai_request_timestamp=None, **where)
+        result = _load_price_table().calc(usage, model, genai_request_timestamp=None, **where)
     except LookupError:
         return None
+    # The prices are for a thousand tokens each. A million would fall into the tier of long prompts.
     return Price(float(result.input_price) * THOUSAND, float(result.output_price) * THOUSAND)
 
 
 @cache
 def table_told() -> str:
-    """Return which table it is, and the latest day on which one of its prices was checked."""
-    notes = [one.price_comments or "" for one in _table().providers]
-    notes += [m.price_comments or "" for one in _table().providers for m in one.models]
-    days = [day for note in notes for day in _CHECKED.findall(note)]
+    """Return the table's name and version, and the latest day that a price in it was checked."""
+    notes = [provider.price_comments or "" for provider in _load_price_table().providers]
+    notes += [
+        m.price_comments or ""
+        for provider in _load_price_table().providers
+        for m in provider.models
+    ]
+    days = [day for note in notes for day in _DATE_OF_CHECK.findall(note)]
     of = f" of {max(days)}" if days else ""
     return f"genai-prices {version('genai-prices')}{of}"
 
 
 @cache
-def _table() -> Any:
+def _load_price_table() -> Any:
+    """Return the table as it was installed."""
     from genai_prices.data import providers
     from genai_prices.data_snapshot import DataSnapshot
 
@@ -85,19 +97,24 @@ def _table() -> Any:
 
 CHARACTERS_PER_TOKEN = 4
 REPLY_TOKENS = 256
-"""Tokens of a reply to expect where neither the request nor experience says."""
+"""Tokens of a reply to expect if neither the request nor earlier replies tell."""
 MILLION = 1_000_000
 
 
 class Tokens(NamedTuple):
-    """Tokens of a call: of what is sent and of what comes back."""
+    """Tokens of a call."""
 
     prompt: int
+    """Tokens that are sent."""
     reply: int
+    """Tokens that come back."""
 
 
 def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> Tokens:
-    """Return about how many tokens a request will take, four characters to a token."""
+    """Return an estimate of the tokens of a request, with four characters to a token.
+
+    ``reply_tokens`` are expected of each reply if the request sets no maximum.
+    """
     characters = sum([len(message.content) for message in request.messages])
     prompt = characters // CHARACTERS_PER_TOKEN + 4 * len(request.messages)
     return Tokens(prompt, (request.max_tokens or reply_tokens) * request.n)
@@ -105,7 +122,7 @@ def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> 
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices by model: a model's name, a backend's whole name, or a pattern with ``*``.
+    """Prices by model: by a model's name, a backend's whole name, or a pattern with ``*``.
 
     A model that is not in the table has its published price (:func:`published_price`).
 
@@ -117,10 +134,10 @@ class Prices:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Prices:
-        """Read a table of prices.
+        """Read a file of prices.
 
         Raises:
-            ValueError: the file is no such table; names the file and the entry.
+            ValueError: the file has another content; the message names the file and the entry.
             OSError: it cannot be read.
         """
         path = Path(path)
@@ -134,6 +151,7 @@ class Prices:
         for model, price in result.items():
             try:
                 pair = Price(float(price["prompt"]), float(price["reply"]))
+                # float() accepts nan and inf, and no price is negative.
                 if set(price) != {"prompt", "reply"} or not all(0 <= x < math.inf for x in pair):
                     raise ValueError
             except (TypeError, KeyError, ValueError):
@@ -146,40 +164,45 @@ class Prices:
 
     def of(self, backend: str) -> Price | None:
         """Return the price of a backend's model; ``None`` if it is not known."""
-        return self._own(backend) or published_price(backend)
+        return self._find_user_price(backend) or published_price(backend)
 
     def basis(self, backend: str) -> str:
-        """Return which published table a backend's price is of; empty if it is of none."""
-        if self._own(backend) or published_price(backend) is None:
+        """Return the published table that a price comes from; empty for the user's price."""
+        if self._find_user_price(backend) or published_price(backend) is None:
             return ""
         return table_told()
 
-    def _own(self, backend: str) -> Price | None:
+    def _find_user_price(self, backend: str) -> Price | None:
+        """Return the user's price; exact names come before patterns."""
+        # openai:gpt-4o@https://HOST/v1?rpm=5 and openai:gpt-4o are both the model gpt-4o.
         model = re.split(r"@(?=https?://)|\?", backend.partition(":")[2])[0]
         for name in (backend, model):
             if name in self.table:
                 return self.table[name]
+        # In the order of the file: the first pattern that fits counts.
         for pattern, price in self.table.items():
             if fnmatchcase(backend, pattern) or fnmatchcase(model, pattern):
                 return price
         return None
 
     def usd(self, backend: str, tokens: Tokens) -> float | None:
-        """Return what tokens of a backend cost; ``None`` if the price is unknown."""
+        """Return what tokens of a backend cost in US dollars; ``None`` if the price is unknown."""
         price = self.of(backend)
         return None if price is None else price.of(tokens)
 
 
 class BudgetReachedError(BackendError):
-    """The call was not made, since it might cost more than is left."""
+    """The call was not made, since it might cost more than is left of the budget."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that a run may spend, in US dollars or in tokens."""
+    """The most that a run may spend."""
 
     amount: float
+    """In ``unit``."""
     unit: str
+    """``usd`` or ``tokens``."""
 
     @classmethod
     def parse(cls, text: str) -> Budget:
@@ -189,7 +212,9 @@ class Budget:
             ValueError: it is none of these.
         """
         words = text.strip().lower().replace(",", "").replace("_", "")
+        # $5, $ 0.50, 5usd, 5 $
         money = re.fullmatch(r"\$\s*([\d.]+)|([\d.]+)\s*(?:usd|\$)", words)
+        # 200000, 200k, 1.5m tokens
         count = re.fullmatch(r"([\d.]+)\s*([km]?)\s*(?:tokens?)?", words)
         try:
             if money:
@@ -202,10 +227,10 @@ class Budget:
 
     @classmethod
     def of(cls, choice: Budget | str | None) -> Budget | None:
-        """Return a budget that is given as one, as a text of :meth:`parse`, or not at all.
+        """Return a budget from a budget, a text for :meth:`parse`, or ``None`` for no budget.
 
         Raises:
-            ValueError: it is neither.
+            ValueError: it is none of these.
         """
         if choice is None or isinstance(choice, Budget):
             return choice
@@ -218,13 +243,19 @@ class Budget:
 
 
 class BudgetLedger:
-    """Keeps a budget: a call in progress counts with its maximum cost until its cost is known.
+    """Keeps a run within its budget.
 
-    spent: what this run has already paid for, by backend.
-    paid: the backends that cost money; tokens of others are not counted.
+    A call in progress counts with its maximum cost until its cost is known, so that calls that run
+    at the same time cannot exceed the budget together.
+
+    Args:
+        budget: ``None``: nothing is limited.
+        prices: the prices of models.
+        spent: what this run has already paid for, by backend.
+        paid: the backends that cost money; tokens of others are not counted.
 
     Raises:
-        BackendError: a budget in US dollars, and a model without a price.
+        BackendError: the budget is in US dollars, and a model has no price.
     """
 
     def __init__(
@@ -237,14 +268,16 @@ class BudgetLedger:
         self._budget, self._prices = budget, prices
         self._reserved = 0.0
         self._spent = 0.0
-        self._settled = asyncio.Condition()
+        self._settled_condition = asyncio.Condition()
         if budget:
+            # This raises for a model without a price before any call is made.
             for backend in paid:
                 usage = spent.get(backend, Usage())
                 tokens = Tokens(usage.prompt_tokens, usage.reply_tokens)
-                self._spent += self._worth(backend, tokens)
+                self._spent += self._cost_in_unit(backend, tokens)
 
-    def _worth(self, backend: str, tokens: Tokens) -> float:
+    def _cost_in_unit(self, backend: str, tokens: Tokens) -> float:
+        """Return what tokens count in the unit of the budget."""
         assert self._budget
         if self._budget.unit == "tokens":
             return sum(tokens)
@@ -254,43 +287,48 @@ class BudgetLedger:
         return usd
 
     async def reserve(self, backend: str, tokens: Tokens) -> float:
-        """Reserve what a call may cost, and return it.
+        """Reserve the maximum cost of a call, and return it.
+
+        Wait while the amounts reserved for calls in progress leave too little.
 
         Raises:
-            BudgetReachedError: that is more than is left when no call is in progress.
+            BudgetReachedError: it is more than is left when no call is in progress.
         """
         if self._budget is None or not sum(tokens):
             return 0.0
-        worth = self._worth(backend, tokens)
-        async with self._settled:
-            while self._spent + self._reserved + worth > self._budget.amount:
+        cost = self._cost_in_unit(backend, tokens)
+        async with self._settled_condition:
+            while self._spent + self._reserved + cost > self._budget.amount:
+                # With calls in progress, some of what they hold may be released: wait for that.
                 if self._reserved <= 0:
                     raise BudgetReachedError(
                         f"the budget of {self._budget} is reached; to continue, run the same "
                         "command with a larger one"
                     )
-                await self._settled.wait()
-            self._reserved += worth
-        return worth
+                await self._settled_condition.wait()
+            self._reserved += cost
+        return cost
 
     async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
-        """Release the reserved amount, and pay for the tokens used; ``None``: none were."""
+        """Release a reserved amount, and pay for ``tokens``; ``None`` if the call used none."""
         if self._budget is None or not (reserved or (tokens and sum(tokens))):
             return
-        async with self._settled:
+        async with self._settled_condition:
             self._reserved -= reserved
+            # Sums of floats do not return to 0 exactly, and reserve() tests for 0.
             if self._reserved < 1e-12:
                 self._reserved = 0.0
             if tokens is not None:
-                self._spent += self._worth(backend, tokens)
-            self._settled.notify_all()
+                self._spent += self._cost_in_unit(backend, tokens)
+            # Wake all: a small call may fit where the first in the queue does not.
+            self._settled_condition.notify_all()
 
 
 class Counted(Protocol):
-    """One request, each try of which is counted by whoever limits their number."""
+    """One request to a chat model; each try is counted, since their number may be limited."""
 
     def check(self) -> None:
-        """Raise :class:`CallError` if it was refused, or answered by nothing, before."""
+        """Raise :class:`CallError` if the request has failed for good before, or had no answer."""
 
     def admit(self) -> None:
         """Count a try that is about to leave; raise :class:`BudgetReachedError` if none may."""
@@ -299,11 +337,11 @@ class Counted(Protocol):
         """Count every further request that leaves on behalf of a try that was admitted."""
 
     def failed(self, error: CallError, *, again: bool = False) -> None:
-        """Count a try that failed; ``again`` where it was empty and is sent once more."""
+        """Count a failed try; ``retry``: its reply was empty, and it is sent once more."""
 
 
 class RequestCounter(Protocol):
-    """Counts the requests to chat models."""
+    """Counts the requests to chat models, and limits their number."""
 
     def of(self, backend: str, request: ChatRequest) -> Counted:
-        """Return the counter's view of one request."""
+        """Return the counts of one request."""

@@ -21,58 +21,61 @@ from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import clean, is_blank
 
-_UNLESS_SET = ("reasoning", "may_be_empty")
-"""Fields that are written only where they say something, as in stores made before they were."""
+_REPLY_FIELDS_IF_SET = ("reasoning", "may_be_empty")
+"""Fields of a reply that are only written if they are set, as older stores lack them."""
 KEY_BYTES = 16
-_IF_SET = frozenset({"may_be_empty", "schema", "embedding_radius"})
-"""Fields of a request that count in its key only where they are set, and not 0."""
+_KEY_FIELDS_IF_SET = frozenset({"may_be_empty", "schema", "embedding_radius"})
+"""Fields of a request that are only part of its key if they are set and not 0."""
 _REQUEST_FIELDS = attrgetter(*ChatRequest.__slots__)
 
 
 def chat_parts(request: ChatRequest) -> tuple[str]:
-    """Return what makes up the key of a request to a chat model: its fields as JSON.
+    """Return the text from which a chat request's key is computed: its fields as JSON.
 
-    All but the messages are the same in many requests, and so is their JSON. Fields that came
-    later count only where they are set: other keys are as they were without them.
+    The fields other than the messages are equal in many requests, so their JSON is cached. Fields
+    that were added in later versions only count if they are set, so that older keys stay valid.
     """
-    messages, *others = _REQUEST_FIELDS(request)
+    messages, *other_fields = _REQUEST_FIELDS(request)
     try:
+        # The same text as json.dumps() of the pairs, at a fraction of its time.
         turns = [
             f"[{encode_basestring_ascii(role)}, {encode_basestring_ascii(text)}]"
             for role, text in messages
         ]
-        return (f'{{"messages": [{", ".join(turns)}], {_as_json(*others)}',)
+        return (f'{{"messages": [{", ".join(turns)}], {_other_fields_json(*other_fields)}',)
     except TypeError:  # a list among the fields, or what is no text
-        sent = {"messages": messages, **_sent_fields(others)}
+        sent = {"messages": messages, **_select_key_fields(other_fields)}
         return (json.dumps(sent),)
 
 
 @lru_cache(1024, typed=True)  # 1, 1.0 and True are equal, but not as JSON
-def _as_json(*values: Any) -> str:
-    """Return the JSON of a request's fields after the first, without the first brace."""
-    return json.dumps(_sent_fields(values))[1:]
+def _other_fields_json(*values: Any) -> str:
+    """Return the JSON of a request's fields after the messages, without the opening brace."""
+    return json.dumps(_select_key_fields(values))[1:]
 
 
-def _sent_fields(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the fields after the messages that are sent, those of ``_IF_SET`` only if set."""
+def _select_key_fields(values: Sequence[Any]) -> dict[str, Any]:
+    """Return the fields after the messages; those of :data:`_KEY_FIELDS_IF_SET` only if set."""
     fields = zip(ChatRequest.__slots__[1:], values, strict=True)
-    return {k: v for k, v in fields if k != "stand_in" and (v or k not in _IF_SET)}
+    return {k: v for k, v in fields if k != "stand_in" and (v or k not in _KEY_FIELDS_IF_SET)}
 
 
 def reply_to_json(reply: Reply) -> str:
-    """Return the stored form of a reply, as it came but for log-probabilities, which are packed."""
+    """Return the stored form of a reply: as received, with packed log-probabilities."""
     result = {name: getattr(reply, name) for name in Reply.__slots__}
     if reply.logprobs:
         result["logprobs"] = packed(reply.logprobs, clean(reply.text))
-    for name in _UNLESS_SET:
+    # Dropped where empty, so that a reply has the same text as in older stores.
+    for name in _REPLY_FIELDS_IF_SET:
         if not result[name]:
             del result[name]
     text = json.dumps(result)
     return json.dumps(cleaned(result)) if r"\ud" in text else text  # a surrogate, maybe a lone one
 
 
-def _as_stored(reply: Reply, text: str) -> Reply | None:
-    """Return the reply itself where reading its JSON would give nothing else."""
+def _equal_when_stored(reply: Reply, text: str) -> Reply | None:
+    """Return the reply itself if reading its JSON would give an equal one, else ``None``."""
+    # Most replies are plain, and need not be parsed again only to see that.
     same = (
         type(reply) is Reply
         and reply.logprobs is None
@@ -97,6 +100,7 @@ def reply_from_json(text: str) -> Reply:
     if fields["logprobs"] is not None:
         fields["logprobs"] = unpacked(fields["logprobs"], fields["text"])
     reply = as_read(Reply(**fields))
+    # A damaged or older row: the batcher asks again.
     if not reply.may_be_empty and is_blank(reply.text):
         raise ValueError("an empty reply")
     return reply
@@ -106,13 +110,14 @@ CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
     parts=chat_parts,
     reply_to_json=reply_to_json,
     reply_from_json=reply_from_json,
-    as_stored=_as_stored,
+    as_stored=_equal_when_stored,
     tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
 )
 
 
 def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | None:
-    """Return the error if a reply is empty and should not be."""
+    """Return the error of a reply that is empty and should not be; ``None`` for others."""
+    # Reasoning does not count as text.
     read = as_read(reply)
     texts = (read.text, *read.others)
     if request.may_be_empty or not any(map(is_blank, texts)):
@@ -121,8 +126,8 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
     if len(texts) > 1:
         message = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
     if read.finish == "length":
-        most = f" ({request.max_tokens:,})" if request.max_tokens else ""
-        message += f": it was cut before an answer began; raise max_tokens{most}"
+        limit = f" ({request.max_tokens:,})" if request.max_tokens else ""
+        message += f": it was cut before an answer began; raise max_tokens{limit}"
     else:
         message += " except for its reasoning" if read.reasoning else ""
         message += f" (finish: {read.finish})" if read.finish not in (None, "stop") else ""
@@ -131,23 +136,24 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
 
 def keep_empty(name: str, calls: Calls, request: ChatRequest, reply: Reply, seconds: float) -> None:
     """Store an empty reply of a model, and the seconds that it took."""
+    # A random key: no request can find this row, but its tokens count as paid for.
     key = secrets.token_bytes(KEY_BYTES)
-    asked = json.dumps(list(chat_parts(request)), ensure_ascii=False)
+    request_json = json.dumps(list(chat_parts(request)), ensure_ascii=False)
     tokens = (reply.prompt_tokens, reply.reply_tokens)
-    calls.add([StoredCall(key, "chat", name, asked, reply_to_json(reply), seconds, *tokens)])
+    calls.add([StoredCall(key, "chat", name, request_json, reply_to_json(reply), seconds, *tokens)])
 
 
 def allowed(request: ChatRequest, reply: Reply) -> Reply:
-    """Return a reply that says so where its request allowed it to be empty."""
+    """Return the reply, marked as possibly empty if its request allows that."""
     return replace(reply, may_be_empty=True) if request.may_be_empty else reply
 
 
 def checked_replies(
     model: LocalChatModel, calls: Calls
 ) -> Callable[[list[ChatRequest]], Sequence[Reply | BackendError]]:
-    """Return the model's function of a batch, which returns an error instead of an empty reply.
+    """Return a function that answers a batch, with an error in place of each empty reply.
 
-    It is not asked again: a local model gives the same reply to the same request.
+    Nothing is tried again: a local model gives the same reply to the same request.
     """
 
     def compute(requests: list[ChatRequest]) -> Sequence[Reply | BackendError]:
@@ -171,7 +177,7 @@ def checked_replies(
 
 
 def cleaned(value: Any) -> Any:
-    """Return a reply's fields without what no file can hold, lone surrogates."""
+    """Return a reply's fields without lone surrogates, which no file can hold."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):

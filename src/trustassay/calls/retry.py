@@ -18,30 +18,39 @@ from trustassay.errors import CallError, CallFault
 
 T = TypeVar("T")
 Turn = tuple[Call, asyncio.Future[None]]
-LEAD_S = 0.1
-"""So long the first call is alone, unless it ends before."""
-RESUMED, RESUMED_PART = 8, 4
-"""Calls at once when an outage has ended, or a quarter of all; two more with each reply."""
-BACKOFF_S = 0.5
-BACKOFF_MOST_S = 20.0
-COMPLAINT_BACKOFF_MOST_S = 2.0
-"""It is the pace that keeps a limit, and not the waiting of single calls."""
+FIRST_CALL_ALONE_S = 0.1
+"""Seconds for which the first call is alone, unless it ends before."""
+RESUMED_CALLS, RESUMED_SHARE = 8, 4
+"""Calls at once after an outage, and the part of the usual number; the larger of the two counts.
 
-PASSING = frozenset({"limited", "server", "connection", "timeout", "malformed"})
+Each reply allows two more.
+"""
+BACKOFF_S = 0.5
+"""Seconds of the first delay between two tries; later ones double."""
+BACKOFF_MAX_S = 20.0
+"""Maximum of the delay, in seconds."""
+COMPLAINT_BACKOFF_MAX_S = 2.0
+"""Maximum of the delay after a complaint; limits are kept by the pace, not by single calls."""
+
+TEMPORARY_FAILURES = frozenset({"limited", "server", "connection", "timeout", "malformed"})
+"""Kinds of failures that may be temporary."""
 
 
 class Endpoint:
     """Admits calls to one address and retries temporary failures.
 
-    The first call is sent alone for a moment, so that a missing key costs one call. Then
-    ``concurrency`` calls are in progress at once; complaints (429) slow them down if they show a
-    limit (:class:`~trustassay.calls.rate_limit.Pace`). Temporary failures are tried again after a
-    random share of a delay that doubles, or after the ``Retry-After`` of the failed call. While
-    there are only failures, one call at a time probes and no tries are used up
-    (:class:`~trustassay.calls.outage.Outage`). An endpoint with nothing but failures for
-    ``patience_s`` (ten seconds if it never answered), or one that tells all calls to wait for
-    longer than ``deadline_s``, is given up: its calls fail at once until the run is started again,
-    or until ``again_after_s`` seconds later one call probes once more.
+    * The first call is sent alone for a moment, so that a missing key costs one call.
+    * Then ``concurrency`` calls are in progress at once. Complaints (429) slow them down if they
+    show a
+      limit (:class:`~trustassay.calls.rate_limit.Pace`).
+    * Temporary failures are tried again after a random share of a delay that doubles, or after the
+      ``Retry-After`` of the failed call.
+    * While there are only failures, one call at a time probes, and no tries are used up
+      (:class:`~trustassay.calls.outage.Outage`).
+    * An endpoint is given up after nothing but failures for ``patience_s`` (ten seconds if it never
+      answered), or if it tells all calls to wait for longer than ``deadline_s``. Its calls then
+      fail at once until the run is started again, or until one call probes again, ``again_after_s``
+      seconds later.
     """
 
     def __init__(
@@ -52,25 +61,34 @@ class Endpoint:
         again_after_s: float = math.inf,
         shared: LeasedPace | None = None,
     ) -> None:
-        """``shared`` says when calls may start if other processes call the address, too."""
+        """Start without calls, inside the event loop.
+
+        Args:
+            limits: the endpoint's limits.
+            name: its address, for messages.
+            again_after_s: seconds after which an endpoint that was given up is probed again.
+            shared: says when calls may start, if other processes also call the address.
+        """
         self.limits, self.again_after_s = limits, again_after_s
         self.failures: Counter[str] = Counter()
         self.sent = 0
         self._name = f"{name}: " if name else ""
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
+        # The rate is kept either here or, together with other processes, by the service that
+        # leases.
         self._pace: Pace | LeasedPace = shared or Pace(limits.concurrency, now)
         self._shared = shared
         if shared:
             shared.wake = self._wake
         self._outage = Outage(limits.patience_s, limits.deadline_s)
         self._allowed = limits.concurrency
-        self._led = False
+        self._lead_is_over = False
         self._lead_until = now
-        self._active = 0
+        self._in_progress = 0
         self._waiting: deque[Turn] = deque()
-        self._gone: tuple[str, CallFault] | None = None
-        self._gone_until = math.inf
+        self._given_up: tuple[str, CallFault] | None = None
+        self._given_up_until = math.inf
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
@@ -92,36 +110,45 @@ class Endpoint:
     ) -> T:
         """Do ``work`` when the endpoint may be called, and again while its failures are temporary.
 
-        ``check`` may still cancel it when its turn comes, by raising; ``failed`` is called for each
-        failed try. The deadline starts with the first try and excludes outages, since the length
-        of the queue or of an outage does not depend on this call.
+        The deadline starts with the first try and excludes outages, since the length of the queue
+        or of an outage does not depend on this call.
+
+        Args:
+            work: sends the request once.
+            tokens: estimated tokens of the call.
+            check: called when its turn comes; may still cancel the call by raising.
+            failed: called for each failed try.
 
         Raises:
             CallError: the last failure, with the number of tries.
         """
         call = Call(tokens)
         tries = 0
-        first = False
+        goes_first = False
         while True:
-            await self._admitted(call, first=first)
+            # 1. Wait for the turn.
+            await self._wait_for_place(call, goes_first=goes_first)
             try:
+                # 2. The turn has come: stop if the work has ended meanwhile.
                 check()
                 if not call.tried:
                     call.deadline = self._clock() + self.limits.deadline_s
                 tries += 1
-                result = await self._tried(call, work)
+                # 3. Send it.
+                result = await self._try_once(call, work)
             finally:
                 self._leave(call)
             if not isinstance(result, CallError):
                 return result
             failed(result)
-            delay = self._before_next(call, result)
+            # 4. Decide whether and when to try again.
+            delay = self._delay_before_next(call, result)
             if delay is None:
                 if tries > 1:
                     message = f"{result} (after {tries} tries)"
                     result = CallError(message, result.kind, result.retry_after_s)
                 raise result
-            first = delay > 0  # in an outage another call makes the next probe
+            goes_first = delay > 0  # in an outage another call makes the next probe
             if delay > 0:
                 await self._sleep(delay)
 
@@ -133,10 +160,11 @@ class Endpoint:
             self._shared.spent(more)
 
     def _clock(self) -> float:
+        """Return the time without that of outages."""
         return self._outage.clock(self._loop.time())
 
-    async def _tried(self, call: Call, work: Callable[[], Awaitable[T]]) -> T | CallError:
-        """Do the work once; a failure is returned."""
+    async def _try_once(self, call: Call, work: Callable[[], Awaitable[T]]) -> T | CallError:
+        """Do the work once, within the timeout; a failure is returned, not raised."""
         self.sent += 1
         call.began = self._loop.time()
         try:
@@ -149,111 +177,129 @@ class Endpoint:
             error = failure
         else:
             now = self._loop.time()
-            self._led = True
-            self._replied(call, now)
+            # A reply shows that the key is right: the others may follow.
+            self._lead_is_over = True
+            self._record_reply(call, now)
             self._pace.replied(call.turn, now - call.began)
             return result
-        self._bad(call, error)
+        self._record_failure(call, error)
         return error
 
-    async def _admitted(self, call: Call, *, first: bool) -> None:
-        """Wait for a free place; who comes again stands first in the queue, save in an outage."""
-        if self._gone and self._loop.time() < self._gone_until:
-            raise CallError(*self._gone)
-        self._gone = None  # its outage goes on: one call probes
+    async def _wait_for_place(self, call: Call, *, goes_first: bool) -> None:
+        """Wait for a free place.
+
+        A call that is tried again stands first in the queue, except in an outage.
+        """
+        if self._given_up and self._loop.time() < self._given_up_until:
+            raise CallError(*self._given_up)
+        self._given_up = None  # its outage goes on: one call probes
         place: asyncio.Future[None] = self._loop.create_future()
         turn: Turn = (call, place)
-        first = first and not self._outage.open
-        self._waiting.appendleft(turn) if first else self._waiting.append(turn)
+        goes_first = goes_first and not self._outage.open
+        self._waiting.appendleft(turn) if goes_first else self._waiting.append(turn)
         self._admit_more()
         try:
             await place
         except BaseException:
+            # Cancelled just after its turn came: pass the place on, or it would be lost.
             if place.done() and not place.cancelled() and not place.exception():
                 self._leave(call)
             raise
 
     def _leave(self, call: Call) -> None:
-        self._active -= 1
+        """Free the place of a call."""
+        self._in_progress -= 1
         self._outage.left(call)
         self._admit_more()
 
     def _admit_more(self) -> None:
-        while self._waiting and self._active < self._allowed:
+        """Let out calls from the queue as long as all limits allow it."""
+        while self._waiting and self._in_progress < self._allowed:
             call, place = self._waiting[0]
             if place.done():  # its task was cancelled
                 self._waiting.popleft()
                 continue
             now = self._loop.time()
+            # Only the first call is asked: later ones must not overtake it.
             if (wait := self._wait_s(call, now)) > 0:
-                self._wake_in(wait)
+                self._schedule_wake(wait)
                 return
             if self._outage.open:  # a call that was tried before may be at fault itself
                 untried = (turn for turn in self._waiting if not (turn[0].tried or turn[1].done()))
                 call, place = next(untried, self._waiting[0])
             self._waiting.remove((call, place))
-            self._let_out(call, now)
+            self._record_start(call, now)
             place.set_result(None)
 
     def _wait_s(self, call: Call, now: float) -> float:
-        """Return the seconds until this call may go out, as things are."""
+        """Return the seconds until a call may leave, as things are now."""
         wait = max(self._pace.wait_s(call.refused, now), self._outage.wait_s(now))
         for meter in (self._requests, self._tokens):
             wait = max(wait, meter.wait_s(now)) if meter else wait
-        if self._active and not self._led:
+        if self._in_progress and not self._lead_is_over:
             wait = max(wait, self._lead_until - now)
         return wait
 
-    def _let_out(self, call: Call, now: float) -> None:
-        if self._active:
-            self._led = True
+    def _record_start(self, call: Call, now: float) -> None:
+        """Record that a call leaves."""
+        if self._in_progress:
+            self._lead_is_over = True
         else:
-            self._lead_until = now + LEAD_S
+            self._lead_until = now + FIRST_CALL_ALONE_S
         if self._requests:
             self._requests.take(1, now)
         self.took(call.tokens)
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.let_out(call, now)
-        self._active += 1
+        self._in_progress += 1
 
-    def _wake_in(self, wait: float) -> None:
-        """Look again when the wait is over; without end it is a probe's end that calls again."""
+    def _schedule_wake(self, wait_s: float) -> None:
+        """Look at the queue again after a wait; an infinite one is ended by the end of a probe."""
         if self._alarm:
             self._alarm.cancel()
-        self._alarm = None if wait == math.inf else self._loop.call_later(wait + 1e-6, self._wake)
+        # A little later than necessary, as rounding would otherwise make it wake up too early.
+        self._alarm = (
+            None if wait_s == math.inf else self._loop.call_later(wait_s + 1e-6, self._wake)
+        )
 
     def _wake(self) -> None:
+        """Look at the queue again."""
         self._alarm = None
         self._admit_more()
 
-    def _replied(self, call: Call, now: float) -> None:
-        """End an outage; those that waited in it do not start all at once."""
+    def _record_reply(self, call: Call, now: float) -> None:
+        """End an outage; the calls that waited in it do not start all at once."""
         was_open = self._outage.open
         self._outage.replied(call, now)
         if was_open and not self._outage.open:
+            # The endpoint worked all along, only too slowly: limit the rate, not the number of
+            # calls.
             if self._outage.complaints_only:
                 self._pace.stopped()
             else:
-                self._allowed = max(RESUMED, self.limits.concurrency // RESUMED_PART)
+                self._allowed = max(RESUMED_CALLS, self.limits.concurrency // RESUMED_SHARE)
         self._allowed = min(self._allowed + 2, self.limits.concurrency)
 
-    def _bad(self, call: Call, error: CallError) -> None:
-        """Take a failure into account; one that is not temporary counts as a reply."""
+    def _record_failure(self, call: Call, error: CallError) -> None:
+        """Record a failure; one that is not temporary counts as a reply."""
         self.failures[error.kind] += 1
         now = self._loop.time()
-        self._led |= error.kind != "closed"
-        if error.kind not in PASSING or error.kind == "malformed":
+        self._lead_is_over |= error.kind != "closed"
+        # A malformed reply is tried again, but the endpoint is not down.
+        if error.kind not in TEMPORARY_FAILURES or error.kind == "malformed":
             call.tries += 1
-            self._replied(call, now)
+            self._record_reply(call, now)
             return
         if error.kind == "limited":
             call.refused += 1
+            # In an outage complaints are expected, and say nothing about the rate.
             if not self._outage.open:
                 self._pace.complained(call.turn, now - call.began)
         self._outage.failed(call, error, now)
         if not self._outage.open:
             return
         after_s = error.retry_after_s or 0.0
+        # Nothing can be done within the deadline, so waiting would be in vain.
         if error.kind == "limited" and after_s > self.limits.deadline_s:
             self._give_up(f"{error}; the endpoint asks to wait {after_s:,.0f} s", error.kind)
         elif self._outage.over(call, error, now):
@@ -261,9 +307,9 @@ class Endpoint:
             self._lose_patience(f"{error}; no other reply came for {patience_s:g} s", error.kind)
 
     def _lose_patience(self, message: str, kind: CallFault) -> None:
-        """Let all waiting calls fail; give the endpoint up if some of them were not tried yet.
+        """Fail all waiting calls; give the endpoint up if some of them have not been tried yet.
 
-        If all were tried, the fault may be theirs, and later calls may still be tried.
+        If all have been tried, they may be at fault themselves, and later calls may still be tried.
         """
         waiting = [turn for turn in self._waiting if not turn[1].done()]
         if self._outage.of_many and any(not call.tried for call, _ in waiting):
@@ -275,28 +321,29 @@ class Endpoint:
                 future.set_exception(CallError(message, kind))
 
     def _give_up(self, message: str, kind: CallFault) -> None:
-        """Let all calls fail that wait for their turn, or for another try."""
-        self._gone = (f"{message}, so no more requests are sent", kind)
-        self._gone_until = self._loop.time() + self.again_after_s
+        """Fail all calls that wait for their turn, and wake those that wait for another try."""
+        self._given_up = (f"{message}, so no more requests are sent", kind)
+        self._given_up_until = self._loop.time() + self.again_after_s
         while self._waiting:
             _, place = self._waiting.popleft()
             if not place.done():
-                place.set_exception(CallError(*self._gone))
+                place.set_exception(CallError(*self._given_up))
+        # They find the endpoint given up, and fail with their own errors.
         for sleeper in self._sleepers:
             _wake_up(sleeper)
 
-    def _before_next(self, call: Call, error: CallError) -> float | None:
-        """Return the seconds before a call's next try, ``None`` if there is to be none."""
-        if error.kind not in PASSING or self._gone:
+    def _delay_before_next(self, call: Call, error: CallError) -> float | None:
+        """Return the seconds before a call's next try; ``None`` if it is not tried again."""
+        if error.kind not in TEMPORARY_FAILURES or self._given_up:
             return None
         if self._outage.open:
             return None if self._outage.over(call, error, self._loop.time()) else 0.0
-        delay = self._delay(error, call.tries)
+        delay = self._compute_delay(error, call.tries)
         last = call.tries >= self.limits.tries or self._clock() + delay > call.deadline
         return None if last else delay
 
     async def _sleep(self, delay: float) -> None:
-        """Wait before another try; not longer than the endpoint is there."""
+        """Wait before another try, at most until the endpoint is given up."""
         sleeper: asyncio.Future[None] = self._loop.create_future()
         alarm = self._loop.call_later(delay, _wake_up, sleeper)
         self._sleepers.add(sleeper)
@@ -306,10 +353,13 @@ class Endpoint:
             alarm.cancel()
             self._sleepers.discard(sleeper)
 
-    def _delay(self, error: CallError, tries: int) -> float:
-        most = COMPLAINT_BACKOFF_MOST_S if error.kind == "limited" else BACKOFF_MOST_S
-        backoff: float = min(most, BACKOFF_S * 2 ** max(0, tries - 1))
+    def _compute_delay(self, error: CallError, tries: int) -> float:
+        """Return the seconds before the next try: a random part of the backoff, or as asked for."""
+        max_delay_s = COMPLAINT_BACKOFF_MAX_S if error.kind == "limited" else BACKOFF_MAX_S
+        # Random, so that calls that failed together do not come back together.
+        backoff: float = min(max_delay_s, BACKOFF_S * 2 ** max(0, tries - 1))
         jitter = backoff * random.random()
+        # Up to a tenth more, for the same reason.
         if error.retry_after_s is not None:
             return error.retry_after_s + min(jitter, 0.1 * error.retry_after_s)
         return jitter

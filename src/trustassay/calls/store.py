@@ -1,7 +1,7 @@
-"""Every model call and its reply in a SQLite file that any tool can read.
+"""Every model call and its reply, in a SQLite file that any tool can read.
 
-A run has such a file, ``calls.sqlite``; replies of endpoints are also in a shared one, which
-other runs use. Its tables: ``store.sql``.
+Each run has one, ``calls.sqlite``. Replies of endpoints are also in a shared one, which other runs
+use. The tables are in ``store.sql``.
 """
 
 import hashlib
@@ -18,19 +18,22 @@ from typing import Any, NamedTuple
 from trustassay.errors import BackendError
 from trustassay.files import DiskFullError, has_no_room
 
-VERSION = 3
+SCHEMA_VERSION = 3
 SCHEMA = files(__package__).joinpath("store.sql").read_text(encoding="utf-8")
 
 
 class Keys:
-    """Makes the keys of the calls to one backend: digests of capability, backend and request."""
+    """Computes the keys of the calls to one backend: digests of capability, backend and request."""
 
     def __init__(self, capability: str, backend: str) -> None:
         self._digest = hashlib.blake2b(digest_size=16)
         _update(self._digest, (capability, backend))
 
     def of(self, parts: Sequence[str]) -> bytes:
-        """Return the 16 bytes by which a call is known; each part counts with its length."""
+        """Return the key of a request, 16 bytes.
+
+        The length of each part is part of the digest, so that ("ab", "c") and ("a", "bc") differ.
+        """
         digest = self._digest.copy()
         _update(digest, parts)
         return digest.digest()
@@ -38,20 +41,21 @@ class Keys:
 
 def _update(digest: hashlib.blake2b, parts: Sequence[str]) -> None:
     for part in parts:
+        # Lone surrogates occur in scraped text, and must not fail here.
         data = part.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data))
         digest.update(data)
 
 
-LOOKUP = 500
+KEYS_PER_SELECT = 500
 """Keys in one SELECT; SQLite's oldest default limit of parameters is 999."""
 PATIENCE_S = 60
-"""How long to wait for another process that is writing into the same file."""
+"""Seconds to wait for another process that is writing into the same file."""
 CACHE_FILE = "calls.sqlite"
 
 
 class StoredCall(NamedTuple):
-    """One row of ``calls``."""
+    """One row of the table ``calls``; ``store.sql`` describes the columns."""
 
     key: bytes
     capability: str
@@ -65,7 +69,7 @@ class StoredCall(NamedTuple):
 
 
 class CallTaken(NamedTuple):
-    """What a stored call took."""
+    """The tokens and the time of a stored call."""
 
     key: bytes
     request: str
@@ -75,49 +79,58 @@ class CallTaken(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """Some calls: stored replies, how many of them the shared file gave just now,
-    and the keys of those that another process is making."""
+    """The result of looking for some calls."""
 
     found: Mapping[bytes, str]
+    """Stored replies by key."""
     taken: int = 0
+    """How many of them have just come from the shared file."""
     elsewhere: frozenset[bytes] = frozenset()
+    """Keys of calls that another process is making."""
 
 
 class Usage(NamedTuple):
-    """The usage of one backend: calls and tokens paid for, and calls taken from elsewhere.
-
-    ``uncounted`` is the number of paid calls whose tokens the backend did not report.
-    """
+    """The usage of one backend by a run."""
 
     calls: int = 0
+    """Calls that were paid for."""
     prompt_tokens: int = 0
+    """Tokens of their prompts."""
     reply_tokens: int = 0
+    """Tokens of their replies."""
     uncounted: int = 0
+    """Paid calls whose tokens the backend did not report."""
     cached: int = 0
+    """Calls that came from the shared file or another run."""
     seconds: float = 0.0
+    """Time that the paid calls took."""
 
 
 def default_cache() -> Path:
     """Return the folder of the shared file: ``TRUSTASSAY_CACHE``, or one in the user's cache."""
-    if named := os.environ.get("TRUSTASSAY_CACHE"):
-        return Path(named)
+    if folder := os.environ.get("TRUSTASSAY_CACHE"):
+        return Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trustassay"
 
 
 def open_cache(folder: Path) -> "CallStore":
-    """Open the file that runs share, and make its folder if there is none."""
+    """Open the file that runs share, and create its folder if there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     return CallStore(folder / CACHE_FILE)
 
 
 def rows_of(
-    connection: sqlite3.Connection, query: str, keys: Sequence[bytes], *given: Any
+    connection: sqlite3.Connection, query: str, keys: Sequence[bytes], *parameters: Any
 ) -> Iterator[Any]:
-    """Yield the rows of a query, which takes ``given``, that have one of these keys."""
-    for start in range(0, len(keys), LOOKUP):
-        some = keys[start : start + LOOKUP]
+    """Yield the rows that have one of ``keys``.
+
+    ``query`` ends where the condition on the key follows; ``parameters`` are its earlier ones.
+    """
+
+    for start in range(0, len(keys), KEYS_PER_SELECT):
+        some = keys[start : start + KEYS_PER_SELECT]
         places = ",".join("?" * len(some))
-        yield from connection.execute(f"{query} key IN ({places})", [*given, *some])
+        yield from connection.execute(f"{query} key IN ({places})", [*parameters, *some])
 
 
 class CallStoreError(BackendError):
@@ -125,34 +138,38 @@ class CallStoreError(BackendError):
 
 
 def _is_full(error: sqlite3.Error, path: Path) -> bool:
-    """Whether the disk is full: SQLite may call it an error of reading and writing."""
+    """Whether the disk is full, which SQLite may report as a general error of input or output."""
     code = getattr(error, "sqlite_errorcode", None)
+    # Extended codes, such as SQLITE_IOERR_WRITE, have the primary code in their last byte.
     kind = None if code is None else code & 0xFF
     return kind == sqlite3.SQLITE_FULL or (
         kind in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN) and has_no_room(path.parent)
     )
 
 
-def _no_store(path: Path, error: sqlite3.Error) -> OSError:
+def _not_a_store_error(path: Path, error: sqlite3.Error) -> OSError:
+    """Return the error for a file that is not a store of calls."""
     message = "remove it; its calls are then made again"
     return OSError(f"{path}: not a store of model calls ({error}); {message}")
 
 
 class CallStore:
-    """One file of calls; safe to use from several threads, and from several processes.
+    """One file of calls; safe to use from several threads and processes.
 
     Raises:
         OSError: the file is not a call store, or one of another version.
-        CallStoreError: by all methods, when the file cannot be used any more; DiskFullError.
+        CallStoreError: by all methods, when the file cannot be used any more.
+        DiskFullError: by all methods, when the disk is full.
     """
 
     tells_payer = False
-    """Whether ``cached`` says, as of the run that reads it, who paid for a call."""
+    """Whether the column ``cached`` is already from the point of view of the run that reads it."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()
         self.path = path
         try:
+            # The lock below serialises the threads, so SQLite need not check which one it is in.
             self._connection = sqlite3.connect(path, timeout=PATIENCE_S, check_same_thread=False)
         except sqlite3.Error as error:
             raise OSError(f"{path}: cannot be opened ({error})") from None
@@ -165,28 +182,31 @@ class CallStore:
             raise OSError(f"{path}: cannot be used ({error})") from None
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise _no_store(path, error) from None
+            raise _not_a_store_error(path, error) from None
+        # Another version: see _open().
         except OSError:
             self._connection.close()
             raise
 
     def _open(self, path: Path) -> None:
+        """Check the version, and create the tables in a new file."""
         version = self._version()
-        if version not in (0, VERSION):  # 0: a file that SQLite has just made
+        if version not in (0, SCHEMA_VERSION):  # 0: a file that SQLite has just made
             raise OSError(f"{path}: made by another version of trustassay (schema {version})")
         # A killed process loses nothing that was committed, even without syncing to the disk.
-        self._begin_journal()
+        self._enable_journal()
         self._connection.execute("PRAGMA synchronous = OFF")
-        if version != VERSION:
+        if version != SCHEMA_VERSION:
             self._connection.execute("BEGIN IMMEDIATE")  # another process may be doing the same
-            if self._version() != VERSION:
+            if self._version() != SCHEMA_VERSION:
                 for statement in filter(str.strip, SCHEMA.split(";")):
                     self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+                self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             self._connection.commit()
 
-    def _begin_journal(self) -> None:
-        """Turn to SQLite's write-ahead journal, for which it does not wait by itself."""
+    def _enable_journal(self) -> None:
+        """Switch to SQLite's write-ahead journal, retrying while another process holds the file."""
+        # The connection's timeout does not apply to this switch, so wait in a loop.
         until = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -203,7 +223,7 @@ class CallStore:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Hold the file; an error that is the file's names it."""
+        """Lock the file for this thread; turn errors of the file into errors that name it."""
         with self._lock:
             try:
                 yield
@@ -216,67 +236,70 @@ class CallStore:
                 raise CallStoreError(message) from None
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the stored replies among ``keys``."""
-        return dict(self._rows("key, reply", keys))
+        """Return the stored replies for ``keys``."""
+        return dict(self._select_rows("key, reply", keys))
 
     def fetch(self, keys: Sequence[bytes]) -> None:
-        """Bring calls into the file that are kept elsewhere; of this kind there are none."""
+        """Copy calls into the file from where else they are stored; for this class, nowhere."""
 
     def find_calls(self, keys: Sequence[bytes]) -> list[StoredCall]:
-        """Return the stored calls among ``keys``, whole."""
-        return [StoredCall(*row) for row in self._rows(", ".join(StoredCall._fields), keys)]
+        """Return the stored calls for ``keys``, with all columns."""
+        return [StoredCall(*row) for row in self._select_rows(", ".join(StoredCall._fields), keys)]
 
-    def _rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
+    def _select_rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
         with self.in_use():
             return list(rows_of(self._connection, f"SELECT {columns} FROM calls WHERE", keys))
 
-    def _all(self, query: str, *given: Any) -> list[Any]:
+    def _select_all(self, query: str, *parameters: Any) -> list[Any]:
         with self.in_use():
-            return self._connection.execute(query, given).fetchall()
+            return self._connection.execute(query, parameters).fetchall()
 
     def add(self, calls: Iterable[StoredCall]) -> None:
-        """Write calls and commit; one that is there already stays as it is."""
+        """Write calls and commit; calls that are there already are left as they are."""
+        # The connection as a context commits, or rolls back.
         with self.in_use(), self._connection:
             self._connection.executemany(
-                "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", calls
+                # The first reply wins, so that all runs see the same one.
+                "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                calls,
             )
 
     def remove(self, replies: Mapping[bytes, str]) -> None:
-        """Remove the calls with these keys, those alone that still hold these replies."""
+        """Remove the calls with these keys, if they still have these replies."""
         with self.in_use(), self._connection:
             self._connection.executemany(
                 "DELETE FROM calls WHERE key = ? AND reply = ?", replies.items()
             )
 
     def paid(self, keys: Sequence[bytes]) -> int:
-        """Return how many of ``keys`` were asked for here, and not taken from elsewhere."""
-        return sum(not cached for (cached,) in self._rows("cached", keys))
+        """Return how many of ``keys`` this run paid for, rather than taking them from elsewhere."""
+        return sum(not cached for (cached,) in self._select_rows("cached", keys))
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of stored calls for each (capability, backend)."""
         query = "SELECT capability, backend, COUNT(*) FROM calls GROUP BY 1, 2"
-        return {(c, b): n for c, b, n in self._all(query)}
+        return {(c, b): n for c, b, n in self._select_all(query)}
 
     def size(self, capability: str, backend: str) -> tuple[int, int]:
-        """Return how many calls to a backend are stored, and the characters of their requests."""
+        """Return the number of stored calls to a backend, and the characters of their requests."""
         query = """
             SELECT COUNT(*), COALESCE(SUM(LENGTH(request)), 0) FROM calls
             WHERE capability = ? AND backend = ?
             """
-        ((calls, characters),) = self._all(query, capability, backend)
+        ((calls, characters),) = self._select_all(query, capability, backend)
         return calls, characters
 
-    def latest(self, capability: str, backend: str, most: int) -> list[CallTaken]:
-        """Return what the latest calls to a backend took, at most so many of them."""
+    def latest(self, capability: str, backend: str, limit: int) -> list[CallTaken]:
+        """Return the latest calls to a backend, at most ``most`` of them."""
         columns = ", ".join(CallTaken._fields)
         query = f"""
             SELECT {columns} FROM calls WHERE capability = ? AND backend = ?
             ORDER BY rowid DESC LIMIT ?
             """
-        return [CallTaken(*row) for row in self._all(query, capability, backend, most)]
+        return [CallTaken(*row) for row in self._select_all(query, capability, backend, limit)]
 
     def usage(self, capability: str) -> dict[str, Usage]:
-        """Return what was asked of each backend of a capability."""
+        """Return the usage of each backend of a capability."""
         query = """
             SELECT backend,
                 SUM(1 - cached),
@@ -287,10 +310,15 @@ class CallStore:
                 SUM((1 - cached) * seconds)
             FROM calls WHERE capability = ? GROUP BY backend ORDER BY backend
             """
-        return {backend: Usage(*numbers) for backend, *numbers in self._all(query, capability)}
+        return {
+            backend: Usage(*numbers) for backend, *numbers in self._select_all(query, capability)
+        }
 
     def close(self, *, alone: bool = True) -> None:
-        """Close the file; ``alone`` also folds the journal into it, as no other process reads."""
+        """Close the file.
+
+        ``alone``: no other process uses it, so that its journal can be merged into it.
+        """
         with self._lock:
             try:
                 if alone:
@@ -303,22 +331,30 @@ class CallStore:
 
 
 class Calls:
-    """A run's own file of calls, and behind it the shared one, if there is any."""
+    """A run's own file of calls and, behind it, the shared one, if there is any."""
 
     def __init__(self, own: CallStore | None, shared: CallStore | None = None) -> None:
         self.own, self.shared = own, shared
 
     def look(self, keys: Sequence[bytes]) -> Claimed:
-        """Return the stored replies; those of the shared file are written into the run's own one,
-        marked as taken.
-        """
-        return self._found(keys)
+        """Return the stored replies.
 
-    def _found(
+        Those of the shared file are copied into the run's own file, marked as taken.
+        """
+        return self._look_up(keys)
+
+    def _look_up(
         self, keys: Sequence[bytes], look: Callable[..., Any] | None = None, *, fetch: bool = False
     ) -> Claimed:
-        """Return the replies; ``look`` also gives the keys of calls that are made elsewhere."""
+        """Return the stored replies.
+
+        Args:
+            keys: keys of the calls.
+            look: returns calls of the shared file, and the keys of those that are made elsewhere.
+            fetch: first copy calls into the shared file from where else they are stored.
+        """
         result = self.own.find(keys) if self.own else {}
+        # The shared file is only asked for what the run's own file lacks.
         missing = [key for key in keys if key not in result]
         if not (self.shared and missing):
             return Claimed(result)
@@ -329,59 +365,68 @@ class Calls:
         else:
             with self.shared.in_use():  # an error of the file names it
                 calls, elsewhere = look(missing)
+        # Copied, so that the run's folder is complete without the shared file.
         if self.own and calls:
-            told = self.shared.tells_payer
-            self.own.add(calls if told else [call._replace(cached=1) for call in calls])
+            tells_payer = self.shared.tells_payer
+            self.own.add(calls if tells_payer else [call._replace(cached=1) for call in calls])
         replies = {call.key: call.reply for call in calls}
         return Claimed(result | replies, len(calls), frozenset(elsewhere))
 
     def claim(self, keys: Sequence[bytes]) -> Claimed:
-        """Return the stored replies; the caller is going to request the rest."""
+        """Return the stored replies; the caller is going to make the other calls."""
         return self.look(keys)
 
     def end(self, keys: Sequence[bytes]) -> None:
-        """Say that calls are no longer in progress."""
+        """Record that calls are no longer in progress."""
 
     def peek(self, key: bytes) -> str | None:
-        """Return the stored reply, if any; writes nothing."""
+        """Return the stored reply, if any; nothing is written."""
         for store in filter(None, (self.own, self.shared)):
             if result := store.find([key]):
                 return result[key]
         return None
 
     def add(self, calls: Sequence[StoredCall]) -> None:
-        """Write calls into both."""
+        """Write calls into both files."""
         for store in (self.own, self.shared):
             if store:
                 store.add(calls)
 
     def remove(self, replies: Mapping[bytes, str]) -> None:
-        """Remove the calls with these keys and replies from both."""
+        """Remove the calls with these keys and replies from both files."""
         for store in (self.own, self.shared):
             if store:
                 store.remove(replies)
 
 
 def copy_calls(source: Path, target: Path) -> None:
-    """Copy a store whole or not at all, with what a killed process left in its journal.
+    """Copy a store completely or not at all, including the journal that a killed process left.
 
     In the copy every call counts as taken from elsewhere.
 
     Raises:
         OSError: ``source`` is not a call store, or the disk of ``target`` is full.
     """
-    part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
+    # Copy under another name, and rename at the end: a reader never sees half a file.
+    partial_copy = target.with_name(f".{target.name}.part")
+    partial_copy.unlink(missing_ok=True)
     try:
-        with closing(sqlite3.connect(source)) as read, closing(sqlite3.connect(part)) as write:
+        with (
+            closing(sqlite3.connect(source)) as read,
+            closing(sqlite3.connect(partial_copy)) as write,
+        ):
+            # The backup also has what is only in the journal so far.
             read.backup(write)
             write.execute("PRAGMA journal_mode = DELETE")
+            # The run that gets the copy has paid for none of them.
             write.execute("UPDATE calls SET cached = 1")
             write.commit()
     except sqlite3.Error as error:
-        for left in part.parent.glob(f"{part.name}*"):  # the copy and its journal
-            left.unlink()
+        for leftover in partial_copy.parent.glob(
+            f"{partial_copy.name}*"
+        ):  # the copy and its journal
+            leftover.unlink()
         if _is_full(error, target):
             raise DiskFullError(target) from None
-        raise _no_store(source, error) from None
-    part.replace(target)
+        raise _not_a_store_error(source, error) from None
+    partial_copy.replace(target)
