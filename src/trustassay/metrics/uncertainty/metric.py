@@ -191,13 +191,13 @@ class Uncertainty(UncertaintyOptions):
             return context.sample.resamples, None
         asking = OtherReplies(self, context)
         if not self.until_decided:
-            return await asking.more(self.most_asked), None
+            return await asking.ask_more(self.most_asked), None
         line = (self.doubtful_from, self.most, self.confidence)
         before = context.models.stand_ins
         given, values, known = list[str](), list[float](), dict[str, float]()
         wanted = max(self.least, fewest_more([], *line))
         while True:
-            given += await asking.more(wanted)
+            given += await asking.ask_more(wanted)
             new = dict[str, str]()  # equal ones have the value of the first
             for text in given[len(values) :]:
                 if (key := words.normal(text)) not in known:
@@ -209,7 +209,7 @@ class Uncertainty(UncertaintyOptions):
             if math.isnan(values[0]):
                 return given, Stop(len(given), self.most, "no claim")
             if context.models.stand_ins > before:  # a plan counts the most that may be asked
-                given += await asking.more(left)
+                given += await asking.ask_more(left)
                 left = 0
             elif decisions(values, *line)[-1] and _enough(given):
                 why = "certain" if decisions(values, *line[:2], 1.0)[-1] else "confident"

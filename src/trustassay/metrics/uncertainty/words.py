@@ -32,14 +32,14 @@ class OtherReplies:
         if options.replies == "perturbed":
             self._perturbed = Asking(options.perturbing, context.sample, context.models)
 
-    async def more(self, n: int) -> list[str]:
+    async def ask_more(self, n: int) -> list[str]:
         """Return the next n replies, an empty text for an empty one.
 
         Raises:
             AssessmentError: perturbed prompts were refused, or their replies empty, too often.
         """
         if self._perturbed:
-            return [one.answer for one in await self._perturbed.more(n)]
+            return [one.answer for one in await self._perturbed.ask_more(n)]
         text, name = self._options.asks(self._question)
         temperature, most = self._options.temperature, self._options.max_tokens
         chat = partial(self._models.chat, text, temperature=temperature, max_tokens=most)
