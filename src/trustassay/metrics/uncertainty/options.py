@@ -195,7 +195,7 @@ class UncertaintyOptions(Metric):
     @property
     def scored(self) -> Part:
         """The part that is the score."""
-        # The part that agreed best with labels, where it is computed.
+        # The default score (docs/methods/uncertainty.md), where it is computed.
         first = "selfcheck_nli" if "selfcheck_nli" in self.chosen else self.chosen[0]
         return PARTS[self.score or first]
 
