@@ -267,7 +267,7 @@ class Fewl(FewlOptions):
         # could be read. Its weight goes to the others.
         reason = "said neither yes nor no about the answers it was asked about"
         absent += [
-            Absent(reference.label, reason) for reference, _, knows, _ in columns if knows is None
+            Absent(reference.shown, reason) for reference, _, knows, _ in columns if knows is None
         ]
         rows = [
             (reference, near, knows, far)
@@ -337,7 +337,7 @@ class Fewl(FewlOptions):
         for (item, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
             penalty = float(np.mean(elsewhere)) if elsewhere else None
             count = len(elsewhere) or None
-            rows.append(ReferenceRow(item.label, item.text, near, knows, weight, penalty, count))
+            rows.append(ReferenceRow(item.shown, item.text, near, knows, weight, penalty, count))
         nearest = [NearQuestion(item.question, item.similarity) for item in neighbours]
         return self.assessed(
             sample,
@@ -377,7 +377,7 @@ class Fewl(FewlOptions):
             elif not has_penalty.all():
                 pairs = zip(present, has_penalty, strict=True)
                 without = ", ".join(
-                    reference.label for reference, answered in pairs if not answered
+                    reference.shown for reference, answered in pairs if not answered
                 )
                 phrases.append(f"no penalty of {without}: answered no neighbour")
         return "; ".join(phrases)

@@ -41,7 +41,7 @@ class Reference(NamedTuple):
     """Which of a model's several answers, from 1."""
     text: str
     """The answer."""
-    silence: str = ""
+    silent: str = ""
     """Why it is no answer; empty if it is one."""
 
     @property
@@ -50,7 +50,7 @@ class Reference(NamedTuple):
         return self.name, self.number
 
     @property
-    def label(self) -> str:
+    def shown(self) -> str:
         """The name as people read it; a model's first answer has no number."""
         return self.name if self.number == 1 else f"{self.name} {self.number}"
 
@@ -89,9 +89,9 @@ def counted(
     # A model agrees with its own answer, right or wrong.
     for reference in answers_of(sample.references, drop=drop):
         if reference.name == sample.model:
-            absent.append(Absent(reference.label, "is the model under assessment"))
-        elif reference.silence:
-            absent.append(Absent(reference.label, reference.silence))
+            absent.append(Absent(reference.shown, "is the model under assessment"))
+        elif reference.silent:
+            absent.append(Absent(reference.shown, reference.silent))
         else:
             present.append(reference)
     answered = {name for name, texts in sample.references.items() if texts}
@@ -394,7 +394,7 @@ class QuestionPool:
             while len(self._answer_cache) > MAX_CACHED_QUESTIONS:
                 self._answer_cache.popitem(last=False)
         references = answers_of(self._answer_cache[number], drop=drop)
-        return {reference.key: reference.text for reference in references if not reference.silence}
+        return {reference.key: reference.text for reference in references if not reference.silent}
 
 
 async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
@@ -456,7 +456,7 @@ async def _learn_abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Ra
         for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
             references = answers_of(sample.references, drop=drop)
             texts = {
-                reference.key: reference.text for reference in references if not reference.silence
+                reference.key: reference.text for reference in references if not reference.silent
             }
             if sample.answered:
                 # ("", 0) is no reference's key: an answer of an unknown model cannot be taken for

@@ -176,7 +176,7 @@ def wordnet() -> Any:
     """Return NLTK's reader of WordNet; raises LookupError if it is not installed."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]
+    class WordnetReader(WordNetCorpusReader):  # type: ignore[misc]
         """Reads synonyms only; makes up the file of lexicographer names, absent on Debian."""
 
         def open(self, file: str) -> Any:
@@ -193,7 +193,7 @@ def wordnet() -> Any:
         raise LookupError(WORDNET_ADVICE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # warns that other languages are not installed
-        return Reader(folder, None)
+        return WordnetReader(folder, None)
 
 
 Recipe = Literal["default", "trustscore-paper"]
