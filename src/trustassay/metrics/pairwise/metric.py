@@ -42,7 +42,7 @@ from trustassay.views import EvidenceRow, Rows, View
 PairVerdict = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
 """What the letters stand for, where a judge writes this instead of a letter."""
-MAX_REPLY_CHARACTERS = 4000
+MAX_REPLY_CHARS = 4000
 """Characters of a reply that the evidence keeps; the stored call has all of it."""
 
 
@@ -326,13 +326,13 @@ class Pairwise(Metric):
         )
         if second is None:
             return PairChoice(
-                order, None if index is None else CHOICES[index], first_reply[:MAX_REPLY_CHARACTERS]
+                order, None if index is None else CHOICES[index], first_reply[:MAX_REPLY_CHARS]
             )
         if second[0] is None:  # the first reply says more of what is wrong
             return PairChoice(
-                order, None, (first_reply or second[1])[:MAX_REPLY_CHARACTERS], repaired=False
+                order, None, (first_reply or second[1])[:MAX_REPLY_CHARS], repaired=False
             )
-        return PairChoice(order, CHOICES[second[0]], second[1][:MAX_REPLY_CHARACTERS], repaired=True)
+        return PairChoice(order, CHOICES[second[0]], second[1][:MAX_REPLY_CHARS], repaired=True)
 
     def _build_assessment(
         self, sample: Sample, other: str, choice_rows: Sequence[PairChoice] = ()
