@@ -38,13 +38,13 @@ def test_equal_answers_are_one() -> None:
     assert (found.same.times, found.answers) == (2, 4)
     (variant,) = found.variants
     assert variant.times == 2
-    assert [(c.text, c.seen, c.pieces) for c in variant.changes] == [
+    assert [(c.text, c.reached_model, c.pieces) for c in variant.changes] == [
         ("\\x01", True, ()),
         ("\\x02", False, ()),
     ]
     assert found.refused == ["\\x00"]
     assert found.empty == ["\\x07"]
-    assert not found.rest
+    assert not found.other_rows
 
 
 def test_words_that_differ_are_marked() -> None:
@@ -93,7 +93,7 @@ def test_long_answers_are_not_compared() -> None:
 def test_any_evidence_is_read(evidence: list[Any]) -> None:
     found = Perturbed.read(evidence)
     assert found.original is None
-    assert len(found.rest) + len(found.variants) == len(evidence)
+    assert len(found.other_rows) + len(found.variants) == len(evidence)
 
 
 def test_answers_that_two_metrics_read_are_shown_once(

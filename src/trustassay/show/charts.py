@@ -1,5 +1,8 @@
-"""Drawings as SVG, by ``drawings.html.jinja``: of scores, which fill their place; and with axes and
-numbers, which keep their proportions, so that dots stay round and text stays readable."""
+"""Drawings as SVG, by the macros of ``drawings.html.jinja``.
+
+Drawings of scores are stretched to fill their place. Those with axes and numbers keep their
+proportions, so that dots stay round and text stays readable.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,11 +19,12 @@ from trustassay.show.text import NO_BREAK, finalized, number, score_text, with_e
 from trustassay.statistics.regression import Line as FittedLine
 from trustassay.text.words import amount
 
-LEAST_HEIGHT = 1.5  # one answer among a million stays visible
+MIN_HEIGHT = 1.5  # one answer among a million stays visible
 
 
 @cache
-def _drawings() -> Any:
+def _load_drawings() -> Any:
+    # An environment of its own: that of the page calls the functions of this module.
     environment = Environment(
         loader=PackageLoader("trustassay.show"),
         autoescape=True,
@@ -28,32 +32,34 @@ def _drawings() -> Any:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
+    # Macros of a module take no context, so what they call has to be global.
     for function in (score_text, with_error, amount):
         environment.globals[function.__name__] = function
     return environment.get_template("drawings.html.jinja").module
 
 
 def drawn(macro: str, **context: Any) -> Markup:
-    """Return what a macro of ``drawings.html.jinja`` draws."""
-    result: Markup = getattr(_drawings(), macro)(**context)
+    """Draw by a macro of ``drawings.html.jinja``."""
+    result: Markup = getattr(_load_drawings(), macro)(**context)
     return result
 
 
 def histogram_svg(histogram: Histogram) -> Markup:
-    """Draw the distribution as stacked bars, one colour a verdict."""
+    """Draw the distribution as stacked bars, with a colour for each verdict."""
     series, label = Series.all_of(histogram), histogram_text(histogram)
-    return drawn("histogram", label=label, histogram=histogram, series=series, least=LEAST_HEIGHT)
+    return drawn("histogram", label=label, histogram=histogram, series=series, least=MIN_HEIGHT)
 
 
 def histogram_text(histogram: Histogram) -> str:
-    """Return a sentence on what the drawing shows."""
+    """Describe the drawing of a histogram in words."""
     scope = f"{score_text(histogram.low)} to {score_text(histogram.high)}"
     if not histogram.n:
         return f"No scores in the range {scope}."
     counts = histogram.counts
+    # The description names the largest bin: a list of all twenty would be tiring to listen to.
     fullest = max(range(BINS), key=counts.__getitem__)
     low, high = histogram.edges(fullest)
-    verdicts = ", ".join(f"{one.name} {one.total:,}" for one in Series.all_of(histogram))
+    verdicts = ", ".join(f"{series.name} {series.total:,}" for series in Series.all_of(histogram))
     return (
         f"Distribution of {amount(histogram.n, 'score')} from {scope}: the largest of {BINS} bins "
         f"is {score_text(low)} to {score_text(high)} with {counts[fullest]:,}. By verdict: "
@@ -66,6 +72,7 @@ def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
     label = f"{number(float(value))} on a scale from 0 to 100"
     band = None
     if interval is not None:
+        # An interval may go beyond the scale; the label has its true ends.
         band = [min(100.0, max(0.0, bound)) for bound in interval]
         label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
     return drawn("percent", label=label, value=value, band=band)
@@ -77,37 +84,42 @@ def meter_svg(score: float, low: float, high: float) -> Markup:
 
 
 def interval_text(interval: tuple[float, float], digits: int = 1) -> str:
-    """Write an interval: ``55.2 – 66.9``."""
+    """Format an interval: ``55.2 – 66.9``."""
     low, high = (number(float(bound), digits) for bound in interval)
     return f"{low}{NO_BREAK}–{NO_BREAK}{high}"
 
 
 WIDTH, HEIGHT = 400.0, 100.0
-FEW = 1500
-"""Scores below which twice as broad bins are drawn."""
+"""The size of a stretched drawing, in its own units."""
+MIN_FINE_SCORES = 1500
+"""Scores below which bins are drawn twice as wide."""
 TOO_FEW = 10
-"""Scores below which a group has no say in the height of the rows: one score fills its bin."""
+"""Scores below which a group does not influence the height of the rows: one score fills a bin."""
 
 
 class Mark(NamedTuple):
-    """A line across a drawing, at a share of its width; ``kind`` is its class."""
+    """A vertical line across a drawing."""
 
     kind: str
+    """Its CSS class."""
     at: float
+    """Its place, as a share of the width."""
 
 
 class Curve(NamedTuple):
-    """A line through points, each a share of the drawing's width and height."""
+    """A line through points."""
 
     kind: str
+    """Its CSS class."""
     points: Sequence[tuple[float, float]]
+    """(x, y), as shares of the width and the height."""
 
 
 Box = tuple[float, float, float, float, str]
-"""Left, right, top and height of a box that is seen however narrow it is, and its title."""
+"""Left, right, top, height and title of a box, which is visible however narrow it is."""
 
 
-def _drawing(
+def _draw(
     kind: str,
     label: str,
     boxes: Sequence[Box] = (),
@@ -131,81 +143,89 @@ def bars_svg(
     boxes = []
     for place, share in enumerate(shares):
         if share > 0:
-            height = min(HEIGHT, max(HEIGHT * share / peak, LEAST_HEIGHT))
+            height = min(HEIGHT, max(HEIGHT * share / peak, MIN_HEIGHT))
             title = titles[place] if titles else ""
+            # A gap of 12 % between bars.
             ends = width * (place + 0.06), width * (place + 0.94)
             boxes.append((*ends, HEIGHT - height, height, title))
-    return _drawing(kind, label, boxes, marks)
+    return _draw(kind, label, boxes, marks)
 
 
 def interval_svg(interval: tuple[float, float] | None, at: float, label: str) -> Markup:
-    """Draw an interval as a bar and its middle as a line; all are shares of the width."""
+    """Draw an interval as a bar and its estimate as a line; all are shares of the width."""
     low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval or (0.0, 0.0))
+    # Half as high as the drawing, so that the line of the estimate stands out.
     boxes = [(low, high, HEIGHT / 4, HEIGHT / 2, "")] if interval is not None else []
-    return _drawing("ridge", label, boxes, [Mark("mean", at)])
+    return _draw("ridge", label, boxes, [Mark("mean", at)])
 
 
 def box_svg(five: Sequence[float], label: str) -> Markup:
-    """Draw least, quartiles and largest: a line, a box on it, and the median as a mark.
+    """Draw a box plot: a line from least to largest, a box of quartiles, the median as a mark.
 
     All five are shares of the width, in rising order.
     """
-    least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, one)) for one in five)
+    least, low, middle, high, largest = (WIDTH * min(1.0, max(0.0, share)) for share in five)
+    # A box 4 high serves as the line: strokes would be stretched with the drawing.
     whiskers = (least, largest, HEIGHT / 2 - 2, 4.0, "")
     box = (low, high, HEIGHT / 5, 3 * HEIGHT / 5, "")
-    return _drawing("ridge", label, [whiskers, box], [Mark("mean", middle / WIDTH)])
+    return _draw("ridge", label, [whiskers, box], [Mark("mean", middle / WIDTH)])
 
 
 def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:
-    """Draw curves over each other; their classes tell them apart by colour and by dashes."""
-    return _drawing("curves", label, marks=marks, curves=curves)
+    """Draw curves in one picture; their classes differ in colour and dashes."""
+    return _draw("curves", label, marks=marks, curves=curves)
 
 
 class Ridges(NamedTuple):
-    """What the rows of one figure share: fine bins on the axis and in a bar, the largest share.
-
-    ``cut`` says that a bar of a small group is larger and ends there.
-    """
+    """The common scale of the rows of one figure."""
 
     axis: int
+    """Fine bins on the axis."""
     step: int
+    """Fine bins in a bar."""
     peak: float
+    """The share of scores that a bar of full height stands for."""
     cut: bool = False
+    """Whether a bar of a small group is higher than that, and cut off."""
 
 
 def ridges_of(groups: Groups) -> Ridges:
     """Choose the axis, the bins and the height for the rows of a metric's groups."""
     axis = groups.axis()
     step = axis // SHOWN_BINS
-    shown = groups.shown().values()
-    if sorted(group.n for group in shown)[len(shown) // 2] < FEW:
+    groups_drawn = groups.shown().values()
+    # The median size: with few scores narrow bins show noise.
+    if sorted(group.n for group in groups_drawn)[len(groups_drawn) // 2] < MIN_FINE_SCORES:
+        # 20 bars instead of 40; the axis has 40 k fine bins, so that 2 k divide it evenly.
         step *= 2
     ridges = Ridges(axis, step, 1.0)
-    tallest = [(group.n, float(_shares(ridges, group).max())) for group in shown]
+    tallest = [(group.n, float(_compute_shares(ridges, group).max())) for group in groups_drawn]
     most = max(share for _, share in tallest)
+    # Small groups may be cut off; without any large group the highest bar sets the scale.
     peak = max((share for n, share in tallest if n >= TOO_FEW and share), default=most)
     return ridges._replace(peak=peak, cut=most > peak)
 
 
-def _shares(ridges: Ridges, group: Group) -> np.ndarray:
+def _compute_shares(ridges: Ridges, group: Group) -> np.ndarray:
     counts = group.counts[: ridges.axis].reshape(-1, ridges.step).sum(axis=1)
     return np.asarray(counts / max(group.n, 1))
 
 
 def beyond(ridges: Ridges, group: Group) -> int:
-    """Return how many scores lie beyond the axis."""
+    """Return the number of scores beyond the axis."""
     return int(group.counts[ridges.axis :].sum())
 
 
 def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
-    """Draw one group's row: the share of its scores in each bin, its mean, the stable bound."""
-    shares = _shares(ridges, group)
+    """Draw one group's row: the share of scores in each bin, the mean, the bound of stability."""
+    shares = _compute_shares(ridges, group)
     top = groups.value(ridges.axis)
 
     def at(score: float) -> float:
         return (score - groups.low) / (top - groups.low)
 
     marks = [Mark("mean", at(group.scores.mean))]
+    # A bound beyond a shortened axis is not drawn.
     if groups.stable_below is not None and groups.stable_below < top:
         marks.insert(0, Mark("bound", at(groups.stable_below)))
     titles = [
@@ -221,78 +241,93 @@ def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers that span a range: steps of 1, 2 or 5 times a power of ten."""
+    """Return round numbers that span a range, in steps of 1, 2 or 5 times a power of ten."""
+    # A single value gets a range around it as large as itself.
     span = high - low if high > low else abs(high) or 1.0
     rough = span / most
+    # The largest power of ten that is no larger than the step needed.
     power = 10.0 ** math.floor(math.log10(rough))
     step = next((m * power for m in (1, 2, 5) if m * power >= rough), 10 * power)
+    # The small term keeps a range that ends on a tick from getting one more.
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [step * place for place in range(first, max(last, first + 1) + 1)]
 
 
 def stacked_svg(parts: Sequence[tuple[str, float]], names: Sequence[str], label: str) -> Markup:
-    """Draw shares, in %, as pieces of one bar; a part's colour is its place in ``names``."""
+    """Draw shares in percent as pieces of one bar; a colour is given by the place in ``names``."""
     at, pieces = 0.0, []
     for name, share in parts:
         width = WIDTH * share / 100
         pieces.append((names.index(name), at, width, f"{name}: {number(share, 1)} %"))
         at += width
-    said = ", ".join(f"{name} {number(share, 1)} %" for name, share in parts)
-    return drawn("stacked", label=f"{label}: {said}", pieces=pieces, width=WIDTH, height=HEIGHT)
+    shares_text = ", ".join(f"{name} {number(share, 1)} %" for name, share in parts)
+    return drawn(
+        "stacked", label=f"{label}: {shares_text}", pieces=pieces, width=WIDTH, height=HEIGHT
+    )
 
 
 Scale = Callable[[float], float]
 LEFT, RIGHT, TOP, BOTTOM = 34.0, 10.0, 22.0, 26.0
-"""Room around the ratings by score."""
-RATINGS = (300.0, 200.0)
-CURVES = (300.0, 260.0)
-ROOM = (38.0, 8.0, 10.0, 36.0)
-"""Room around the curves: left, right, top, bottom."""
+"""Margins around the drawing of ratings by score."""
+RATINGS_SIZE = (300.0, 200.0)
+"""Width and height of the drawing of ratings by score."""
+CURVES_SIZE = (300.0, 260.0)
+"""Width and height of a drawing of curves."""
+CURVES_ROOM = (38.0, 8.0, 10.0, 36.0)
+"""Margins around curves: left, right, top, bottom."""
 MOST_CURVES = 6
-"""Scores that are drawn in one picture: more colours cannot be told apart."""
-CELL, NAMES = 64.0, 150.0
-LONGEST_NAME = 24
+"""Curves in one picture: more colours cannot be told apart."""
+CELL_WIDTH, NAMES_WIDTH = 64.0, 150.0
+"""Width of a cell of a matrix, and of the names on its left."""
+MAX_NAME_CHARACTERS = 24
+"""Characters of a name beside a matrix."""
 
 
 class Axes(NamedTuple):
-    """Where values lie in a drawing: ``low`` to ``high`` across, ``least`` to ``most`` upwards.
-
-    size: width and height. room: left, right, top and bottom of the axes.
-    """
+    """The axes of a drawing, which map values to places."""
 
     low: float
+    """The value at the left end."""
     high: float
+    """The value at the right end."""
     least: float
+    """The value at the bottom."""
     most: float
-    size: tuple[float, float] = RATINGS
+    """The value at the top."""
+    size: tuple[float, float] = RATINGS_SIZE
+    """Width and height of the drawing."""
     room: tuple[float, float, float, float] = (LEFT, RIGHT, TOP, BOTTOM)
+    """The margins: left, right, top, bottom."""
 
     def x(self, value: float) -> float:
-        """Return how far from the left a value is."""
-        left, right, _, _ = self.room
-        return left + (self.size[0] - left - right) * (value - self.low) / (self.high - self.low)
+        """Return the distance of a value from the left."""
+        left_margin, right, _, _ = self.room
+        return left_margin + (self.size[0] - left_margin - right) * (value - self.low) / (
+            self.high - self.low
+        )
 
     def y(self, value: float) -> float:
-        """Return how far from the top a value is."""
+        """Return the distance of a value from the top."""
         _, _, top, bottom = self.room
         share = (value - self.least) / (self.most - self.least)
         return self.size[1] - bottom - (self.size[1] - top - bottom) * share
 
     @property
     def marks(self) -> list[float]:
-        """Round numbers on the axis that goes upwards."""
+        """The round numbers on the vertical axis."""
         marks = ticks(self.least, self.most)
-        return [one for one in marks if self.least - 1e-9 <= one <= self.most + 1e-9]
+        return [mark for mark in marks if self.least - 1e-9 <= mark <= self.most + 1e-9]
 
 
 def ratings_of(groups: Groups) -> Axes:
-    """Choose axes on which the ratings of all shown groups have room."""
-    reached = []
+    """Choose axes that hold the ratings of all drawn groups with their errors."""
+    ends = []
     for group in [groups.whole, *groups.shown().values()]:
-        for one in groups.rated_bins(group):
-            error = one.error or 0.0
-            reached += [one.mean - error, one.mean + error]
-    marks = ticks(min(reached), max(reached))
+        for rated_bin in groups.rated_bins(group):
+            error = rated_bin.error or 0.0
+            ends += [rated_bin.mean - error, rated_bin.mean + error]
+    # From tick to tick, so that no error bar touches the border.
+    marks = ticks(min(ends), max(ends))
     return Axes(groups.low, groups.value(groups.axis()), marks[0], marks[-1])
 
 
@@ -306,70 +341,90 @@ def rating_svg(groups: Groups, group: Group, axes: Axes) -> Markup:
             for b in bins
         )
         label = f"Mean ratings by score: {means}." + (f" {line_text(line)}" if line else "")
-    fit = None if line is None else _fit(line, axes)
+    fit = None if line is None else _clip_line(line, axes)
     bound = None if bound is None or bound >= axes.high else bound
     return drawn("ratings", label=label, axes=axes, bins=bins, line=line, fit=fit, bound=bound)
 
 
-def _fit(line: FittedLine, axes: Axes) -> tuple[float, float] | None:
-    """Return between which scores the line stays on the axes."""
+def _clip_line(line: FittedLine, axes: Axes) -> tuple[float, float] | None:
+    """Return the range of scores in which the line stays between the axes."""
     low, high = axes.low, axes.high
     if line.slope:
+        # The scores at which the line meets the top and the bottom.
         ends = sorted((bound - line.intercept) / line.slope for bound in (axes.least, axes.most))
+        # Only the part of the line that is inside of the axes is drawn.
         low, high = max(low, ends[0]), min(high, ends[1])
     return (low, high) if low < high else None
 
 
 def line_text(line: FittedLine) -> str:
-    """Say slope and intercept with their intervals: ``m = -6.1 (-8.0 to -4.2), b = ...``."""
+    """Format slope and intercept with intervals: ``m = -6.1 (-8.0 to -4.2), b = ...``."""
     slope = with_interval(line.slope, line.slope_interval, 2)
     intercept = with_interval(line.intercept, line.intercept_interval, 2)
     return f"m = {slope}, b = {intercept}".replace("-", "−")
 
 
 class Line(NamedTuple):
-    """A curve by its name, and the place of its colour; ``dots`` marks the points."""
+    """A curve of a plot."""
 
     name: str
+    """Its name in the legend."""
     points: Sequence[tuple[float, float]]
+    """(x, y), as values on the axes."""
     colour: int
+    """The place of its colour."""
     dots: bool = False
+    """Whether its points are marked."""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """Curves over each other between two axes; x and y as they are."""
+    """Curves between two axes."""
 
     title: str
+    """The heading."""
     note: str
+    """The note below the heading."""
     x: str
+    """The label of the horizontal axis, which runs from 0 to 1."""
     y: str
+    """The label of the vertical axis."""
     lines: Sequence[Line]
+    """The curves."""
     span: tuple[float, float] = (0.0, 1.0)
+    """The range of the vertical axis, which is extended to round numbers."""
     diagonal: bool = False
+    """Whether to draw the diagonal."""
 
     @property
     def drawing(self) -> Markup:
-        """Curves between axes with ticks; y grows upwards from the first of ``span``."""
+        """The plot as SVG, with ticks."""
         marks = ticks(*self.span)
-        names = ", ".join(one.name for one in self.lines)
+        names = ", ".join(line.name for line in self.lines)
         label = f"{self.title}: {self.y} by {self.x} of {names}"
-        axes = Axes(0.0, 1.0, marks[0], marks[-1], CURVES, ROOM)
+        axes = Axes(0.0, 1.0, marks[0], marks[-1], CURVES_SIZE, CURVES_ROOM)
         return drawn("xy", label=label, axes=axes, plot=self)
 
 
 class Parting(NamedTuple):
-    """Of how many answers about which one score is wrong another is right."""
+    """How often one score is right where another one is wrong."""
 
     first: str
+    """The score that may be right."""
     second: str
+    """The score that is wrong."""
     right: int
+    """Answers on which the second is wrong and the first is right."""
     wrong: int
+    """Answers on which the second is wrong."""
 
 
 def heat_svg(parting: Sequence[Parting]) -> Markup:
-    """Draw a matrix: of the answers about which the score above is wrong, the share about which
-    that on the left is right."""
-    names = list(dict.fromkeys([one.first for one in parting] + [one.second for one in parting]))
-    size = {"cell": CELL, "left": NAMES, "top": 24.0, "longest": LONGEST_NAME}
+    """Draw a matrix: of the answers on which the score above is wrong, the share on which the score
+    on the left is right.
+    """
+    names = list(
+        dict.fromkeys([pair.first for pair in parting] + [pair.second for pair in parting])
+    )
+    size = {"cell": CELL_WIDTH, "left": NAMES_WIDTH, "top": 24.0, "longest": MAX_NAME_CHARACTERS}
     return drawn("heat", parting=parting, names=names, **size)

@@ -1,7 +1,7 @@
-"""The answers shown by a page that cannot show all: in turn the worst of each kind of problem.
+"""Selects the answers of a page that cannot show all: in turn the worst of each kind of problem.
 
-A kind depends on a metric's error, verdict, score and reason for an answer, so that this module
-knows no metric by name. Memory does not grow with the run: only the worst of each kind are kept.
+A kind follows from a metric's error, verdict, score and reason for an answer, so that this module
+needs to know no metric. Memory does not grow with the run: only the worst of each kind are stored.
 """
 
 import heapq
@@ -18,19 +18,20 @@ from trustassay.metric import Assessment, MetricInfo, badness_of
 Where = TypeVar("Where")
 
 MOST_VERDICTS = 20
-"""Verdicts of one metric and level that are distinguished; what comes later counts as ``OTHER``."""
+"""Verdicts of one metric and level that are distinguished; later ones count as ``OTHER``."""
 MOST_DETAILS = 12
-"""Reasons of one verdict that are distinguished; if there are more, none is."""
+"""Reasons of one verdict that are distinguished; if there are more, none are."""
 FAILED = "failed"
 OTHER = "other"
 NO_VERDICT = "no verdict"
 NO_SCORE = "no score"
+# Characters of a verdict, and of a reason.
 LONGEST_NAME = 60
-LONGEST_DETAIL = 160
+MAX_DETAIL_CHARACTERS = 160
 
 
 class Level(IntEnum):
-    """How important an answer is for a reader, the most important first."""
+    """The importance of an answer for a reader, the highest first."""
 
     FAILURE = 0
     PROBLEM = 1
@@ -41,36 +42,41 @@ LEVEL_NAMES = {Level.FAILURE: "failures", Level.PROBLEM: "problems", Level.REST:
 
 
 class Kind(NamedTuple):
-    """Answers with the same verdict and reason of a metric."""
+    """A group of answers with the same verdict and reason of a metric."""
 
     level: Level
+    """The importance for a reader."""
     metric: str
+    """The name of the metric."""
     verdict: str
+    """The verdict, or one of the constants above."""
     detail: str = ""
+    """The reason without numbers and quotes; empty where reasons are not distinguished."""
 
 
 class Finding(NamedTuple):
-    """The result of one metric for one answer; a larger ``badness`` is worse, 0 to 1.
-
-    ``flagged`` says whether the metric's own line says that the answer needs a look; ``place`` is
-    that of its verdict among those of the metric.
-    """
+    """The result of one metric for one answer."""
 
     kind: Kind
+    """The group that the answer belongs to."""
     badness: float
+    """0 to 1; larger is worse."""
     score: float | None
+    """The score; ``None`` if there is none."""
     flagged: bool = False
+    """Whether the answer needs a look by the metric's own rule."""
     place: int = 0
+    """The place of its verdict among those of the metric."""
 
 
 def need_of(findings: Sequence[Finding]) -> tuple[int, float, int]:
-    """Return how much an answer needs a look: what sorts first needs it most.
+    """Return a sort key by which the answers that need a look most come first.
 
-    First come answers that a metric flags, then those that could not be scored, then the others;
-    among each the worst first (:func:`~trustassay.metric.badness_of`), of equal ones the later
-    verdict.
+    Answers that a metric flags come first, then those that could not be scored, then the others.
+    Within each group the worst come first (:func:`~trustassay.metric.badness_of`), and of equally
+    bad ones those with the later verdict.
     """
-    failed = any(found.kind.level == Level.FAILURE for found in findings)
+    failed = any(finding.kind.level == Level.FAILURE for finding in findings)
     worst = worst_of(findings)
     if worst is None:
         return 2, 0.0, 0
@@ -78,33 +84,37 @@ def need_of(findings: Sequence[Finding]) -> tuple[int, float, int]:
 
 
 def worst_of(findings: Sequence[Finding]) -> Finding | None:
-    """Return the finding for which an answer stands where :func:`need_of` puts it.
+    """Return the finding that decides the place of an answer in the order of :func:`need_of`.
 
-    It is a flagged one, or else a failure, or else any; the worst, of equal ones the first.
+    It is the worst of the flagged ones, or else of the failures, or else of all.
     """
-    flagged = [found for found in findings if found.flagged]
-    failed = [found for found in findings if found.kind.level == Level.FAILURE]
-    among = flagged or failed or findings
-    return max(among, key=lambda found: (found.badness, found.place), default=None)
+    flagged = [finding for finding in findings if finding.flagged]
+    failed = [finding for finding in findings if finding.kind.level == Level.FAILURE]
+    candidates = flagged or failed or findings
+    return max(candidates, key=lambda finding: (finding.badness, finding.place), default=None)
 
 
 class KindCount(NamedTuple):
-    """How many answers are of a kind, how many of them are listed, and with which scores."""
+    """The counts of a kind."""
 
     kind: Kind
+    """The kind."""
     total: int
+    """The number of its answers."""
     listed: int
+    """The number of its answers on the page."""
     scores: tuple[float, float] | None
+    """The least and the largest score of those on the page."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """How many answers a page lists, and of which kinds, the most important level first; an answer
-    has a kind for each metric.
-    """
+    """Which answers a page lists; an answer has a kind for each metric."""
 
     listed: int
+    """The number of answers on the page."""
     kinds: Sequence[KindCount]
+    """The kinds, the most important level first."""
 
     def by_level(self) -> dict[str, list[KindCount]]:
         """Return the kinds under the names of their levels, without empty ones."""
@@ -115,11 +125,11 @@ class Selection:
 def finding_of(
     metric: MetricInfo, assessment: Assessment, *, flagged: bool | None = None
 ) -> Finding:
-    """Return the kind of an assessment, and how bad it is among its kind.
+    """Return the kind of an assessment, and its badness within the kind.
 
-    A problem is what the metric flags. Where it draws no line or is not here (``None``) it is one
-    in the worse half of the metric's range, or any verdict but the one of trust (the first that the
-    metric declares), unless its score is the best there is: a refusal can be right.
+    An answer that the metric flags is a problem. Where the metric has no rule, or is not installed
+    (``None``), a problem is a score in the worse half of the metric's range, or any verdict but the
+    first that the metric declares, unless the score is the best possible: a refusal can be right.
     """
     badness = badness_of(metric, assessment)
     if assessment.error is not None:
@@ -127,9 +137,11 @@ def finding_of(
         return Finding(Kind(Level.FAILURE, metric.name, FAILED, detail), 1.0, None)
     verdict = assessment.verdict or NO_VERDICT
     detail = _without_specifics(assessment.reason)
+    # No score and no error: refused, or nothing to assess.
     if badness is None:
         level = Level.PROBLEM if flagged else Level.REST
         return Finding(Kind(level, metric.name, NO_SCORE, detail), 0.0, None, bool(flagged))
+    # The first declared verdict is the one of trust.
     distrusted = bool(metric.verdicts) and verdict != metric.verdicts[0]
     problem = badness > 0.5 or (distrusted and badness > 0) if flagged is None else flagged
     level = Level.PROBLEM if problem else Level.REST
@@ -138,20 +150,25 @@ def finding_of(
     return Finding(kind, badness, assessment.score, bool(flagged), place)
 
 
+# Quoted texts; numbers and ids such as "12", "0.5", "req-81f3".
 _SPECIFICS = re.compile(r"""(?<!\w)'[^']*'|"[^"]*"|[\w-]*\d(?:[\w.,-]*\w)?""")
+# HTTP status codes of errors stay: 401 and 500 are different problems.
 _STATUS = re.compile(r"[45]\d\d")
 
 
 @lru_cache(maxsize=1024)
 def _without_specifics(text: str) -> str:
-    """Return the first line of a message without what differs from sample to sample: quoted texts,
-    numbers but the status of an HTTP reply, and words with three digits or more, as ids are."""
-    line = next(iter(text.strip().splitlines()), "")[: 4 * LONGEST_DETAIL]
-    line = _SPECIFICS.sub(_general, line)
-    return line if len(line) <= LONGEST_DETAIL else line[: LONGEST_DETAIL - 1] + "…"
+    """Return the first line of a message without details that differ from sample to sample.
+
+    These are quoted texts, numbers other than an HTTP status, and ids: words with three digits or
+    more.
+    """
+    line = next(iter(text.strip().splitlines()), "")[: 4 * MAX_DETAIL_CHARACTERS]
+    line = _SPECIFICS.sub(_generalise, line)
+    return line if len(line) <= MAX_DETAIL_CHARACTERS else line[: MAX_DETAIL_CHARACTERS - 1] + "…"
 
 
-def _general(specific: re.Match[str]) -> str:
+def _generalise(specific: re.Match[str]) -> str:
     text = specific[0]
     if _STATUS.fullmatch(text):
         return text
@@ -159,144 +176,163 @@ def _general(specific: re.Match[str]) -> str:
     return "…" if quoted_or_number or sum(map(str.isdigit, text)) >= 3 else text
 
 
-class _Entry(NamedTuple, Generic[Where]):
-    """An answer in the order of a heap: the least bad comes first, of equal ones the last."""
+class _HeapEntry(NamedTuple, Generic[Where]):
+    """An answer on a heap: the least bad comes first, of equally bad ones the latest."""
 
     badness: float
-    before: int
+    # The position with a minus sign, so that later answers are smaller.
+    negative_position: int
     findings: Sequence[Finding]
     where: Where
 
 
-class _Worst(Generic[Where]):
-    """How many answers are of a kind, and the worst ``most`` of them."""
+class _WorstOfKind(Generic[Where]):
+    """Counts the answers of a kind, and stores the worst ``most`` of them."""
 
     def __init__(self, most: int) -> None:
         self.total = 0
         self._most = most
-        self._heap: list[_Entry[Where]] = []
+        self._heap: list[_HeapEntry[Where]] = []
 
-    def add(self, entry: _Entry[Where]) -> None:
+    def add(self, entry: _HeapEntry[Where]) -> None:
         self.total += 1
         if len(self._heap) < self._most:
             heapq.heappush(self._heap, entry)
+        # heap[0] is the best of the stored ones: it makes room for a worse answer.
         elif entry[:2] > self._heap[0][:2]:
             heapq.heapreplace(self._heap, entry)
 
-    def take_over(self, other: "_Worst[Where]") -> None:
+    def take_over(self, other: "_WorstOfKind[Where]") -> None:
         total = self.total + other.total
         for entry in other._heap:
             self.add(entry)
+        # ``add`` has counted the entries of ``other`` once more.
         self.total = total
 
-    def in_order(self) -> list[_Entry[Where]]:
+    def sort_entries(self) -> list[_HeapEntry[Where]]:
         return sorted(self._heap, key=lambda entry: entry[:2], reverse=True)
 
 
 class Choice(Generic[Where]):
-    """Chooses ``most`` of the answers that are added, in input order."""
+    """Selects ``most`` answers of those that are added in input order."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._position = 0
-        self._kinds: dict[Kind, _Worst[Where]] = {}
+        self._kinds: dict[Kind, _WorstOfKind[Where]] = {}
         self._reasons: dict[Kind, set[Kind] | None] = {}
-        """By verdict the kinds of its reasons; ``None`` where they are distinguished no longer."""
+        """The kinds of each verdict's reasons; ``None`` once they are no longer distinguished."""
 
     def add(self, findings: Sequence[Finding], where: Where) -> None:
-        """Take the next answer: what each metric says of it, and where it is found again."""
+        """Add the next answer: the findings of all metrics, and the place to find it again."""
         for result in findings:
-            kind = self._place(result.kind)
+            kind = self._assign_kind(result.kind)
             if kind not in self._kinds:
-                self._kinds[kind] = _Worst(self._most)
-            entry = _Entry(result.badness, -self._position, findings, where)
+                self._kinds[kind] = _WorstOfKind(self._most)
+            entry = _HeapEntry(result.badness, -self._position, findings, where)
             self._kinds[kind].add(entry)
         self._position += 1
 
-    def _place(self, kind: Kind) -> Kind:
-        """Return the kind that an answer of ``kind`` counts as; a new one is distinguished if there
-        are not too many yet.
+    def _assign_kind(self, kind: Kind) -> Kind:
+        """Return the kind that an answer of ``kind`` counts as.
+
+        A new kind is distinguished until there are too many verdicts or reasons.
         """
         verdict = kind._replace(detail="")
-        beside = (one[:2] == kind[:2] for one in self._reasons)
-        if verdict not in self._reasons and sum(beside) < MOST_VERDICTS:
+        same_metric = (other[:2] == kind[:2] for other in self._reasons)
+        if verdict not in self._reasons and sum(same_metric) < MOST_VERDICTS:
             self._reasons[verdict] = set()
         reasons = self._reasons.get(verdict)
         if reasons is not None:
             reasons.add(kind)
+            # Too many reasons are as good as none: merge all kinds of this verdict into one.
             if len(reasons) > MOST_DETAILS:
-                whole: _Worst[Where] = _Worst(self._most)
-                for one in reasons & self._kinds.keys():
-                    whole.take_over(self._kinds.pop(one))
-                self._kinds[verdict] = whole
+                merged: _WorstOfKind[Where] = _WorstOfKind(self._most)
+                for other in reasons & self._kinds.keys():
+                    merged.take_over(self._kinds.pop(other))
+                self._kinds[verdict] = merged
                 self._reasons[verdict] = None
-        return self._found(kind)
+        return self._find_counted_kind(kind)
 
-    def _found(self, kind: Kind) -> Kind:
-        """Return the kind under which an answer of ``kind`` was counted."""
+    def _find_counted_kind(self, kind: Kind) -> Kind:
+        """Return the kind under which answers of ``kind`` are counted now."""
         verdict = kind._replace(detail="")
         if verdict not in self._reasons:
             return kind._replace(verdict=OTHER, detail="")
         return verdict if self._reasons[verdict] is None else kind
 
     def chosen(self) -> list[Where]:
-        """Return where the chosen answers are, the most important first.
+        """Return the places of the selected answers, the most important first.
 
-        Of each kind of failure and problem one is taken in turn, its worst that is left, of equal
-        ones the earliest; kinds take turns as :meth:`selection` lists them. If there is room
-        left, the worst of the rest follow.
+        The kinds of failures and problems take turns in the order of :meth:`selection`. Each gives
+        its worst remaining answer, of equally bad ones the earliest. Remaining room goes to the
+        worst of the other answers.
         """
-        return [entry.where for entry in self._chosen()]
+        return [entry.where for entry in self._select_entries()]
 
     def by_need(self) -> list[Where]:
-        """Return where the chosen answers are, those first that need a look most."""
-        entries = sorted(self._chosen(), key=lambda one: (*need_of(one.findings), -one.before))
+        """Return the places of the selected answers, by need of a look, the highest first."""
+        entries = sorted(
+            self._select_entries(),
+            key=lambda item: (
+                *need_of(item.findings),
+                -item.negative_position,
+            ),
+        )
         return [entry.where for entry in entries]
 
     def selection(self) -> Selection:
-        """Return the kinds: failures first, then problems, then the rest, of each the most frequent
-        first.
-        """
-        chosen = self._chosen()
+        """Return the kinds: failures, then problems, then the rest, each by frequency."""
+        chosen = self._select_entries()
         listed: dict[Kind, list[float | None]] = {}
         for entry in chosen:
             for result in entry.findings:
-                listed.setdefault(self._found(result.kind), []).append(result.score)
+                listed.setdefault(self._find_counted_kind(result.kind), []).append(result.score)
         counts = []
-        for kind in self._in_turn():
+        for kind in self._sort_kinds():
+            # An answer counts under the kind of each of its metrics, whichever kind got it
+            # selected.
             of_kind = listed.get(kind, [])
             scores = [score for score in of_kind if score is not None]
             between = (min(scores), max(scores)) if scores else None
             counts.append(KindCount(kind, self._kinds[kind].total, len(of_kind), between))
         return Selection(len(chosen), counts)
 
-    def _in_turn(self) -> list[Kind]:
+    def _sort_kinds(self) -> list[Kind]:
         return sorted(self._kinds, key=lambda kind: (kind.level, -self._kinds[kind].total, kind))
 
-    def _chosen(self) -> list[_Entry[Where]]:
-        result: dict[int, _Entry[Where]] = {}
-        in_order = [(kind, self._kinds[kind].in_order()) for kind in self._in_turn()]
-        problems = [entries for kind, entries in in_order if kind.level != Level.REST]
-        rest = [
-            entry for kind, entries in in_order if kind.level == Level.REST for entry in entries
+    def _select_entries(self) -> list[_HeapEntry[Where]]:
+        result: dict[int, _HeapEntry[Where]] = {}
+        entries_by_kind = [(kind, self._kinds[kind].sort_entries()) for kind in self._sort_kinds()]
+        problems = [entries for kind, entries in entries_by_kind if kind.level != Level.REST]
+        other_entries = [
+            entry
+            for kind, entries in entries_by_kind
+            if kind.level == Level.REST
+            for entry in entries
         ]
-        rest.sort(key=lambda entry: entry[:2], reverse=True)
-        for lists in (problems, [rest]):
-            for entry in islice(_in_turns(lists, result), self._most - len(result)):
-                result[entry.before] = entry
+        other_entries.sort(key=lambda entry: entry[:2], reverse=True)
+        # All others form one list by badness: their kinds do not take turns.
+        for lists in (problems, [other_entries]):
+            for entry in islice(_take_turns(lists, result), self._most - len(result)):
+                result[entry.negative_position] = entry
         return list(result.values())
 
 
-def _in_turns(
-    lists: Sequence[Sequence[_Entry[Where]]], taken: Container[int]
-) -> Iterator[_Entry[Where]]:
-    """Yield the next entry of each list in turn, without those that are taken by then."""
-    left = [iter(one) for one in lists]
-    while left:
-        going_on = []
-        for entries in left:
-            entry = next((one for one in entries if one.before not in taken), None)
+def _take_turns(
+    lists: Sequence[Sequence[_HeapEntry[Where]]], used: Container[int]
+) -> Iterator[_HeapEntry[Where]]:
+    """Yield the next entry of each list in turn, without those in ``used`` by then."""
+    iterators = [iter(candidate) for candidate in lists]
+    while iterators:
+        remaining = []
+        for entries in iterators:
+            # ``used`` grows between two steps: an answer may be in the list of several kinds.
+            entry = next(
+                (candidate for candidate in entries if candidate.negative_position not in used),
+                None,
+            )
             if entry is not None:
                 yield entry
-                going_on.append(entries)
-        left = going_on
+                remaining.append(entries)
+        iterators = remaining

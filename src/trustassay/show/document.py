@@ -1,8 +1,8 @@
-"""Results other than a run's answers: text, tables, drawings, lists; written as a page, and tables
-also as CSV and Markdown. A terminal shows the same tables
-(:func:`~trustassay.show.terminal.show_rows`).
+"""Documents of results other than a run's answers: text, tables, drawings and lists.
 
-A text is a plain string, which may be foreign, or markup of this package, as the sign of a legend.
+They are written as a page, and tables also as CSV and Markdown. A terminal shows the same tables
+(:func:`~trustassay.show.terminal.show_rows`). A text is a plain string, which is escaped, or markup
+of this package, such as the sign of a legend.
 """
 
 import csv
@@ -22,139 +22,171 @@ from trustassay.views import Piece, word_differences
 
 MEAN = Markup('<span class="sign mean"></span> ')
 """The sign of a mean in a drawing."""
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would compute."""
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a cell that a spreadsheet would take for a formula."""
 
 
 class Row(NamedTuple):
-    """A line of a table of figures; every cell is text already."""
+    """A row of a table of figures."""
 
     name: str
+    """The first cell."""
     cells: Sequence[str]
+    """The other cells, as text."""
     explanation: str = ""
+    """A line that explains the row."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; ``style`` is ``note``, ``headline``, ``empty`` or none."""
+    """A paragraph."""
 
     text: str
+    """Its text."""
     style: str = ""
+    """``note``, ``headline``, ``empty`` or nothing."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of figures under ``columns``; ``first`` heads their names."""
+    """A table of figures."""
 
     first: str
+    """The heading of the rows' names."""
     columns: Sequence[str]
+    """The headings of the other columns."""
     rows: Sequence[Row]
+    """The rows."""
     title: str = ""
+    """The heading above the table."""
     note: str = ""
+    """A note on the table."""
 
 
 class Bar(NamedTuple):
-    """One drawing in a column of drawings: whose it is, its figure, and how many are behind it.
-
-    ``style`` is ``one`` or ``two`` for colours that other drawings share; ``after`` stands below.
-    """
+    """One drawing in a column of drawings."""
 
     name: str
+    """Its label on the left."""
     figure: str
+    """The figure beside it."""
     drawing: Markup
+    """The drawing as SVG."""
     n: int | None = None
+    """The number of answers behind it."""
     style: str = ""
+    """``one`` or ``two`` for a colour that other drawings share."""
     after: str = ""
+    """A text below it."""
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Drawings below each other on one axis with labels from its low to its high end.
-
-    ``style`` is ``thin`` for low ones, ``pair`` for two high ones.
-    """
+    """A column of drawings on one axis."""
 
     bars: Sequence[Bar]
+    """The drawings, from the top."""
     axis: Sequence[str] = ()
+    """The labels of the axis, from its low to its high end."""
     style: str = ""
+    """``thin`` for low drawings, ``pair`` for two high ones."""
 
 
 @dataclass(frozen=True)
 class Legend:
-    """Names in the order of their colours, of lines or of areas."""
+    """The legend of a drawing."""
 
     names: Sequence[str]
+    """Names in the order of their colours."""
     lines: bool = False
+    """Whether the colours are those of lines; else of areas."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing by itself, above an axis.
-
-    ``frame``: ``scroll`` for a wide one, ``percent`` for one from 0 to 100 %.
-    """
+    """A single drawing above its axis."""
 
     drawing: Markup
+    """The drawing as SVG."""
     frame: str = ""
+    """``scroll`` for a wide drawing, ``percent`` for one from 0 to 100 %."""
     axis: Sequence[str] = ()
+    """The labels of the axis, from its low to its high end."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure with a title, a note, and what is drawn."""
+    """A figure with a title and a note."""
 
     title: str
+    """Its heading."""
     note: str
+    """The note below the heading."""
     parts: "Sequence[Block]"
+    """Its content, from the top."""
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Charts side by side, as the width allows; each with its title and note."""
+    """Charts side by side, as the width allows."""
 
     charts: Sequence[Chart]
+    """The charts, from the left."""
 
 
 class Item(NamedTuple):
-    """A line of a list; ``link`` may be empty, ``figures`` stand behind it."""
+    """A line of a list."""
 
     text: str
+    """Its text."""
     link: str = ""
+    """The address that it links to, or nothing."""
     figures: str = ""
+    """Figures at its end."""
 
 
 @dataclass(frozen=True)
 class Folded:
-    """A list that a reader opens."""
+    """A list that is closed until a reader opens it."""
 
     title: str
+    """The line that is visible while it is closed."""
     items: Sequence[Item]
+    """Its lines."""
 
 
 class ChangedAnswer(NamedTuple):
-    """One answer of two runs: how its judgement changed in words, both reasons, both texts."""
+    """One answer in two runs."""
 
     question: str
+    """The question."""
     id: str
+    """The id of the sample."""
     change: str
+    """The change of its judgement, in words."""
     reasons: tuple[str, str]
+    """The reason in the earlier and in the later run."""
     responses: tuple[str, str]
+    """The response in the earlier and in the later run."""
 
     @property
     def pieces(self) -> list[Piece] | None:
-        """The later response in pieces, with what it lacks of the earlier one."""
+        """The differences of both responses in pieces; ``None`` if they are too long."""
         return word_differences(*self.responses)
 
 
 @dataclass(frozen=True)
 class ChangedAnswers:
-    """Answers that changed in one way, of which ``count`` are in the runs; a reader opens folded
-    ones."""
+    """Answers that changed in the same way."""
 
     title: str
+    """The change."""
     answers: Sequence[ChangedAnswer]
+    """The answers on the page."""
     count: int
+    """The number of such answers in the runs."""
     folded: bool = True
+    """Whether the list is closed until a reader opens it."""
 
 
 Block = Text | Table | Bars | Legend | Drawing | Chart | Panels | Folded | ChangedAnswers
@@ -162,30 +194,38 @@ Block = Text | Table | Bars | Legend | Drawing | Chart | Panels | Folded | Chang
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page; without a title it has no heading."""
+    """A part of a page."""
 
     title: str
+    """The heading; empty for none."""
     parts: Sequence[Block]
+    """The content, from the top."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """What a page shows, from the top; ``command`` is the one that made it."""
+    """The content of a page."""
 
     command: str
+    """The command that wrote it."""
     title: str
+    """The heading."""
     facts: Mapping[str, str]
+    """What identifies the data."""
     headline: str
+    """The main result, in one sentence."""
     warnings: Sequence[str]
+    """Warnings that a reader must see."""
     sections: Sequence[Section]
+    """The parts, from the top."""
 
     def write(self, path: Path) -> None:
-        """Write the page, whole or not at all."""
+        """Write the page completely, or not at all."""
         write_template("document.html.jinja", path, page=self)
 
 
 def curves(names: Sequence[str], plots: Sequence[Plot]) -> list[Block]:
-    """Return a legend and the plots beside each other; nothing where there is no plot."""
+    """Return a legend and the plots side by side; an empty list without plots."""
     if not plots:
         return []
     charts = [Chart(plot.title, plot.note, [Drawing(plot.drawing)]) for plot in plots]
@@ -197,19 +237,24 @@ def interval_bars(
     figure: Callable[[float], str] | None = None,
     style: str = "",
 ) -> Bars:
-    """Draw estimates and their intervals on the axis that all share, between round numbers.
+    """Draw estimates and their intervals on a common axis between round numbers.
 
-    ``figure`` writes what stands beside each, if that is not the estimate with its interval.
+    Args:
+        estimates: (name, value, interval) of each.
+        figure: formats the text beside each; by default the estimate with its interval.
+        style: of the bars.
     """
     ends = [end for _, value, interval in estimates for end in (value, *(interval or ()))]
     low, high = min(ends), max(ends)
     marks = ticks(low, high)
+    # From round number to round number, so that the labels are at the very ends.
     low, high = marks[0], marks[-1]
 
     def at(value: float) -> float:
         return (value - low) / (high - low)
 
     bars = []
+    # An estimate without an interval is drawn as a line alone.
     for name, value, interval in estimates:
         between = interval and (at(interval[0]), at(interval[1]))
         text = with_interval(value, interval)
@@ -219,34 +264,39 @@ def interval_bars(
 
 
 def defused(text: str) -> str:
-    """Return a text as a cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.lstrip(" \n").startswith(FORMULAS) else text
+    """Return a text as a cell that no spreadsheet evaluates as a formula."""
+    # Spreadsheets skip leading spaces. The quote marks a text, and is hidden by most of them.
+    return f"'{text}" if text.lstrip(" \n").startswith(FORMULA_STARTS) else text
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]], path: Path) -> None:
-    """Write a table of texts and numbers as ``.csv``, ``.tsv`` or ``.md``, whole or not at all.
+    """Write a table of texts and numbers as ``.csv``, ``.tsv`` or ``.md``.
 
     Raises:
-        ValueError: the name of the file ends otherwise.
-        OSError: it cannot be written.
+        ValueError: the name of the file has another ending.
+        OSError: it cannot be written; then nothing is.
     """
     suffix = path.suffix.lower()
+    # newline="" leaves line ends to the csv module, as its documentation asks.
     if suffix in (".csv", ".tsv"):
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",")
-        cells = ([defused(one) if isinstance(one, str) else one for one in row] for row in rows)
+        # Only texts: a number may begin with a minus sign.
+        cells = ([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
         writer.writerows([columns, *cells])
         content = text.getvalue()
     elif suffix == ".md":
         lines = [columns, ["---"] * len(columns), *rows]
-        content = "".join(f"| {' | '.join(map(_markdown, line))} |\n" for line in lines)
+        content = "".join(f"| {' | '.join(map(_format_cell, line))} |\n" for line in lines)
     else:
         raise ValueError(f"{path}: expected a name that ends with .csv, .tsv or .md")
     write_whole(path, content.encode())
 
 
-def _markdown(value: object) -> str:
+def _format_cell(value: object) -> str:
     if isinstance(value, float):
+        # Four decimals, as in the tables of papers; CSV has all of them.
         return f"{value:.4f}"
     text = "" if value is None else " ".join(str(value).split())
+    # Backslashes first, since the others add some.
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")

@@ -1,4 +1,4 @@
-"""The first card: which answers of a run need a look, why, and what is bad in them."""
+"""The first card: which answers of a run need a look, by which rule, and their bad passages."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ from trustassay.views import Judged
 
 
 def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
-    """Return why an answer needs a look: its failure, or what the metric says of it; else ``None``.
+    """Return why an answer needs a look: its error, or the metric's problem; else ``None``.
 
-    A metric of another package that fails here flags the answer: nothing is hidden by an error.
+    If a metric of another package raises here, its answer is flagged, so that no error hides one.
     """
     if assessment.error is not None:
         return assessment.error
@@ -34,24 +34,31 @@ def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
 
 @dataclass
 class Looked:
-    """How many answers of a run need a look, and how many no metric judged, and why.
-
-    An answer for which a metric failed needs a look; ``failed`` counts these among ``flagged``.
-    ``lines`` tells whether any metric draws a line. ``judged`` counts the answers that at least one
-    metric judged; ``not_judged`` those that none judged, and that are not ``flagged`` either.
-    """
+    """Counts of the answers of a run that need a look, and of those that no metric judged."""
 
     lines: bool = True
+    """Whether any metric has a rule for answers that need a look."""
     answers: int = 0
+    """All answers."""
     flagged: int = 0
+    """Answers that need a look."""
     failed: int = 0
+    """Flagged answers for which a metric failed."""
     judged: int = 0
+    """Answers that at least one metric judged."""
     not_judged: int = 0
+    """Answers that no metric judged, and that are not flagged."""
     reasons: Counter[str] = field(default_factory=Counter)
-    """Answers that no metric judged by the first metric's reason, failed ones included."""
+    """Answers that no metric judged, failed ones included, by the first metric's reason."""
 
     def add(self, flagged: Sequence[bool], outcomes: Sequence[Outcome], *, failed: bool) -> None:
-        """Count one answer, by what each metric says of it; ``failed``: whether one has failed."""
+        """Count one answer.
+
+        Args:
+            flagged: for each metric, whether it flags the answer.
+            outcomes: for each metric, the outcome.
+            failed: whether any metric failed.
+        """
         self.answers += 1
         self.failed += failed
         self.flagged += failed or any(flagged)
@@ -60,19 +67,21 @@ class Looked:
             return
         self.not_judged += not (failed or any(flagged))
         reason = outcomes[0].reason if outcomes else NOT_ASSESSABLE
+        # Reasons of other packages' metrics are open-ended: bound the number of different ones.
         if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
             reason = OTHER_REASONS
         self.reasons[reason] += 1
 
     def to_dict(self) -> dict[str, int]:
-        """Return the JSON form: the counts; none is flagged where no metric draws a line."""
+        """Return the JSON form: the counts; without a rule none is flagged."""
+        # These keys are part of summary.json.
         names = ("answers", "flagged", "failed", "judged")
         return {name: getattr(self, name) for name in names}
 
     @property
     def sentence(self) -> str:
-        """What stands below the outcomes: how many answers need a look, and how many were not
-        judged, so that nobody takes silence on them for a good sign.
+        """The sentence below the outcomes: how many answers need a look, and how many were not
+        judged, so that nobody takes these for good ones.
         """
         n = self.answers
         if not n:
@@ -87,6 +96,7 @@ class Looked:
                 pronoun = "it" if self.failed == 1 else "they"
                 sentence += f", {self.failed:,} because {pronoun} could not be scored"
         elif not self.lines:
+            # No metric has a rule, so "none needs a look" would be no finding.
             sentence = f"{amount(n, 'answer')}, the worst scores first"
         elif n == 1:
             sentence = "No answer needs a look"
@@ -94,32 +104,35 @@ class Looked:
             judged = "judged " if self.not_judged else ""
             sentence = f"None of the {n - self.not_judged:,} {judged}answers needs a look"
         if self.not_judged:
-            one = self.not_judged == 1
-            others = (" other" if one else " others") if self.flagged else ""
-            sentence += f"; {self.not_judged:,}{others} {'was' if one else 'were'} not judged"
+            is_one = self.not_judged == 1
+            noun = (" other" if is_one else " others") if self.flagged else ""
+            sentence += f"; {self.not_judged:,}{noun} {'was' if is_one else 'were'} not judged"
         return sentence
 
 
 @dataclass(frozen=True)
 class Line:
-    """What needs a look by one metric; ``rule`` is empty if it draws no line."""
+    """The rule by which answers need a look, of one metric."""
 
     title: str
+    """The title of the metric."""
     rule: str
-    here: bool = True
+    """The rule; empty if the metric has none."""
+    is_installed: bool = True
+    """Whether the metric is installed here; else its rule is not known."""
 
     @property
     def sentence(self) -> str:
         """The rule as a sentence."""
         if self.rule:
             return f"An answer needs a look if {self.rule}."
-        if not self.here:
+        if not self.is_installed:
             return "The metric is not installed here, so its line is not known; sorted by score."
         return "The method draws no line between good and bad answers; sorted by score."
 
 
 def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[Line]:
-    """Return the line of each metric of a run, by name and title; ``metrics`` are those here."""
+    """Return the rule of each metric of a run; ``metrics`` are those installed here, by name."""
     return [
         Line(title, metrics[name].line if name in metrics else "", name in metrics)
         for name, title in titles.items()
@@ -127,85 +140,96 @@ def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[L
 
 
 MOST = 420
-"""Characters of the response that an excerpt shows; a bad piece is shown up to this length."""
-AROUND = 110
-"""Characters shown before and after a bad piece of a longer response."""
-LEFT_OUT = " … "
+"""Characters of the response in an excerpt, and of a single bad piece."""
+MAX_CONTEXT = 110
+"""Characters before and after a bad piece of a longer response."""
+GAP_MARK = " … "
+"""The mark of a gap."""
 
 
 class Piece(NamedTuple):
-    """A piece of the response; ``word`` says what is wrong with it, empty if nothing is."""
+    """A piece of the response."""
 
     text: str
+    """Its text."""
     word: str = ""
+    """What is wrong with it; empty if nothing is."""
 
 
 class Excerpt(NamedTuple):
-    """Pieces in the order of the response; ``marked`` tells whether any is bad."""
+    """An excerpt of a response."""
 
     pieces: Sequence[Piece]
+    """Its pieces, in the order of the response."""
     marked: bool
+    """Whether any piece is bad."""
 
 
 def excerpt_of(response: str, judged: Sequence[Judged]) -> Excerpt:
-    """Return the response with its bad pieces; of a long one what stands around these alone.
+    """Return the response with its bad pieces marked; a long one is cut to these and their context.
 
-    A judged text that is not in the response word for word, as a claim that a model splits off, is
+    A judged text that is not in the response word for word, such as a claim that a model wrote, is
     not marked.
     """
-    pieces = list(_pieces(response, judged))
+    pieces = list(_split_pieces(response, judged))
     marked = any(piece.word for piece in pieces)
     if len(response) <= MOST:
         return Excerpt(pieces, marked)
     if not marked:
-        return Excerpt([Piece(_head(response, MOST))], marked=False)
-    return Excerpt(list(_shortened(pieces)), marked)
+        return Excerpt([Piece(_cut_end(response, MOST))], marked=False)
+    return Excerpt(list(_shorten_pieces(pieces)), marked)
 
 
-def _pieces(response: str, judged: Sequence[Judged]) -> Iterator[Piece]:
-    at = 0
-    for one in judged:
-        text = one.text.strip()
-        start = response.find(text, at) if text else -1
-        if one.mark.tone != "bad" or start < 0:
+def _split_pieces(response: str, judged: Sequence[Judged]) -> Iterator[Piece]:
+    position = 0
+    for item in judged:
+        text = item.text.strip()
+        # Searched from the last bad piece on, so that a repeated sentence is found at its own
+        # place. Good pieces do not move the start: a model's claims may be out of order.
+        start = response.find(text, position) if text else -1
+        if item.mark.tone != "bad" or start < 0:
             continue
-        if start > at:
-            yield Piece(response[at:start])
-        at = start + len(text)
-        yield Piece(text, one.mark.word)
-    if at < len(response):
-        yield Piece(response[at:])
+        if start > position:
+            yield Piece(response[position:start])
+        position = start + len(text)
+        yield Piece(text, item.mark.word)
+    if position < len(response):
+        yield Piece(response[position:])
 
 
-def _shortened(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Cut what is between bad pieces, and end when enough is shown."""
-    shown = 0
+def _shorten_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
+    """Shorten the text between bad pieces, and stop when the excerpt is long enough."""
+    length = 0
     for place, piece in enumerate(pieces):
-        if shown >= MOST:
-            yield Piece(LEFT_OUT)
+        if length >= MOST:
+            yield Piece(GAP_MARK)
             return
         text = piece.text
+        # A bad piece is shown up to the same length as a whole excerpt.
         if piece.word:
-            text = _head(text, MOST)
+            text = _cut_end(text, MOST)
         else:
             first, last = place == 0, place == len(pieces) - 1
-            text = _middle(text, 0 if first else AROUND, 0 if last else AROUND)
-        shown += len(text)
+            # At the ends of the response only the side next to a bad piece matters.
+            text = _cut_middle(text, 0 if first else MAX_CONTEXT, 0 if last else MAX_CONTEXT)
+        length += len(text)
         yield Piece(text, piece.word)
 
 
-def _middle(text: str, head: int, tail: int) -> str:
-    """Leave ``head`` characters at the beginning and ``tail`` at the end."""
-    if len(text) <= head + tail + len(LEFT_OUT):
+def _cut_middle(text: str, head: int, tail: int) -> str:
+    """Cut the middle out, and leave ``head`` characters before it and ``tail`` after it."""
+    # Cutting must not make the text longer.
+    if len(text) <= head + tail + len(GAP_MARK):
         return text
-    before = _head(text, head)[:-1] if head else ""
+    before = _cut_end(text, head)[:-1] if head else ""
+    # Begin after the first space, so that no word is cut.
     after = text[-tail:].partition(" ")[2] or text[-tail:] if tail else ""
-    return f"{before}{LEFT_OUT}{after}"
+    return f"{before}{GAP_MARK}{after}"
 
 
-def _head(text: str, most: int) -> str:
-    """Return the beginning of a text, cut between words, with an ellipsis if anything is left."""
+def _cut_end(text: str, most: int) -> str:
+    """Return the beginning of a text, cut between words, with an ellipsis if it goes on."""
     if len(text) <= most:
         return text
-    cut = text[:most]
-    return f"{cut.rpartition(' ')[0] or cut}…"
+    beginning = text[:most]
+    return f"{beginning.rpartition(' ')[0] or beginning}…"

@@ -1,7 +1,7 @@
-"""Markdown as HTML that raters read: nothing is loaded, and nothing is hidden.
+"""Renders Markdown as HTML for raters: nothing is loaded, and nothing is hidden.
 
 The text may be hostile. Only the tags of the rules below are written. Raw HTML, links, images and
-character references are shown as they were written.
+character references appear as they were written.
 """
 
 from collections.abc import Sequence
@@ -16,38 +16,52 @@ from markupsafe import Markup
 
 from trustassay.show.text import visible
 
-BLOCKS = ("paragraph", "heading", "lheading", "hr", "list", "blockquote", "fence", "code", "table")
-INLINE = ("backticks", "emphasis", "newline")
+# The rules of markdown-it that are on. "link", "image", "html_block" and "entity" are not.
+BLOCK_RULES = (
+    "paragraph",
+    "heading",
+    "lheading",
+    "hr",
+    "list",
+    "blockquote",
+    "fence",
+    "code",
+    "table",
+)
+INLINE_RULES = ("backticks", "emphasis", "newline")
 LONGEST = 30_000
-"""Characters of a text that is parsed; a longer one, which may take seconds, is shown as it is."""
-OUTLINE = 2
-"""A heading of a text is this many levels below its own, since the page has headings above it."""
+"""Longest text that is parsed; a longer one could take seconds, and is shown as it is."""
+HEADING_OFFSET = 2
+"""Levels by which headings of a text are lowered, since the page has headings above it."""
 
 
 @lru_cache(maxsize=256)
 def markdown_html(text: str) -> Markup:
-    """Return a text as HTML: as Markdown if each letter and digit of it is shown then, else as it
-    is. The parser leaves out cells that a table has no column for, and what is nested too deeply.
+    """Return a text as HTML: rendered if that shows every letter and digit, else as it is.
+
+    The parser drops table cells without a column, and content that is nested too deeply.
     """
     text = text.replace("\r\n", "\n")
     if len(text) <= LONGEST:
-        parser = _parser()
+        parser = _build_parser()
         tokens = parser.parse(text)
-        if _letters("".join(map(_content, tokens))) == _letters(text):
+        # Compare the text with all that the tokens hold; white space and markup do not count.
+        if _keep_letters("".join(map(_read_content, tokens))) == _keep_letters(text):
             return Markup(parser.renderer.render(tokens, parser.options, {}))
     return Markup('<p class="plain">{}</p>').format(visible(text))
 
 
-def _content(token: Token) -> str:
-    return token.info + ("".join(map(_content, token.children or ())) or token.content)
+def _read_content(token: Token) -> str:
+    # ``info`` has the language of a code block, or the number of a list item.
+    return token.info + ("".join(map(_read_content, token.children or ())) or token.content)
 
 
-def _letters(text: str) -> str:
+def _keep_letters(text: str) -> str:
     return "".join(filter(str.isalnum, text))
 
 
-class _Renderer(RendererHTML):
-    """Writes text with its hidden characters spelled out, and tags without foreign attributes."""
+class _SafeRenderer(RendererHTML):
+    """Writes text with hidden characters spelled out, and tags without attributes of the text."""
 
     def text(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         return str(visible(tokens[idx].content))
@@ -58,6 +72,7 @@ class _Renderer(RendererHTML):
     def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         info = tokens[idx].info.strip()
         language = f"<span>{visible(info)}</span>\n" if info else ""
+        # The parser ends every block with a line break, which a browser would show.
         code = visible(tokens[idx].content.removesuffix("\n"))
         return f"<pre>{language}<code>{code}</code></pre>"
 
@@ -68,7 +83,7 @@ class _Renderer(RendererHTML):
         return "<br>"
 
     def list_item_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        number = tokens[idx].info  # as it was written: the parser counts on from the first
+        number = tokens[idx].info  # as written: a browser would count up from the first
         return f'<li value="{int(number)}">' if number else "<li>"
 
     def th_open(self, *_: Any) -> str:
@@ -78,24 +93,26 @@ class _Renderer(RendererHTML):
         return "<td>"
 
     def heading_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return f"<h{_level(tokens[idx])}>"
+        return f"<h{_heading_level(tokens[idx])}>"
 
     def heading_close(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        return f"</h{_level(tokens[idx])}>"
+        return f"</h{_heading_level(tokens[idx])}>"
 
 
-def _level(token: Token) -> int:
-    return min(int(token.tag[1:]) + OUTLINE, 6)
+def _heading_level(token: Token) -> int:
+    return min(int(token.tag[1:]) + HEADING_OFFSET, 6)
 
 
-def _within_a_word(state: StateInline, silent: bool) -> bool:
-    """Keep asterisks between letters and digits, as of ``5*x + 3*y``: a product and no emphasis."""
+def _keep_inner_asterisks(state: StateInline, silent: bool) -> bool:
+    """Keep asterisks between letters or digits, as in ``5*x + 3*y``: a product, no emphasis."""
     start = end = state.pos
     while end < state.posMax and state.src[end] == "*":
         end += 1
+    # The characters before and behind the run of asterisks.
     around = state.src[start - 1 : start] + state.src[end : end + 1]
     if start == end or len(around) < 2 or not (around.isascii() and around.isalnum()):
         return False
+    # markdown-it asks first (silent) whether the rule applies, without output.
     if not silent:
         state.pending += state.src[start:end]
     state.pos = end
@@ -103,9 +120,10 @@ def _within_a_word(state: StateInline, silent: bool) -> bool:
 
 
 @cache
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("zero", renderer_cls=_Renderer)
-    parser.enable([*BLOCKS, *INLINE])
-    parser.inline.ruler.before("emphasis", "within_a_word", _within_a_word)
+def _build_parser() -> MarkdownIt:
+    parser = MarkdownIt("zero", renderer_cls=_SafeRenderer)
+    parser.enable([*BLOCK_RULES, *INLINE_RULES])
+    # Before the rule that would take the asterisks.
+    parser.inline.ruler.before("emphasis", "within_a_word", _keep_inner_asterisks)
     parser.inline.ruler.enable(["within_a_word"])
     return parser

@@ -1,7 +1,7 @@
-"""How values become text that is safe to show.
+"""Formats values as text that is safe to show.
 
-Every text on the page may be hostile. Characters that a browser would hide, or that
-would reorder the text around them, are spelled out as ``U+202E``.
+Every text on a page may be hostile. Characters that a browser would hide, or that would reorder the
+text around them, are spelled out as in ``U+202E``.
 """
 
 import math
@@ -19,41 +19,45 @@ HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]+"
 )
-CHIP = Markup('<span class="hidden-character" title="{}">{}</span>')
+HIDDEN_CHIP = Markup('<span class="hidden-character" title="{}">{}</span>')
 
 NOT_A_NUMBER = "–"
 NO_BREAK = "\N{NARROW NO-BREAK SPACE}"
 
 LONG_TEXT = 900
+"""Characters up to which a text is shown without folding."""
 HEAD_OF_LONG_TEXT = 600
+"""Characters of a longer text that are visible before a reader opens it."""
 
 
 def visible(text: str) -> Markup:
-    """Return ``text`` escaped, with every run of hidden characters as one visible chip."""
+    """Return ``text`` escaped, with each run of hidden characters as one visible chip."""
     text = text.replace("\r\n", "\n")
     pieces = []
     position = 0
     for match in HIDDEN.finditer(text):
+        # Twenty names are enough for a title; a run may have thousands of characters.
         names = (unicodedata.name(c, "control character").lower() for c in match[0][:20])
-        chip = CHIP.format(cut(", ".join(dict.fromkeys(names)), 200), _spelled(match[0]))
+        chip = HIDDEN_CHIP.format(cut(", ".join(dict.fromkeys(names)), 200), _spell_out(match[0]))
         pieces += [escape(text[position : match.start()]), chip]
         position = match.end()
     return Markup("").join([*pieces, escape(text[position:])])
 
 
 def finalized(value: Any) -> Any:
-    """Spell out hidden characters in plain text; fit for text and attributes alike.
+    """Spell out hidden characters in plain text, for text and attributes.
 
-    The page's environment passes every expression through this function, so that a template which
-    forgets :func:`visible` is still safe and can still be encoded.
+    The templates' environment passes every expression through this function, so that a template
+    that forgets :func:`visible` is still safe and can still be encoded.
     """
     if isinstance(value, str) and not isinstance(value, Markup):
-        return HIDDEN.sub(lambda match: f"‹{_spelled(match[0])}›", value)
+        return HIDDEN.sub(lambda match: f"‹{_spell_out(match[0])}›", value)
     return value
 
 
 def cut(text: str, length: int) -> str:
     """Return ``text`` on one line, shortened to ``length`` characters with an ellipsis."""
+    # Cut first: splitting a megabyte to show sixty characters would be slow.
     text = " ".join(text[: 4 * length].split())
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
@@ -61,75 +65,82 @@ def cut(text: str, length: int) -> str:
 def split_long(text: str) -> tuple[str, str]:
     """Return ``text`` in two parts, the second one empty unless the text is long.
 
-    The cut falls on white space if there is some; the two parts joined are the text.
+    The cut is at white space if there is any; the two parts joined are the text.
     """
     if len(text) <= LONG_TEXT:
         return text, ""
     at = HEAD_OF_LONG_TEXT
+    # In the second half of the head, so that it does not get too short.
     space = max(text.rfind(mark, at // 2, at) for mark in " \n\t")
     if space > 0:
         at = space + 1
+    # A combining accent must not be separated from its letter.
     while at < len(text) and unicodedata.combining(text[at]):
         at += 1
     return text[:at], text[at:]
 
 
 def number(value: float, digits: int = 1) -> str:
-    """Write a number with thousands separators; a whole number without decimals."""
+    """Format a number with thousands separators; an integer without decimals."""
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):
         return NOT_A_NUMBER
     text = f"{value:,.{digits}f}"
+    # "-0.0" after rounding is "0.0".
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
 def figure(value: float, unit: str, digits: int = 1) -> str:
-    """Write a figure; one without a unit that lies near 0, as gamma does, with three decimals."""
+    """Format a figure; one without a unit between -1 and 1, such as gamma, with three decimals."""
+    # Counts (int) and percentages keep their format.
     if not unit and not isinstance(value, int) and abs(value) < 1:
         digits = 3
     return measure(value, unit, digits)
 
 
 def rounded(value: float, unit: str, sign: str = "") -> str:
-    """Write a figure: percentages and degrees with one decimal, plain numbers with three; a change
-    with the ``sign`` ``+``.
+    """Format a figure: percentages and degrees with one decimal, other numbers with three.
+
+    sign: ``+`` for a change, which is then written with its sign.
     """
+    # Counts have separators; a change of a count is written with its sign and decimals.
     if isinstance(value, int) and not sign:
         return f"{value:,}"
     return f"{value:{sign}.{1 if unit in ('%', '°') else 3}f}"
 
 
 def measure(value: float, unit: str, digits: int = 1) -> str:
-    """Write a number with its unit, kept on one line."""
+    """Format a number with its unit, joined by a space that does not break."""
     return f"{number(value, digits)}{NO_BREAK}{unit}" if unit else number(value, digits)
 
 
 def score_text(score: float | None) -> str:
-    """Write one score: two decimals, more where a small one would read as zero."""
+    """Format a score: two decimals, or an exponent where it would read as zero."""
     if score is None or not math.isfinite(score):
         return NOT_A_NUMBER
+    # It would be rounded to 0.00.
     if 0 < abs(score) < 0.005:
         return f"{score:.1e}"
     return number(float(score), 2)
 
 
 def p_text(p: float) -> str:
-    """Write a p-value: two decimals, of small ones two digits, and none below 0.0001."""
+    """Format a p-value: two decimals, small ones with two digits, or "<0.0001"."""
     if p < 0.0001:
         return "<0.0001"
     return f"{p:.2f}" if p >= 0.1 else f"{p:.2g}"
 
 
 def ends_text(interval: tuple[float, float] | None, sign: str = "", digits: int = 3) -> str:
-    """Write the ends of an interval, ``0.65 to 0.77``; empty where there is none."""
+    """Format the ends of an interval, ``0.650 to 0.770``; empty without one."""
     if interval is None:
         return ""
     return " to ".join(f"{end:{sign}.{digits}f}" for end in interval).replace("-", "−")
 
 
 def with_interval(value: float, interval: tuple[float, float] | None, digits: int = 3) -> str:
-    """Write an estimate with its interval: ``0.712 (0.650 to 0.774)``."""
+    """Format an estimate with its interval: ``0.712 (0.650 to 0.774)``."""
     text = number(value, digits)
     if interval:
         text += f" ({number(interval[0], digits)} to {number(interval[1], digits)})"
@@ -137,21 +148,22 @@ def with_interval(value: float, interval: tuple[float, float] | None, digits: in
 
 
 def with_error(value: float, error: float | None, digits: int = 3) -> str:
-    """Write a mean with its standard error in its last digits: 0.063 and 0.004 as ``0.063(4)``.
+    """Format a mean with its standard error in its last digits: 0.063 and 0.004 as ``0.063(4)``.
 
-    Where so many decimals would show nothing of an error above 0, more are written, up to ten. An
-    error of exactly 0 is ``(0)``; without one (a single value has none) the value stands alone.
+    Where an error above 0 would round to 0, there are more decimals, up to ten. An error of exactly
+    0 is ``(0)``. Without an error, as of a single value, the value has no parentheses.
     """
     if not math.isfinite(value):
         return NOT_A_NUMBER
     if error is None or not math.isfinite(error):
         return number(float(value), digits)
+    # Up to ten decimals: an error of 1e-12 is shown as (0).
     while error > 0 and round(error * 10**digits) == 0 and digits < 10:
         digits += 1
     return f"{number(float(value), digits)}({round(error * 10**digits)})"
 
 
-def _spelled(run: str) -> str:
+def _spell_out(run: str) -> str:
     parts = []
     for character, repeats in groupby(run):
         times = sum(1 for _ in repeats)

@@ -276,7 +276,7 @@ def test_points_never_exceed_what_is_counted(
         citations, lambda some: labels.get(frozenset(some), True), coverage, rules
     )
     assert 0 <= judgement.points <= judgement.counted <= len(numbers)
-    assert all(c.verdict in WHY and c.why for c in judgement.citations)
+    assert all(c.verdict in WHY and c.reason for c in judgement.citations)
     assert judgement.supported or judgement.points == 0
     if not any(c.verdict in ("needed", "redundant", "covered") for c in judgement.citations):
         assert judgement.points in (0, len(indices))

@@ -149,10 +149,10 @@ def test_the_papers_recipe_has_golds_and_words_of_its_own() -> None:
         assert paper[name] == ours[name]
 
 
-def test_the_papers_word_tokenizer_is_that_of_its_time() -> None:
+def test_the_papers_build_word_tokenizer_is_that_of_its_time() -> None:
     text = "'It's the 1997–98 season', said O'Neil: 'x' and 'they'll see'."
-    now = measures._word_tokenizer("default").tokenize(text)
-    then = measures._word_tokenizer("trustscore-paper").tokenize(text)
+    now = measures._build_word_tokenizer("default").tokenize(text)
+    then = measures._build_word_tokenizer("trustscore-paper").tokenize(text)
     assert "1997–98" in then and "1997–98" not in now
     assert then != now
 
@@ -236,7 +236,7 @@ def debian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "data.noun").write_text("00000000 05 n 02 dog 0 hound 0 000 | an animal\n")
     (tmp_path / "index.noun").write_text("dog n 1 0 1 0 00000000\nhound n 1 0 1 0 00000000\n")
     monkeypatch.setattr(nltk.data, "path", [])
-    monkeypatch.setattr(module, "DEBIAN", tmp_path)
+    monkeypatch.setattr(module, "DEBIAN_WORDNET", tmp_path)
     module.wordnet.cache_clear()
     yield tmp_path
     module.wordnet.cache_clear()

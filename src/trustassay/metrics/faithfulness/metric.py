@@ -1,4 +1,4 @@
-"""The metric ``faithfulness``, and its view: each sentence, its verdict, and what decides."""
+"""The metric ``faithfulness``, and its view: each sentence with its verdict and its reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,21 +32,32 @@ def worst(verdicts: Sequence[str]) -> Verdict:
 
 
 class Trace(NamedTuple):
-    """All evidence of one assessment; ``rest`` is evidence of any other kind."""
+    """All evidence of one assessment, sorted by kind."""
 
     statements: Sequence[Statement]
+    """The sentences or claims that were judged, in the order of the answer."""
     refusal: str
-    rest: Sequence[Mapping[str, Any]]
+    """The words by which the answer was taken for a refusal; empty if it was not."""
+    other_rows: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind, as it is stored."""
 
     @classmethod
     def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Trace":
-        """Sort the evidence of a sample that has so many documents."""
+        """Sort the evidence of a sample.
+
+        Args:
+            evidence: the stored rows.
+            documents: number of documents of the sample; passages with a higher number are dropped.
+        """
         rows = Rows(evidence, Statement, Refusal)
         statements = [
-            replace(one, passages=[n for n in one.passages or () if 1 <= n <= documents])
-            for one in rows.of(Statement)
+            # Evidence comes from a file, so a number may point at a passage that the sample lacks.
+            replace(row, passages=[n for n in row.passages or () if 1 <= n <= documents])
+            for row in rows.of(Statement)
         ]
-        refusals = [one.text for one in rows.of(Refusal)]
+        # At most one row of this kind is written; of several in an edited file the last one
+        # counts.
+        refusals = [row.text for row in rows.of(Refusal)]
         return cls(statements, "".join(refusals[-1:]), rows.rest)
 
 
@@ -99,37 +110,45 @@ class Faithfulness(FaithfulnessOptions):
         return missing(sample, response="the text to assess", documents="the passages shown")
 
     async def assess(self, context: Context) -> Assessment:
-        """Judge every sentence; each stands in the evidence with the passage that decides."""
+        """Judge every sentence; the evidence holds each one with the passage that decides."""
         sample, response = context.sample, context.response()
+        # "No answer found" and the like is a refusal of its own: it needs no claims and no reader.
         claims = [] if no_answer(response) else await self.claims_of(context, response)
         refusal = response if no_answer(response) else self.refusal_in(response, claims)
+        # A claim with a topic says that the passages do not speak of it. That can be wrong, so
+        # such a refusal is judged like an answer.
         if refusal and not any(claim.topic for claim in claims):
             rows = [Refusal(refusal, self.refusal)]
             message = "refuses to answer"
             return self.assessed(sample, None, rows, verdict="refused", reason=message)
+        # Also true of an empty list: nothing was retrieved, and there is nothing to judge by.
         if all(document.blank for document in sample.documents or ()):
             return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
+        # In a refusal that is judged, polite offers around the refusing words are no claims.
         claims = without_asides(claims) if refusal else claims
         context.limits.count("statements", len(claims))
         work = TextWork.on(sample)
         judge = await work(self.verifier, context, sample.documents or ())
         judged = await all_of(map(judge.verdict, claims))
         if context.second is None:
-            return self._assessed(sample, judged)
-        claiming = [place for place, one in enumerate(judged) if one.entailment is not None]
-        judged, read = await read_again(
+            return self._build_assessment(sample, judged)
+        # Only what the first reader read can be read a second time; a second reader confirms or
+        # lifts doubts and is not asked about supported claims.
+        claiming = [place for place, finding in enumerate(judged) if finding.entailment is not None]
+        judged, times_read = await read_again(
             judged,
             claiming,
-            lambda one: one.row.verdict != "supported",
+            lambda finding: finding.row.verdict != "supported",
             lambda place: judge.again(claims[place], judged[place]),
         )
-        result = self._assessed(sample, judged)
-        return replace(result, parts={**result.parts, READ: float(read)})
+        result = self._build_assessment(sample, judged)
+        return replace(result, parts={**result.parts, READ: float(times_read)})
 
-    def _assessed(self, sample: Sample, judged: Sequence[judging.Finding]) -> Assessment:
-        rows = [one.row for one in judged]
-        verdicts = [one.verdict for one in rows]
-        supports = [one.entailment for one in judged if one.entailment is not None]
+    def _build_assessment(self, sample: Sample, judged: Sequence[judging.Finding]) -> Assessment:
+        rows = [finding.row for finding in judged]
+        # Sentences without a claim stay in the evidence and count in no figure.
+        verdicts = [finding.verdict for finding in rows]
+        supports = [finding.entailment for finding in judged if finding.entailment is not None]
         verdict = worst(verdicts)
         if not supports:
             message = "not answered: no sentence claims anything"
@@ -140,13 +159,16 @@ class Faithfulness(FaithfulnessOptions):
             counts["supported"] / len(supports),
             rows,
             verdict=verdict,
-            reason=_reason(rows, len(supports)),
+            reason=_build_reason(rows, len(supports)),
             parts={
                 "statements": float(len(supports)),
                 **counts,
                 "support": float(np.mean(supports)),
                 "weakest": min(supports),
-                "order": min(one.standing for one in judged if one.standing is not None),
+                # Answers are sorted by their weakest sentence, like the verdict.
+                "order": min(
+                    finding.standing for finding in judged if finding.standing is not None
+                ),
             },
         )
 
@@ -173,37 +195,49 @@ class Faithfulness(FaithfulnessOptions):
         if assessment.verdict not in ("contradicted", "not found"):
             return None
         parts = assessment.parts
-        judged, supported, contradicted = (
+        sentences, supported, contradicted = (
             int(parts.get(name, 0)) for name in ("statements", "supported", "contradicted")
         )
         counts = {
             "contradicted by a passage": contradicted,
-            "not found in the passages": judged - supported - contradicted,
+            "not found in the passages": sentences - supported - contradicted,
         }
-        of = amount(judged, "sentence")
-        words = [f"{count} of {of} {said}" for said, count in counts.items() if count]
-        return "; ".join(words) or assessment.verdict
+        total = amount(sentences, "sentence")
+        phrases = [
+            f"{count} of {total} {description}" for description, count in counts.items() if count
+        ]
+        return "; ".join(phrases) or assessment.verdict
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences, each with its verdict and the passage that decides."""
         documents = sample.documents or ()
         trace = Trace.read(assessment.evidence, len(documents))
-        near = [one.mark for one in trace.statements if one.mark.tone == "fair"]
-        text = "".join(one.text for one in trace.statements)
-        told = "".join(text.split()) == "".join((sample.response or "").split())
+        # "fair" marks are borderline sentences: supported, but near the threshold.
+        near = [statement.mark for statement in trace.statements if statement.mark.tone == "fair"]
+        text = "".join(statement.text for statement in trace.statements)
+        # The page shows the response once. The sentences replace it where they contain all of it,
+        # apart from white space; a model's list of claims does not.
+        tells_all = "".join(text.split()) == "".join((sample.response or "").split())
         ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
-        for place, one in enumerate(trace.statements, 1):
-            for number in one.passages or ():
-                if one.verdict != "not found":
-                    label = f"sentence {place}: {one.mark.word}"
-                    ties[number].append(Tie(f"s{place}", label, one.mark))
+        for place, statement in enumerate(trace.statements, 1):
+            for number in statement.passages or ():
+                # Of a sentence that is not found the passages are only the nearest ones, and
+                # decide nothing.
+                if statement.verdict != "not found":
+                    label = f"sentence {place}: {statement.mark.word}"
+                    ties[number].append(Tie(f"s{place}", label, statement.mark))
         return View(
             data=trace,
-            tells_response=bool(text) and told,
-            judged=[Judged(one.text, one.mark, _decides(one)) for one in trace.statements],
+            tells_response=bool(text) and tells_all,
+            judged=[
+                Judged(statement.text, statement.mark, _explain_verdict(statement))
+                for statement in trace.statements
+            ],
             passages={
-                number: PassageNote(citing=found if trace.statements else None, tied_by="used by")
-                for number, found in ties.items()
+                number: PassageNote(
+                    citing=ties_of_passage if trace.statements else None, tied_by="used by"
+                )
+                for number, ties_of_passage in ties.items()
             },
             mark=min(near, key=lambda mark: mark.word)
             if near and assessment.verdict == "supported"
@@ -211,19 +245,19 @@ class Faithfulness(FaithfulnessOptions):
         )
 
 
-def _reason(rows: Sequence[Statement], judged: int) -> str:
+def _build_reason(rows: Sequence[Statement], judged: int) -> str:
     """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
         if result := [row for row in rows if row.verdict == verdict]:
             return f"{len(result)} of {amount(judged, 'sentence')} {verdict}: {result[0].why}"
-    words = f"all {judged} sentences supported"
-    words = words if judged != 1 else "the passages support the answer"
+    message = f"all {judged} sentences supported"
+    message = message if judged != 1 else "the passages support the answer"
     near = [row for row in rows if row.borderline]
-    return f"{words}; borderline: {near[0].why}" if near else words
+    return f"{message}; borderline: {near[0].why}" if near else message
 
 
-def _decides(one: Statement) -> str:
+def _explain_verdict(statement: Statement) -> str:
     """Return what decides: the words of the passage that contradicts, or those that are missing."""
-    if one.verdict == "contradicted" and one.quote and one.passages:
-        return f"Passage [{one.passages[0]}] says: “{one.quote}”"
-    return one.why
+    if statement.verdict == "contradicted" and statement.quote and statement.passages:
+        return f"Passage [{statement.passages[0]}] says: “{statement.quote}”"
+    return statement.why

@@ -1,4 +1,4 @@
-"""The options of ``faithfulness``, which ``rag`` and ``tool_use`` share, and what they decide."""
+"""The options of ``faithfulness``, ``rag`` and ``tool_use``, and the objects built from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ class FaithfulnessOptions(Metric):
                 raise UsageError(f"{option}: expected a number above 0 and up to 1")
         if not 0 <= self.near <= 1:
             raise UsageError("near: expected a number from 0 to 1")
-        _ = self.split, self.refuses, self.claims_prompt  # may be unknown, or faulty
+        # Build these now: an unknown name or a faulty file must fail before a run starts.
+        _ = self.split, self.refuses, self.claims_prompt
 
     @cached_property
     def split(self) -> Splitter:
@@ -57,12 +58,12 @@ class FaithfulnessOptions(Metric):
     """The template by which a model is asked for an answer's claims."""
 
     async def claims_of(self, context: Context, text: str) -> Sequence[Claim]:
-        """Return the claims of a text, an answer to the question of a sample, by rules or as the
-        judge lists them.
+        """Return the claims of an answer to the sample's question: its sentences by rules, or the
+        list that the judge writes.
         """
         sample = context.sample
         if self.claims == "sentences":
-            return await TextWork.on(sample)(self._by_rules, context, text)
+            return await TextWork.on(sample)(self._split_by_rules, context, text)
         prompt = self.claims_prompt
         reply = await context.models.chat(
             prompt.filled(question=sample.question, answer=text),
@@ -72,18 +73,22 @@ class FaithfulnessOptions(Metric):
         )
         return parse_claim_list(reply.text, text)
 
-    def _by_rules(self, context: Context, text: str) -> list[Claim]:
+    def _split_by_rules(self, context: Context, text: str) -> list[Claim]:
         sample = context.sample
-        names = {name for one in sample.documents or () for name in inner_names(one.text)}
+        # Capitalised words inside the passages' sentences are names; a heading or list lead that
+        # holds one belongs to the claims below it.
+        names = {name for document in sample.documents or () for name in inner_names(document.text)}
         return build_claims(sample.question, text, self.split, names=names)
 
     def refusal_in(self, response: str, claims: Sequence[Claim]) -> str | None:
         """Return the words by which a response declines as a whole; ``None`` if it answers."""
+        # The default detector works on claims, which tell a refusal of the whole question from one
+        # of a detail. Other detectors see the text alone.
         rules = self.refusal == "phrases" and self.claims == "sentences"
         return refusal_of(claims) if rules else self.refuses(response)
 
     def verifier(self, context: Context, documents: Sequence[Document]) -> ClaimVerifier:
-        """Return what judges claims by some passages.
+        """Build the verifier that judges claims by these passages.
 
         Raises:
             AssessmentError: the passages are too long to assess.

@@ -15,16 +15,18 @@ from trustassay.statistics import Bools, Floats
 
 Divergence = Literal["tv", "js", "kl"]
 Form = Literal["eq1", "theory", "agreement"]
-STEPS = 1000
-SETTLED = 1e-13
-"""Changes of :func:`abilities` below which it has converged."""
-SUREST = 0.99
+MAX_ABILITY_ROUNDS = 1000
+"""Most rounds of :func:`abilities`."""
+ABILITY_TOLERANCE = 1e-13
+"""Largest change of an ability in a round from which :func:`abilities` has converged."""
+MAX_ABILITY = 0.99
+"""Largest ability that :func:`ability_weights` believes; at 1 a weight would be infinite."""
 DIVERGENCES: tuple[Divergence, ...] = ("tv", "js", "kl")
 FORMS: tuple[Form, ...] = ("eq1", "theory", "agreement")
 
 
 def truth(values: ArrayLike, divergence: Divergence) -> Floats:
-    """Return g(v), which aggregates agreement; any shape.
+    """Return g(v), the paper's aggregation of agreement; any shape.
 
     Total variation: tanh(v) / 2. Jensen-Shannon: log(2 / (1 + exp(-v))). Kullback-Leibler: v.
     (Section 2.3, footnote 5; appendix C.9; natural logarithms.) All are 0 at 0. A divergence of
@@ -34,6 +36,7 @@ def truth(values: ArrayLike, divergence: Divergence) -> Floats:
     if divergence == "tv":
         return np.asarray(np.tanh(v) / 2)
     if divergence == "js":
+        # logaddexp(0, x) is log(1 + e^x) without overflow.
         return np.asarray(np.log(2.0) - np.logaddexp(0.0, -v))
     if divergence == "kl":
         return v.copy()
@@ -41,7 +44,7 @@ def truth(values: ArrayLike, divergence: Divergence) -> Floats:
 
 
 def penalised(values: ArrayLike, divergence: Divergence) -> Floats:
-    """Return f(g(v)), which aggregates the penalty; any shape.
+    """Return f(g(v)), the paper's aggregation of the penalty; any shape.
 
     Total variation: f(u) = u, so tanh(v) / 2. Jensen-Shannon: f(u) = -log(2 - exp(u)), so
     log((1 + exp(v)) / 2). Kullback-Leibler: f(u) = exp(u - 1). (Footnote 5; appendix C.9.) At 0 the
@@ -66,7 +69,10 @@ def expertise(to_corrected: ArrayLike, to_wrong: ArrayLike) -> float:
 
     A side without an answer contributes 0: of no pair at all every reference knows the same.
     """
-    right, wrong = (np.asarray(one, dtype=float) for one in (to_corrected, to_wrong))
+    # A reference that has neither side knows nothing more or less than the others.
+    right, wrong = (
+        np.asarray(similarities, dtype=float) for similarities in (to_corrected, to_wrong)
+    )
     return float(right.max() if right.size else 0.0) - float(wrong.max() if wrong.size else 0.0)
 
 
@@ -85,11 +91,13 @@ def softmax_weights(
     if not temperature > 0:
         raise ValueError(f"temperature: expected more than 0, got {temperature}")
     r = np.asarray(values, dtype=float) / temperature
-    there = _mask(present, r)
+    mask = _build_mask(present, r)
     if not r.size:
         return np.zeros(r.shape)
-    highest = np.where(there, r, -np.inf).max(axis=-1, keepdims=True)
-    shifted = np.where(there, r - np.where(np.isfinite(highest), highest, 0.0), -np.inf)
+    # Subtract the row's maximum before exp, which else overflows; absent references become
+    # exp(-inf) = 0. A row without references has a maximum of -inf, hence the guard.
+    highest = np.where(mask, r, -np.inf).max(axis=-1, keepdims=True)
+    shifted = np.where(mask, r - np.where(np.isfinite(highest), highest, 0.0), -np.inf)
     raised = np.exp(shifted)
     total = raised.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(raised, total, out=np.zeros_like(raised), where=total > 0))
@@ -110,22 +118,25 @@ def abilities(agreement: ArrayLike, counts: ArrayLike) -> Floats:
     Each lies from 0 to 1. Two raters alone share one number, the root of their agreement; a rater
     who shares no question with another one is given the mean of the others, or 0.
     """
+    # Negative agreement says that two raters know nothing together, not that one is wrong.
     a = np.clip(np.asarray(agreement, dtype=float), 0.0, None)
     n = np.asarray(counts, dtype=float).copy()
     np.fill_diagonal(n, 0.0)
-    known = n.sum(axis=1) > 0
-    if not known.any():
+    rated = n.sum(axis=1) > 0
+    if not rated.any():
         return np.zeros(len(a))
+    # Start where all raters are equally able: q^2 is the mean agreement.
     start = math.sqrt(float((a * n).sum() / n.sum()))
-    q = np.where(known, start, 0.0)
-    for _ in range(STEPS):
+    q = np.where(rated, start, 0.0)
+    for _ in range(MAX_ABILITY_ROUNDS):
         before = q.copy()
-        for i in np.flatnonzero(known):
-            below = float(n[i] @ q**2)
-            q[i] = min(1.0, float(n[i] @ (a[i] * q)) / below) if below > 0 else 0.0
-        if np.abs(q - before).max() < SETTLED:
+        for i in np.flatnonzero(rated):
+            # The q_i that minimises sum_j n_ij (a_ij - q_i q_j)^2, the other abilities held fixed.
+            denominator = float(n[i] @ q**2)
+            q[i] = min(1.0, float(n[i] @ (a[i] * q)) / denominator) if denominator > 0 else 0.0
+        if np.abs(q - before).max() < ABILITY_TOLERANCE:
             break
-    q[~known] = q[known].mean()
+    q[~rated] = q[rated].mean()
     return q
 
 
@@ -136,31 +147,33 @@ def ability_weights(q: ArrayLike, present: ArrayLike | None = None) -> Floats:
     1937). Shapes and ``present`` as in :func:`softmax_weights`. q counts as at most 0.99: nobody
     is certain. Where all are 0 the weights are equal.
     """
-    ability = np.clip(np.asarray(q, dtype=float), 0.0, SUREST)
-    there = _mask(present, ability)
-    raw = np.where(there, ability / (1 - ability**2), 0.0)
+    ability = np.clip(np.asarray(q, dtype=float), 0.0, MAX_ABILITY)
+    mask = _build_mask(present, ability)
+    raw = np.where(mask, ability / (1 - ability**2), 0.0)
     total = raw.sum(axis=-1, keepdims=True)
-    spread = np.divide(raw, total, out=np.zeros_like(raw), where=total > 0)
-    return np.asarray(np.where(total > 0, spread, uniform_weights(there)))
+    shares = np.divide(raw, total, out=np.zeros_like(raw), where=total > 0)
+    # All abilities 0: no rater is known to be better than another.
+    return np.asarray(np.where(total > 0, shares, uniform_weights(mask)))
 
 
 def uniform_weights(present: ArrayLike) -> Floats:
     """Return 1 / N for each of the N references of a row that count, 0 for the others."""
-    there = np.asarray(present, dtype=bool)
-    return softmax_weights(np.zeros(there.shape), present=there)
+    mask = np.asarray(present, dtype=bool)
+    return softmax_weights(np.zeros(mask.shape), present=mask)
 
 
 def best_alone(values: ArrayLike, present: ArrayLike | None = None) -> Bools:
-    """Return which reference of each row has the largest expertise, the first of equal ones.
+    """Return a mask of the reference with the largest expertise in each row, the first of equals.
 
     Shape (..., N) in and out. The rule "single-best" scores with that one as the only reference.
     """
     r = np.asarray(values, dtype=float)
-    there = _mask(present, r)
+    mask = _build_mask(present, r)
     if not r.size:
         return np.zeros(r.shape, dtype=bool)
-    best = np.where(there, r, -np.inf).argmax(axis=-1)[..., None]
-    return np.asarray((np.arange(r.shape[-1]) == best) & there)
+    # argmax takes the first of equal values; the mask below clears rows without references.
+    best = np.where(mask, r, -np.inf).argmax(axis=-1)[..., None]
+    return np.asarray((np.arange(r.shape[-1]) == best) & mask)
 
 
 def score(
@@ -196,26 +209,29 @@ def score(
     """
     s = np.atleast_2d(np.asarray(similarities, dtype=float))
     w = np.atleast_2d(np.asarray(weights, dtype=float))
-    there = _mask(present, s)
+    mask = _build_mask(present, s)
     if form not in FORMS:
         raise ValueError(f"form: expected {', '.join(FORMS)}, got {form!r}")
     if form == "agreement":
         gain = w * s
     else:
+        # eq1 has the weight inside the aggregation, as printed in the paper's equation 1.
         gain = truth(w * s, divergence) if form == "eq1" else w * truth(s, divergence)
     if penalties is not None:
-        lost = np.atleast_2d(np.asarray(penalties, dtype=float))
-        lost = lost if form == "agreement" else penalised(lost, divergence)
-        lost = np.where(_mask(has_penalty, s), lost, 0.0)
-        gain = gain - (lost if form == "eq1" else w * lost)
-    total = np.where(there, gain, 0.0).sum(axis=-1)
+        loss = np.atleast_2d(np.asarray(penalties, dtype=float))
+        loss = loss if form == "agreement" else penalised(loss, divergence)
+        # Left out, not taken at p = 0: for kl the penalty at 0 is exp(-1).
+        loss = np.where(_build_mask(has_penalty, s), loss, 0.0)
+        gain = gain - (loss if form == "eq1" else w * loss)
+    total = np.where(mask, gain, 0.0).sum(axis=-1)
     if form != "eq1":
         return np.asarray(total)
-    count = there.sum(axis=-1)
+    # Equation 1 takes a mean over references although its weights sum to 1 already.
+    count = mask.sum(axis=-1)
     return np.asarray(np.divide(total, count, out=np.zeros(len(s)), where=count > 0))
 
 
-def _mask(given: ArrayLike | None, like: Floats) -> Bools:
-    if given is None:
-        return np.ones(like.shape, dtype=bool)
-    return np.broadcast_to(np.atleast_1d(np.asarray(given, dtype=bool)), like.shape)
+def _build_mask(present: ArrayLike | None, values: Floats) -> Bools:
+    if present is None:
+        return np.ones(values.shape, dtype=bool)
+    return np.broadcast_to(np.atleast_1d(np.asarray(present, dtype=bool)), values.shape)

@@ -1,4 +1,4 @@
-"""The metric ``fewl``, its evidence, and its figures: the score beside what it is compared with."""
+"""The metric ``fewl``, its evidence, and its figures: the score and the baselines beside it."""
 
 from __future__ import annotations
 
@@ -38,54 +38,64 @@ from trustassay.statistics.intervals import units_in
 from trustassay.text.words import amount
 from trustassay.views import EvidenceRow, Rows, View
 
-CHANCE = 50.0
-DISAGREES = 0.2
-"""Weighted similarity below which the references do not agree with the answer."""
-_COMPARED = {
+CHANCE_AUROC = 50.0  # AUROC in percent of a score that says nothing
+MIN_AGREEMENT = 0.2
+"""Weighted similarity below which the references do not agree with the answer (our bound)."""
+_BASELINE_PARTS = {
     "auroc": "score",
     "auroc_no_penalty": "no_penalty",
     "auroc_agreement": "agreement",
     "auroc_length": "brevity",
 }
-"""What is compared with the label, by the figure."""
+"""The number that is compared with the label, by the name of the figure."""
 
 
-def _noting(
+def _collect_labelled(
     assessments: Collection[Assessment], columns: Mapping[str, array[float]]
 ) -> Iterator[Assessment]:
-    """Pass assessments on, and note what is compared with labels."""
-    for one in assessments:
-        if one.error is None and one.score is not None and "label" in one.parts:
-            numbers = {**one.parts, "score": one.score}
-            numbers["unit"] = -1 if one.unit is None else one.unit
+    """Pass assessments on, and append the numbers of labelled ones to ``columns``."""
+    for assessment in assessments:
+        if (
+            assessment.error is None
+            and assessment.score is not None
+            and "label" in assessment.parts
+        ):
+            numbers = {**assessment.parts, "score": assessment.score}
+            # -1 stands for an answer that is a unit of its own.
+            numbers["unit"] = -1 if assessment.unit is None else assessment.unit
+            # A trivial baseline: shorter answers as better ones.
             numbers["brevity"] = -numbers.get("characters", 0.0)
             for name, column in columns.items():
                 column.append(numbers.get(name, 0.0))
-        yield one
+        yield assessment
 
 
 @dataclass(frozen=True, slots=True)
 class Weighting(EvidenceRow, told_by=("form", "weights")):
-    """By which formula the score was computed, and by which weights."""
+    """The formula and the weights by which the score was computed."""
 
     form: str
     weights: str
 
 
 @dataclass(frozen=True, slots=True)
-class Row(EvidenceRow, told_by=("reference", "answer")):
-    """One reference, by its name.
-
-    penalty: its mean likeness to its answers to so many other questions, the ``neighbours``.
-    """
+class ReferenceRow(EvidenceRow, told_by=("reference", "answer")):
+    """One reference that counts."""
 
     reference: str
+    """Its name, as people read it."""
     answer: str
+    """Its answer to the question."""
     similarity: float | None
+    """Similarity of the assessed answer to it."""
     expertise: float | None
+    """The number that its weight is computed from."""
     weight: float | None
+    """0 to 1; the weights of an answer's references sum to 1."""
     penalty: float | None = None
+    """Mean similarity of the assessed answer to its answers to other questions."""
     neighbours: int | None = None
+    """The number of those other questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +103,31 @@ class NearQuestion(EvidenceRow, told_by=("neighbour",)):
     """A neighbour of the question."""
 
     neighbour: str
+    """The neighbouring question."""
     likeness: float | None
+    """Cosine of both questions."""
 
 
-class Weighed(NamedTuple):
-    """What the evidence of one answer says; ``rest`` is evidence of any other kind."""
+class FewlTrace(NamedTuple):
+    """All evidence of one assessment, sorted by kind."""
 
     weights: str
-    rows: Sequence[Row]
+    """The name of the weights in use; empty where it is not known."""
+    rows: Sequence[ReferenceRow]
+    """The references that count, the heaviest first."""
     absent: Sequence[Absent]
+    """The references that do not count, with the reason."""
     neighbours: Sequence[NearQuestion]
-    rest: Sequence[Mapping[str, Any]]
+    """The questions behind the penalty, the nearest first."""
+    other_rows: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind, as it is stored."""
 
     @classmethod
-    def read(cls, evidence: Iterable[Any]) -> Weighed:
+    def read(cls, evidence: Iterable[Any]) -> FewlTrace:
         """Sort the evidence; references by weight, the heaviest first."""
-        rows = Rows(evidence, Weighting, Row, Absent, NearQuestion)
-        weights = [one.weights for one in rows.of(Weighting)]
-        by_weight = sorted(rows.of(Row), key=lambda row: -(row.weight or 0.0))
+        rows = Rows(evidence, Weighting, ReferenceRow, Absent, NearQuestion)
+        weights = [weighting.weights for weighting in rows.of(Weighting)]
+        by_weight = sorted(rows.of(ReferenceRow), key=lambda row: -(row.weight or 0.0))
         absent, near = rows.of(Absent), rows.of(NearQuestion)
         return cls("".join(weights[-1:]), by_weight, absent, near, rows.rest)
 
@@ -158,22 +175,22 @@ class Fewl(FewlOptions):
     counts_outcomes: ClassVar[bool] = False
     """Its bound is ours, and was not measured against labels."""
     line: ClassVar[str] = (
-        f"the references agree with it by less than {DISAGREES:g} (our bound, none is in the "
+        f"the references agree with it by less than {MIN_AGREEMENT:g} (our bound, none is in the "
         "paper), or no more than with what they say of other questions"
     )
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        """What it is called, with all that scores can be compared by."""
+        """The title with every setting that must be equal for scores to be comparable."""
         ours = self.form == "agreement"
-        told = [_FORMS[self.form], f"weights {self.weighting}"]
-        told += [] if ours else [f"divergence {self.divergence}"]
+        settings = [_FORMS[self.form], f"weights {self.weighting}"]
+        settings += [] if ours else [f"divergence {self.divergence}"]
         if "similarity" in self.backend_names:
-            told.append(f"similarity {self.backend_names['similarity']}")
-        told += [] if self.penalising == "nearest" else [f"penalty {self.penalising}"]
+            settings.append(f"similarity {self.backend_names['similarity']}")
+        settings += [] if self.penalising == "nearest" else [f"penalty {self.penalising}"]
         if not ours and self.declining == "drop":
-            told.append("references that decline dropped")
-        return f"{'Agreement with references' if ours else 'FEWL'} ({'; '.join(told)})"
+            settings.append("references that decline dropped")
+        return f"{'Agreement with references' if ours else 'FEWL'} ({'; '.join(settings)})"
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs references: in the file, or models to ask."""
@@ -190,75 +207,95 @@ class Fewl(FewlOptions):
         return missing(sample, **wanted)
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
-        """Look at all questions and, for the weights ``agreement``, at all answers."""
+        """Read all questions and, for the weights ``agreement``, all answers."""
         return await prepared(pool, self, models)
 
     def pack(self, prepared: QuestionPool) -> Mapping[str, NDArray[Any]]:
         """Return the neighbours of all questions, and the abilities."""
+        # JSON has no tuples as keys: a rater (name, number) and its ability become one list of
+        # three.
         ability = [[*rater, value] for rater, value in prepared.ability.items()]
-        told = json.dumps({"names": sorted(prepared.names), "ability": ability}).encode()
-        arrays: dict[str, NDArray[Any]] = {"told": np.frombuffer(told, dtype=np.uint8)}
+        header = json.dumps({"names": sorted(prepared.names), "ability": ability}).encode()
+        arrays: dict[str, NDArray[Any]] = {"told": np.frombuffer(header, dtype=np.uint8)}
         if self.penalising == "nearest":
+            # Neighbours instead of vectors: a worker then needs no embedder and no pool-wide
+            # product.
             arrays |= prepared.nearest_of(range(len(prepared.vectors)), self)._asdict()
         elif self.penalising == "random":
+            # Random neighbours depend on the seed of the run, so they are drawn later, from
+            # vectors.
             arrays["vectors"] = prepared.vectors
         return arrays
 
     def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
         """Return what :meth:`prepare` returned; without vectors where neighbours are known."""
-        told = json.loads(arrays["told"].tobytes())
-        result = questions_of(pool, told["names"])
-        result.ability = {(name, number): value for name, number, value in told["ability"]}
+        header = json.loads(arrays["told"].tobytes())
+        result = questions_of(pool, header["names"])
+        result.ability = {(name, number): value for name, number, value in header["ability"]}
         if "places" in arrays:
-            result.known = Neighbours(arrays["places"], arrays["similarities"])
+            # With the neighbours known the vectors are not needed, and were not packed.
+            result.all_neighbours = Neighbours(arrays["places"], arrays["similarities"])
         result.vectors = arrays.get("vectors", result.vectors)
         return result
 
     async def assess(self, context: Context) -> Assessment:
-        """Compare, weigh, subtract; every reference stands in the evidence."""
+        """Compare, weigh and subtract; the evidence holds every reference."""
         sample, questions = context.sample, context.prepared
+        # Without reference models the names are those that any sample of the pool has.
         expected = context.models.names("references") or questions.names
         present, absent = counted(sample, expected, drop=self.declining == "drop")
         if not present:
-            return self._not_assessable(sample, absent)
+            return self._build_unscored(sample, absent)
         if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
             raise AssessmentError("has no wrong and corrected answers to weigh references by")
-        comparing = _Comparing(self, sample, context.models)
+        comparer = _SampleComparer(self, sample, context.models)
         neighbours: Sequence[Neighbour] = ()
         if self.penalising != "none":
             neighbours = await questions.neighbours(sample, self, context.models, context.seed)
-        elsewhere = [
-            [near.answers[one.key] for near in neighbours if one.key in near.answers]
-            for one in present
+        # For each reference its answers to the neighbouring questions that it answered.
+        texts_elsewhere = [
+            [near.answers[reference.key] for near in neighbours if reference.key in near.answers]
+            for reference in present
         ]
         agreement, expertise, likeness = await asyncio.gather(
-            comparing.answer_with([one.text for one in present]),
-            self._expertise(present, comparing, questions),
-            asyncio.gather(*map(comparing.answer_with, elsewhere)),
+            comparer.compare_answer([reference.text for reference in present]),
+            self._compute_expertise(present, comparer, questions),
+            asyncio.gather(*map(comparer.compare_answer, texts_elsewhere)),
         )
         columns = list(zip(present, agreement, expertise, likeness, strict=True))
-        why = "said neither yes nor no about the answers it was asked about"
-        absent += [Absent(one.shown, why) for one, _, knows, _ in columns if knows is None]
-        rows = [(one, near, knows, far) for one, near, knows, far in columns if knows is not None]
+        # No expertise: by expertise=ask, none of its replies about right, or about wrong, answers
+        # could be read. Its weight goes to the others.
+        reason = "said neither yes nor no about the answers it was asked about"
+        absent += [
+            Absent(reference.shown, reason) for reference, _, knows, _ in columns if knows is None
+        ]
+        rows = [
+            (reference, near, knows, far)
+            for reference, near, knows, far in columns
+            if knows is not None
+        ]
         if not rows:
-            return self._not_assessable(sample, absent)
-        return self._assessed(sample, rows, absent, neighbours)
+            return self._build_unscored(sample, absent)
+        return self._build_assessment(sample, rows, absent, neighbours)
 
-    def _not_assessable(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
+    def _build_unscored(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
         return self.assessed(sample, None, absent, reason=reason)
 
-    async def _expertise(
-        self, present: Sequence[Reference], comparing: _Comparing, questions: QuestionPool
+    async def _compute_expertise(
+        self, present: Sequence[Reference], comparer: _SampleComparer, questions: QuestionPool
     ) -> Sequence[float | None]:
-        """Return what the weights are made of, for each reference; ``None`` if it cannot be had."""
+        """Return the number that each reference's weight is made of; ``None`` if it is unknown."""
         if self.weighting == "agreement":
-            return [questions.ability_of(one.key) for one in present]
+            return [questions.ability_of(reference.key) for reference in present]
         if self.weighting == "uniform":
+            # Equal values give equal weights in the softmax.
             return [0.0] * len(present)
-        return await asyncio.gather(*(comparing.expertise(one) for one in present))
+        return await asyncio.gather(
+            *(comparer.compute_expertise(reference) for reference in present)
+        )
 
-    def _assessed(
+    def _build_assessment(
         self,
         sample: Sample,
         compared: Sequence[tuple[Reference, float, float, Sequence[float]]],
@@ -266,8 +303,9 @@ class Fewl(FewlOptions):
         neighbours: Sequence[Neighbour],
     ) -> Assessment:
         present, agreement, expertise, likeness = zip(*compared, strict=True)
-        weights, counting = self._weights(np.array(expertise))
+        weights, counting = self._compute_weights(np.array(expertise))
         has_penalty = np.array([bool(values) for values in likeness])
+        # The 0.0 is a place holder that has_penalty masks: no penalty is not a penalty at 0.
         penalties = np.array([float(np.mean(values)) if values else 0.0 for values in likeness])
         score = partial(
             maths.score,
@@ -278,6 +316,7 @@ class Fewl(FewlOptions):
             present=counting,
             has_penalty=has_penalty,
         )
+        # Also computed where a penalty is taken, as a baseline beside the score.
         plain = float(score(None)[0])
         parts = {
             "no_penalty": plain,
@@ -290,25 +329,25 @@ class Fewl(FewlOptions):
             if (has_penalty & counting).any():
                 parts["penalty"] = float(penalties[has_penalty & counting].mean())
         if self.wants_pairs:
-            given = len(sample.wrong_answers), len(sample.corrected_answers)
-            parts["pairs"] = min(self.pairs, *given)
+            pairs_of_sample = len(sample.wrong_answers), len(sample.corrected_answers)
+            parts["pairs"] = min(self.pairs, *pairs_of_sample)
         if sample.label is not None:
             parts["label"] = sample.label
         rows = []
-        for (one, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
+        for (item, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
             penalty = float(np.mean(elsewhere)) if elsewhere else None
-            behind = len(elsewhere) or None
-            rows.append(Row(one.shown, one.text, near, knows, weight, penalty, behind))
-        nearest = [NearQuestion(one.question, one.similarity) for one in neighbours]
+            count = len(elsewhere) or None
+            rows.append(ReferenceRow(item.shown, item.text, near, knows, weight, penalty, count))
+        nearest = [NearQuestion(item.question, item.similarity) for item in neighbours]
         return self.assessed(
             sample,
             float(score(penalties)[0]) if self.penalising != "none" else plain,
             (Weighting(self.form, self.weighting), *rows, *absent, *nearest),
-            reason=self._reason(present, absent, has_penalty | ~counting, neighbours),
+            reason=self._build_reason(present, absent, has_penalty | ~counting, neighbours),
             parts=parts,
         )
 
-    def _weights(self, expertise: Any) -> tuple[Any, Any]:
+    def _compute_weights(self, expertise: Any) -> tuple[Any, Any]:
         """Return the weights, and which references count: all, or the best alone."""
         everyone = np.ones(len(expertise), dtype=bool)
         if self.weighting == "agreement":
@@ -318,80 +357,90 @@ class Fewl(FewlOptions):
             return best.astype(float), best
         return maths.softmax_weights(expertise, self.temperature), everyone
 
-    def _reason(
+    def _build_reason(
         self,
         present: Sequence[Reference],
         absent: Sequence[Absent],
         has_penalty: Any,
         neighbours: Sequence[Neighbour],
     ) -> str:
-        words = [amount(len(present), "reference")]
+        phrases = [amount(len(present), "reference")]
         if self.weighting == "single-best" and len(present) > 1:
-            words = [f"the best of {len(present)} references"]
-        words += [f"{one.absent} {one.why}: its weight went to the others" for one in absent]
+            phrases = [f"the best of {len(present)} references"]
+        phrases += [
+            f"{reference.absent} {reference.why}: its weight went to the others"
+            for reference in absent
+        ]
         if self.penalising != "none":
             if not neighbours:
-                words.append("no question is near enough for a penalty, so there is none")
+                phrases.append("no question is near enough for a penalty, so there is none")
             elif not has_penalty.all():
                 pairs = zip(present, has_penalty, strict=True)
-                without = ", ".join(one.shown for one, has in pairs if not has)
-                words.append(f"no penalty of {without}: answered no neighbour")
-        return "; ".join(words)
+                without = ", ".join(
+                    reference.shown for reference, answered in pairs if not answered
+                )
+                phrases.append(f"no penalty of {without}: answered no neighbour")
+        return "; ".join(phrases)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return the mean beside what it is to be compared with.
+        """Return the mean of the score beside its baselines.
 
         Figures that need labels take answers with a label of 0 or less for wrong and all others for
         right, and have intervals over units.
         """
-        columns = {name: array("d") for name in ("unit", "label", *_COMPARED.values())}
-        result = summarised(self.statistics, _noting(assessments, columns), self.score_range)
+        columns = {name: array("d") for name in ("unit", "label", *_BASELINE_PARTS.values())}
+        # The assessments may be a stream from a file: one pass fills both the summary and columns.
+        result = summarised(
+            self.statistics, _collect_labelled(assessments, columns), self.score_range
+        )
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
-        why = "all labels say the same" if len(labels) else "no scored sample has a label"
-        for key, of in _COMPARED.items():
-            scores = np.array(columns[of])
+        reason = "all labels say the same" if len(labels) else "no scored sample has a label"
+        for key, part in _BASELINE_PARTS.items():
+            scores = np.array(columns[part])
             value = auroc(scores, labels)
             if value is None:
-                result.put(key, None, len(labels), why=why)
+                # AUROC needs right and wrong labels.
+                result.put(key, None, len(labels), why=reason)
                 continue
             interval = auroc_interval(scores, labels, units)
             if not isinstance(interval, str):
+                # A string is the reason why there is no interval, and is stored as such.
                 interval = (100 * interval[0], 100 * interval[1])
             result.put(key, 100 * value, len(labels), interval, units=units_in(units))
-        known = result.values["auroc"] is not None
-        result.put("chance", CHANCE if known else None, len(labels), why=why)
+        has_auroc = result.values["auroc"] is not None
+        result.put("chance", CHANCE_AUROC if has_auroc else None, len(labels), why=reason)
         return result.with_settings(self.settings(), self.figures)
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where references agree with anything rather than with the answer."""
+        """Return what is wrong where the references do not agree with this answer in particular."""
         parts = assessment.parts
         if assessment.score is None or "agreement" not in parts:
             return None
         if parts["agreement"] <= parts.get("penalty", -math.inf):
             return "the references say as much of it of other questions"
-        return "the references say something else" if parts["agreement"] < DISAGREES else None
+        return "the references say something else" if parts["agreement"] < MIN_AGREEMENT else None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
-        """Return the references beside what they make of the answer."""
-        return View(data=Weighed.read(assessment.evidence))
+        """Return the references with their weights and similarities."""
+        return View(data=FewlTrace.read(assessment.evidence))
 
 
 @dataclass(frozen=True)
-class _Comparing:
-    """Asks for the similarities of one sample."""
+class _SampleComparer:
+    """Requests the similarities that one sample needs."""
 
     options: FewlOptions
     sample: Sample
     models: Models
 
-    async def answer_with(self, texts: Sequence[str]) -> list[float]:
-        """Return how much the answer says the same as each text; 0 for an answer without words."""
+    async def compare_answer(self, texts: Sequence[str]) -> list[float]:
+        """Return the similarity of the answer to each text; 0 for a blank answer."""
         if not self.sample.answered:
             return [0.0] * len(texts)
-        return await self._all(self.sample.response or "", texts)
+        return await self._compare_all(self.sample.response or "", texts)
 
-    async def expertise(self, reference: Reference) -> float | None:
-        """Return how much nearer a reference is to right answers than to wrong ones.
+    async def compute_expertise(self, reference: Reference) -> float | None:
+        """Return how much more similar a reference is to right answers than to wrong ones.
 
         ``None`` where it was asked, and no reply about right, or wrong, answers could be read.
         """
@@ -399,6 +448,7 @@ class _Comparing:
         right: Sequence[str] = sample.corrected_answers[:pairs]
         wrong = sample.wrong_answers[:pairs]
         if self.options.weighting == "ideal":
+            # "ideal" is the paper's upper bound: it reads the labels that FEWL does without.
             right = [alias for aliases in sample.answers for alias in aliases]
             wrong = sample.incorrect_answers
         if self.options.expertise == "ask" and self.options.weighting != "ideal":
@@ -406,14 +456,15 @@ class _Comparing:
             to_right, to_wrong = await asyncio.gather(
                 says_same(reference, right, *ask), says_same(reference, wrong, *ask)
             )
+            # An empty side would count as 0 and so look like an opinion of the reference.
             if (right and not to_right) or (wrong and not to_wrong):
                 return None
         else:
             to_right, to_wrong = await asyncio.gather(
-                self._all(reference.text, right), self._all(reference.text, wrong)
+                self._compare_all(reference.text, right), self._compare_all(reference.text, wrong)
             )
         return maths.expertise(to_right, to_wrong)
 
-    async def _all(self, text: str, references: Sequence[str]) -> list[float]:
+    async def _compare_all(self, text: str, references: Sequence[str]) -> list[float]:
         compare, question = self.models.compare, self.sample.question
         return await asyncio.gather(*(compare(text, other, question) for other in references))

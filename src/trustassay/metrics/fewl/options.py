@@ -1,4 +1,4 @@
-"""The options of ``fewl``, and what follows from them."""
+"""The options of ``fewl``, with ``auto`` resolved, and the needs and score range they imply."""
 
 import dataclasses
 import math
@@ -12,15 +12,15 @@ from trustassay.metrics.fewl.maths import Divergence, Form
 
 Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
 Penalty = Literal["nearest", "random", "none"]
-Declined = Literal["auto", "count", "drop"]
+Declining = Literal["auto", "count", "drop"]
 Expertise = Literal["similarity", "ask"]
-LARGEST = 1.1
-"""A similarity beyond this is outside the range of the score: 1 says the same."""
+MAX_SIMILARITY = 1.1
+"""Similarities are about -1 to 1 (1: the same), with room for rounding and unnormalised ones."""
 
 
 @dataclass(frozen=True)
 class FewlOptions(Metric):
-    """What a user can choose.
+    """The options that a user can set.
 
     Args:
         form: ``eq1`` (the paper's equation 1), ``theory`` (its section 3.1), ``agreement`` (ours;
@@ -56,12 +56,13 @@ class FewlOptions(Metric):
     max_similarity: float = 0.8
     pairs: int = 25
     answers: int = 1
-    declined: Declined = "auto"
+    declined: Declining = "auto"
     expertise: Expertise = "similarity"
 
     def __post_init__(self) -> None:
         check_choices(self, form=Form, divergence=Divergence, weights=Weights, penalty=Penalty)
-        check_choices(self, declined=Declined, expertise=Expertise)
+        check_choices(self, declined=Declining, expertise=Expertise)
+        # 0 neighbours switch the penalty off, 0 pairs switch expertise off.
         check_least(self, neighbours=0, pairs=0, answers=1)
         if not 0 < self.temperature < math.inf:
             raise UsageError(f"temperature: expected more than 0, got {self.temperature}")
@@ -70,21 +71,22 @@ class FewlOptions(Metric):
 
     @property
     def weighting(self) -> Weights:
-        """The weights that are taken."""
+        """The weights in use: ``weights`` with ``auto`` resolved."""
         if self.weights != "auto":
             return self.weights
         return "agreement" if self.form == "agreement" else "ours"
 
     @property
-    def declining(self) -> Declined:
-        """What becomes of a reference that declines."""
+    def declining(self) -> Declining:
+        """How a reference that declines counts: ``declined`` with ``auto`` resolved."""
         if self.declined != "auto":
             return self.declined
+        # The published figures of both forms were measured with these defaults.
         return "drop" if self.form == "agreement" else "count"
 
     @property
     def penalising(self) -> Penalty:
-        """The penalty that is taken."""
+        """The penalty in use; ``none`` without neighbours."""
         return self.penalty if self.neighbours else "none"
 
     @property
@@ -106,12 +108,13 @@ class FewlOptions(Metric):
 
     @property
     def filling(self) -> Mapping[str, int]:
-        """How many pairs and answers it wants."""
+        """How many values to ask for, by the field that they fill."""
         result = {"references": self.answers}
         return result | ({"wrong_answers": self.pairs} if self.wants_pairs else {})
 
     def needs(self) -> Sequence[Need]:
-        """A similarity; an embedder to find neighbours; whom stages and ``ask`` ask."""
+        """A similarity; an embedder that finds neighbours; references and a generator, if asked."""
+        # "novel" compares the words that the question lacks, which our form was measured with.
         default = "novel" if self.form == "agreement" else None
         result = [
             Need("compare", default=default),
@@ -125,11 +128,16 @@ class FewlOptions(Metric):
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """The least and the largest score of similarities from -1.1 to 1.1."""
+        """The least and the largest score for similarities from -1.1 to 1.1."""
         if self.form == "agreement":
-            return -2 * LARGEST, 2 * LARGEST
+            # s - p, each within +-1.1.
+            return -2 * MAX_SIMILARITY, 2 * MAX_SIMILARITY
         if self.divergence == "tv":
+            # tanh(s) / 2 - tanh(p) / 2, each within +-0.5.
             return -1.0, 1.0
         if self.divergence == "js":
+            # log(2 / (1 + e^-s)) - log((1 + e^p) / 2): bounds at s = -1.1, p = 1.1 and the
+            # reverse.
             return -1.4, 0.85
-        return -LARGEST - math.exp(LARGEST - 1), LARGEST
+        # kl: s - e^(p - 1).
+        return -MAX_SIMILARITY - math.exp(MAX_SIMILARITY - 1), MAX_SIMILARITY

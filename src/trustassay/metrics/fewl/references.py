@@ -1,5 +1,7 @@
-"""References: whose answers count, what they say when asked, what they answered to near questions,
-and how far they agree over all samples.
+"""References of ``fewl``: whose answers count, their replies, neighbours in the pool, abilities.
+
+In this order: the references of one sample; asking one whether two answers say the same; search for
+similar questions; the pool of all questions; abilities learnt from agreement over all samples.
 """
 
 import asyncio
@@ -25,26 +27,26 @@ from trustassay.statistics.resampling import generator
 from trustassay.text.replies import Prose, plain
 from trustassay.views import EvidenceRow
 
-Key = tuple[str, int]
-"""Who answers throughout a file: a name, and which of its answers, from 1; a pair of both, since
-a name may look like another one with a number."""
+RaterKey = tuple[str, int]
+"""Identifies a rater throughout a file: a name, and the number of its answer, from 1. A pair, since
+"gpt 2" may be a name of its own or the second answer of "gpt"."""
 
 
 class Reference(NamedTuple):
-    """One answer of a reference.
-
-    name and number: who it is, and which of a model's several answers. silent: why it is no
-    answer, if it is none.
-    """
+    """One answer of a reference."""
 
     name: str
+    """The name of the reference."""
     number: int
+    """Which of a model's several answers, from 1."""
     text: str
+    """The answer."""
     silent: str = ""
+    """Why it is no answer; empty if it is one."""
 
     @property
-    def key(self) -> Key:
-        """Who it is throughout a file."""
+    def key(self) -> RaterKey:
+        """Its identity throughout a file."""
         return self.name, self.number
 
     @property
@@ -55,16 +57,18 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Absent(EvidenceRow, told_by=("absent", "why")):
-    """A reference that does not count for a sample, and why."""
+    """A reference that does not count for a sample."""
 
     absent: str
+    """The name of the reference."""
     why: str
+    """The reason, which completes "NAME ..."."""
 
 
 def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[Reference]:
-    """Return the answers of references; one model's several answers are numbered from 1.
+    """Return the answers of references, a model's several answers numbered from 1.
 
-    drop: an answer that declines is silent.
+    drop: an answer that declines counts as no answer.
     """
     return [
         Reference(name, number, text, silent(text, drop=drop))
@@ -82,20 +86,22 @@ def counted(
     count. The model under assessment is not its own reference.
     """
     present, absent = [], []
-    for one in answers_of(sample.references, drop=drop):
-        if one.name == sample.model:
-            absent.append(Absent(one.shown, "is the model under assessment"))
-        elif one.silent:
-            absent.append(Absent(one.shown, one.silent))
+    # A model agrees with its own answer, right or wrong.
+    for reference in answers_of(sample.references, drop=drop):
+        if reference.name == sample.model:
+            absent.append(Absent(reference.shown, "is the model under assessment"))
+        elif reference.silent:
+            absent.append(Absent(reference.shown, reference.silent))
         else:
-            present.append(one)
+            present.append(reference)
     answered = {name for name, texts in sample.references.items() if texts}
+    # Sorted, since sets have no order and the evidence must not change between runs.
     missing = sorted({*expected, *sample.references} - answered - {sample.model})
     return present, [*absent, *(Absent(name, "gave no answer") for name in missing)]
 
 
 def silent(text: str, *, drop: bool = True) -> str:
-    """Return why a text is no answer: it is blank or, to ``drop``, a refusal in English; empty for
+    """Return why a text is no answer: it is blank or, with ``drop``, an English refusal. Empty for
     an answer.
     """
     if is_blank(text):
@@ -103,16 +109,17 @@ def silent(text: str, *, drop: bool = True) -> str:
     return "refused to answer" if drop and refuses_outright(text) else ""
 
 
-LONGEST = 8
-"""Tokens of a reply."""
+MAX_YES_NO_TOKENS = 8
+"""Tokens of a reply of yes or no."""
 
 
 async def says_same(
     reference: Reference, statements: Sequence[str], question: str, models: Models
 ) -> list[float]:
-    """Return 1 or 0 for every statement; a reply that is neither yes nor no is left out.
+    """Ask a reference whether its answer says the same as each statement: 1 or 0 for each.
 
-    Raises AssessmentError if the run has no model of the reference's name to ask.
+    A reply that is neither yes nor no is left out. Raises AssessmentError if the run has no model
+    of the reference's name.
     """
     if reference.name not in models.names("references"):
         raise AssessmentError(
@@ -126,44 +133,44 @@ async def says_same(
                 prompt.filled(question=question, answer=reference.text, statement=statement),
                 role="references",
                 name=reference.name,
-                max_tokens=LONGEST,
+                max_tokens=MAX_YES_NO_TOKENS,
                 prompt=prompt.name,
             )
             for statement in statements
         )
     )
-    read = (yes_or_no(reply.text) for reply in replies)
-    return [float(one) for one in read if one is not None]
+    verdicts = (yes_or_no(reply.text) for reply in replies)
+    return [float(answer) for answer in verdicts if answer is not None]
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return which of both a reply names; ``None`` where it names neither, or both."""
-    result = _yes_or_no().read(plain(text))
+    """Return whether a reply says yes; ``None`` where it says neither, or both."""
+    result = _yes_or_no_reader().read(plain(text))
     return None if len(result) != 1 else "yes" in result
 
 
 @cache
-def _yes_or_no() -> Prose:
+def _yes_or_no_reader() -> Prose:
     class YesOrNo(Prose):
+        # What may follow a yes or no without changing it: "Yes, they are", "No, it did".
         approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
 
     return YesOrNo({"yes": "yes", "no": "no"}, ("answer",))
 
 
 BLOCK_BYTES = 64_000_000
-"""Memory of the similarities that are looked at together."""
+"""Memory in bytes for the similarities of one block of queries."""
 ROUNDING = 1e-6
-"""A similarity at the bound may be this far above it: vectors have single precision."""
+"""Tolerance above ``max_similarity``: vectors have single precision."""
 
 
 class Neighbours(NamedTuple):
-    """Places in the pool, nearest first, and their similarities; -1 and 0 where there are fewer.
-
-    Both have shape (n, k).
-    """
+    """The neighbours of n queries, nearest first."""
 
     places: NDArray[np.int64]
+    """Places in the pool, shape (n, k); -1 where there are fewer than k."""
     similarities: NDArray[np.float32]
+    """Cosines, shape (n, k); 0 where there are fewer than k."""
 
 
 def nearest(
@@ -192,28 +199,35 @@ def nearest(
     result = np.zeros((n, k), dtype=np.float32)
     if not (n and k):
         return Neighbours(places, result)
-    own = np.full(n, -1) if itself is None else np.asarray(itself, dtype=np.int64)
-    rows = _rows_at_once(block_bytes, m)
+    own_places = np.full(n, -1) if itself is None else np.asarray(itself, dtype=np.int64)
+    # The product of all queries and the pool may not fit in memory: take blocks of rows.
+    rows = _rows_per_block(block_bytes, m)
     for start in range(0, n, rows):
-        alike = queries[start : start + rows] @ pool.T
-        alike[alike > max_similarity + ROUNDING] = -np.inf
-        here = own[start : start + rows]
-        alike[np.flatnonzero(here >= 0), here[here >= 0]] = -np.inf
-        for row, values in enumerate(alike):
-            order = _largest(values, k)
+        similarities_of_block = queries[start : start + rows] @ pool.T
+        similarities_of_block[similarities_of_block > max_similarity + ROUNDING] = -np.inf
+        own_of_block = own_places[start : start + rows]
+        # A question is not its own neighbour, also where max_similarity is 1.
+        similarities_of_block[
+            np.flatnonzero(own_of_block >= 0), own_of_block[own_of_block >= 0]
+        ] = -np.inf
+        for row, values in enumerate(similarities_of_block):
+            order = _find_largest(values, k)
+            # Places that were ruled out above have -inf, and stay -1 in the result.
             order = order[np.isfinite(values[order])]
             places[start + row, : len(order)] = order
             result[start + row, : len(order)] = values[order]
     return Neighbours(places, result)
 
 
-def _rows_at_once(block_bytes: int, m: int) -> int:
-    return max(1, block_bytes // (8 * max(1, m)))  # the similarities, and the order among them
+def _rows_per_block(block_bytes: int, m: int) -> int:
+    return max(1, block_bytes // (8 * max(1, m)))  # 8 bytes: a similarity, and a place in the order
 
 
-def _largest(values: Vectors, k: int) -> NDArray[np.int64]:
+def _find_largest(values: Vectors, k: int) -> NDArray[np.int64]:
     """Return the places of the k largest values, largest first, the earlier of equal ones."""
     if k < len(values):
+        # partition finds the k-th largest in linear time. Values equal to it must all take part in
+        # the stable sort, which prefers the earlier place.
         bound = np.partition(values, len(values) - k)[len(values) - k]
         candidates = np.flatnonzero(values >= bound)
     else:
@@ -230,106 +244,130 @@ def random_others(
     max_similarity: float = 1.0,
     itself: int = -1,
 ) -> Neighbours:
-    """Return k places of the pool at random, without repetition, none more similar than allowed.
+    """Draw k places of the pool without repetition, none more similar than allowed.
 
     Shapes as in :func:`nearest` with n = 1; ``query`` has shape (d,).
     """
     k = min(k, len(pool))
     order = rng.permutation(len(pool)).tolist() if k else ()
+    # Lazy: similarities are computed only until k places are accepted.
     alike = ((place, float(query @ pool[place])) for place in order if place != itself)
-    taken = list(islice((one for one in alike if one[1] <= max_similarity + ROUNDING), k))
-    taken += [(-1, 0.0)] * (k - len(taken))
-    places, result = zip(*taken, strict=True) if k else ((), ())
+    drawn = list(
+        islice((candidate for candidate in alike if candidate[1] <= max_similarity + ROUNDING), k)
+    )
+    drawn += [(-1, 0.0)] * (k - len(drawn))
+    places, result = zip(*drawn, strict=True) if k else ((), ())
     return Neighbours(np.array([places], dtype=np.int64), np.array([result], dtype=np.float32))
 
 
-EMBEDDED_AT_ONCE = 1024
+EMBEDDING_CHUNK = 1024
+"""Questions that are embedded together, and samples that are compared together."""
 LEARNT_FROM = 500
 """Samples from which the agreement of the references is learnt, where there are more."""
-KEPT = 4096
+MAX_CACHED_QUESTIONS = 4096
 """Questions whose answers are kept in memory."""
 
 
 class Neighbour(NamedTuple):
-    """A question near to another one, and what the references answered to it, by their keys."""
+    """A question similar to another one."""
 
     question: str
+    """The neighbouring question."""
     similarity: float
-    answers: Mapping[Key, str]
+    """Cosine of both questions."""
+    answers: Mapping[RaterKey, str]
+    """The references' answers to it, by rater."""
 
 
 @dataclass
 class QuestionPool:
     """The different questions of a pool, each with its places there.
 
-    Samples of several models share questions: a question counts once among the neighbours, and
-    what any of its samples holds of a reference's answer counts.
+    Samples of several models share questions: a question counts once among the neighbours, and a
+    reference's answer may come from any of its samples.
     """
 
     pool: Pool
+    """All samples that the metric may read."""
     names: frozenset[str] = frozenset()
     """The names of all references that any sample has."""
     places: list[list[int]] = field(default_factory=list)
+    """For each question, by its number, its places in the pool."""
     numbers: dict[str, int] = field(default_factory=dict)
+    """The number of each question, by its text."""
     vectors: Vectors = field(default_factory=lambda: np.zeros((0, 1), dtype=np.float32))
-    ability: Mapping[Key, float] = field(default_factory=dict)
-    """Of the raters of the run's samples."""
-    known: Neighbours | None = None
-    """The neighbours of all questions, where they were found before."""
-    _blocks: dict[int, Neighbours] = field(default_factory=dict)
-    _kept: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(default_factory=OrderedDict)
+    """Unit vectors of the questions, by number; empty without a penalty."""
+    ability: Mapping[RaterKey, float] = field(default_factory=dict)
+    """The abilities of the raters of the run's samples, 0 to 1."""
+    all_neighbours: Neighbours | None = None
+    """The neighbours of all questions, where they were computed in another process."""
+    _block_cache: dict[int, Neighbours] = field(default_factory=dict)
+    _answer_cache: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(
+        default_factory=OrderedDict
+    )
 
-    def ability_of(self, rater: Key) -> float:
-        """Return what was learnt of a rater; of one who was not seen, the mean of the others."""
-        known = self.ability
-        return known[rater] if rater in known else float(np.mean([*known.values()] or [0.0]))
+    def ability_of(self, rater: RaterKey) -> float:
+        """Return the ability of a rater; of an unknown one, the mean of the others."""
+        abilities = self.ability
+        return (
+            abilities[rater]
+            if rater in abilities
+            else float(np.mean([*abilities.values()] or [0.0]))
+        )
 
     async def neighbours(
         self, sample: Sample, options: FewlOptions, models: Models, seed: int
     ) -> list[Neighbour]:
         """Return the neighbours of a sample's question, nearest first, without itself."""
         number = self.numbers.get(sample.question.strip())
-        k, most = options.neighbours, options.max_similarity
+        k, max_similarity = options.neighbours, options.max_similarity
+        # Three cases: a question of the pool (its block is computed once for all its rows), a
+        # random draw, and a question from outside the pool.
         if options.penalising == "nearest" and number is not None:
-            result, row = self._nearest(number, options)
+            result, row = self._find_in_block(number, options)
         else:
             row, itself = 0, -1 if number is None else number
             query = self.vectors[itself] if itself >= 0 else await models.embed(sample.question)
             if options.penalising == "random":
+                # Seeded by the question, so that the order in which samples run does not matter.
                 rng = generator(seed, sample.question.strip(), "neighbours")
                 result = random_others(
-                    query, self.vectors, k, rng, max_similarity=most, itself=itself
+                    query, self.vectors, k, rng, max_similarity=max_similarity, itself=itself
                 )
             else:
-                result = nearest(query[None], self.vectors, k, max_similarity=most)
+                result = nearest(query[None], self.vectors, k, max_similarity=max_similarity)
         pairs = [
             (int(place), float(similarity))
             for place, similarity in zip(result.places[row], result.similarities[row], strict=True)
             if place >= 0
         ]
         drop = options.declining == "drop"
-        answers = await asyncio.gather(*(self._answers(place, models, drop) for place, _ in pairs))
+        answers = await asyncio.gather(
+            *(self._read_answers(place, models, drop) for place, _ in pairs)
+        )
         return [
-            Neighbour(self.pool[self.places[place][0]].question, similarity, found_answers)
-            for (place, similarity), found_answers in zip(pairs, answers, strict=True)
+            Neighbour(self.pool[self.places[place][0]].question, similarity, answers_of_neighbour)
+            for (place, similarity), answers_of_neighbour in zip(pairs, answers, strict=True)
         ]
 
-    def _nearest(self, number: int, options: FewlOptions) -> tuple[Neighbours, int]:
-        """Return neighbours of the pool's own questions, and the row; found in the blocks of
-        :func:`nearest`: in others, the last digit of a similarity may differ.
+    def _find_in_block(self, number: int, options: FewlOptions) -> tuple[Neighbours, int]:
+        """Return the neighbours of a block of the pool's own questions, and the row of this one.
+
+        The blocks are those of :func:`nearest`: a product of another shape may round the last digit
+        of a similarity differently, and a run in shards has to give the same scores.
         """
-        if self.known:
-            return self.known, number
-        rows = _rows_at_once(BLOCK_BYTES, len(self.vectors))
+        if self.all_neighbours:
+            return self.all_neighbours, number
+        rows = _rows_per_block(BLOCK_BYTES, len(self.vectors))
         block, row = divmod(number, rows)
-        if block not in self._blocks:
+        if block not in self._block_cache:
             start = block * rows
             places = range(start, min(start + rows, len(self.vectors)))
-            self._blocks[block] = self.nearest_of(places, options)
-        return self._blocks[block], row
+            self._block_cache[block] = self.nearest_of(places, options)
+        return self._block_cache[block], row
 
     def nearest_of(self, places: range, options: FewlOptions) -> Neighbours:
-        """Return the neighbours of questions of the pool."""
+        """Return the neighbours of some questions of the pool, by their numbers."""
         return nearest(
             self.vectors[places.start : places.stop],
             self.vectors,
@@ -338,83 +376,98 @@ class QuestionPool:
             itself=places,
         )
 
-    async def _answers(self, number: int, models: Models, drop: bool) -> Mapping[Key, str]:
-        """Return what the references answered to a question; nothing of those to ``drop``."""
-        if number not in self._kept:
+    async def _read_answers(
+        self, number: int, models: Models, drop: bool
+    ) -> Mapping[RaterKey, str]:
+        """Return the references' answers to a question by rater, without blank or dropped ones."""
+        if number not in self._answer_cache:
             result: dict[str, tuple[str, ...]] = {}
             for place in self.places[number]:
+                # Filling may ask a model: stop as soon as every reference has an answer.
                 sample = await self.pool.filled(place, models)
                 for name, texts in sample.references.items():
                     result.setdefault(name, texts)
                 if self.names <= result.keys():
                     break
-            self._kept[number] = result
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
-        known = answers_of(self._kept[number], drop=drop)
-        return {one.key: one.text for one in known if not one.silent}
+            self._answer_cache[number] = result
+            # First in, first out bounds the memory; a dropped question is read again.
+            while len(self._answer_cache) > MAX_CACHED_QUESTIONS:
+                self._answer_cache.popitem(last=False)
+        references = answers_of(self._answer_cache[number], drop=drop)
+        return {reference.key: reference.text for reference in references if not reference.silent}
 
 
 async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
-    """Look at all samples: sort their questions, embed them, and learn whom to believe."""
+    """Read all samples: group them by question, embed the questions, learn the abilities."""
     result = questions_of(pool, models.names("references"))
     if options.penalising != "none":
-        result.vectors = await _embedded(list(result.numbers), models)
+        result.vectors = await _embed_questions(list(result.numbers), models)
     if options.weighting == "agreement":
-        result.ability = await _abilities(pool.own, models, drop=options.declining == "drop")
+        result.ability = await _learn_abilities(pool.own, models, drop=options.declining == "drop")
     return result
 
 
 def questions_of(pool: Pool, names: Iterable[str]) -> QuestionPool:
     """Return the questions of a pool, with the names of all references."""
     result = QuestionPool(pool)
-    every = set(names)
+    names_of_all = set(names)
     for place, sample in enumerate(pool):
         question = sample.question.strip()
         number = result.numbers.setdefault(question, len(result.places))
         if number == len(result.places):
             result.places.append([])
         result.places[number].append(place)
-        every |= sample.references.keys()
-    result.names = frozenset(every)
+        names_of_all |= sample.references.keys()
+    result.names = frozenset(names_of_all)
     return result
 
 
-async def _embedded(questions: Sequence[str], models: Models) -> Vectors:
-    """Return the vectors of questions, some at a time, so that few requests are held at once."""
-    rows = np.zeros((0, 1), dtype=np.float32)
-    for start in range(0, len(questions), EMBEDDED_AT_ONCE):
-        chunk = questions[start : start + EMBEDDED_AT_ONCE]
-        made = np.stack(await asyncio.gather(*map(models.embed, chunk)))
+async def _embed_questions(questions: Sequence[str], models: Models) -> Vectors:
+    """Embed questions in chunks, which bounds the number of requests in flight."""
+    result = np.zeros((0, 1), dtype=np.float32)
+    for start in range(0, len(questions), EMBEDDING_CHUNK):
+        chunk = questions[start : start + EMBEDDING_CHUNK]
+        vectors = np.stack(await asyncio.gather(*map(models.embed, chunk)))
+        # The dimension is known only after the first chunk.
         if not start:
-            rows = np.zeros((len(questions), made.shape[1]), dtype=np.float32)
-        rows[start : start + len(chunk)] = made
-    return rows
+            result = np.zeros((len(questions), vectors.shape[1]), dtype=np.float32)
+        result[start : start + len(chunk)] = vectors
+    return result
 
 
-async def _abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Key, float]:
-    """Return the ability of every rater, the references and the models whose answers are assessed,
-    learnt from how much any two agree over the run.
+async def _learn_abilities(pool: Pool, models: Models, *, drop: bool) -> dict[RaterKey, float]:
+    """Learn the ability of every rater from how much any two agree over the run.
+
+    Raters are the references, and the models whose answers are assessed.
     """
     picks = np.arange(len(pool))
     if len(pool) > LEARNT_FROM:
+        # A fixed seed, so that abilities are the same in every run over the same file. The number
+        # of comparisons grows with the square of the raters, so not all samples are taken.
         picks = generator(0, "agreement").choice(len(pool), LEARNT_FROM, replace=False)
         picks.sort()
-    sums, counts = defaultdict[tuple[Key, Key], float](float), Counter[tuple[Key, Key]]()
-    for start in range(0, len(picks), EMBEDDED_AT_ONCE):
-        asked = []
-        some = picks[start : start + EMBEDDED_AT_ONCE].tolist()
+    sums, counts = (
+        defaultdict[tuple[RaterKey, RaterKey], float](float),
+        Counter[tuple[RaterKey, RaterKey]](),
+    )
+    for start in range(0, len(picks), EMBEDDING_CHUNK):
+        comparisons = []
+        some = picks[start : start + EMBEDDING_CHUNK].tolist()
         for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
-            known = answers_of(sample.references, drop=drop)
-            texts = {one.key: one.text for one in known if not one.silent}
+            references = answers_of(sample.references, drop=drop)
+            texts = {
+                reference.key: reference.text for reference in references if not reference.silent
+            }
             if sample.answered:
+                # ("", 0) is no reference's key: an answer of an unknown model cannot be taken for
+                # one.
                 subject = (sample.model, 1) if sample.model else ("", 0)
                 texts[subject] = sample.response or ""
             for first, second in combinations(sorted(texts), 2):
                 comparison = models.compare(texts[first], texts[second], sample.question)
-                asked.append(((first, second), comparison))
-        values = await asyncio.gather(*(comparison for _, comparison in asked))
-        for (pair, _), value in zip(asked, values, strict=True):
+                comparisons.append(((first, second), comparison))
+        values = await asyncio.gather(*(comparison for _, comparison in comparisons))
+        for (pair, _), value in zip(comparisons, values, strict=True):
             sums[pair] += value
             counts[pair] += 1
     raters = sorted({rater for pair in counts for rater in pair})

@@ -24,12 +24,16 @@ VERDICT_MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Cited(EvidenceRow):
-    """One citation of a sentence; ``document`` counts from 1, and is 0 where none is meant."""
+    """One citation of a sentence."""
 
     document: int
+    """The number as written, from 1; 0 or a number beyond the documents is invalid."""
     verdict: str | None
+    """A key of :data:`~trustassay.metrics.grounding.maths.WHY`; ``None`` if it was not judged."""
     entailment: float | None
+    """Probability that this passage alone entails the sentence, if it was asked for."""
     why: str
+    """The reason for the verdict."""
 
     @property
     def mark(self) -> Mark:
@@ -39,24 +43,28 @@ class Cited(EvidenceRow):
 
     @property
     def good(self) -> bool:
-        """Whether the citation does what a citation is for."""
+        """Whether the citation supports its sentence and is needed for it."""
         return self.verdict in GOOD_VERDICTS
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence(EvidenceRow, told_by=("kind", "text")):
-    """One sentence or list item of the response, with its citations.
-
-    first: the first reader's probability of entailment, where a second one read it, too.
-    """
+    """One sentence or list item of the response, with its citations."""
 
     kind: Literal["sentence", "list item"]
+    """Whether the response was read as sentences or as a list."""
     text: str
+    """The sentence as written."""
     supported: bool | None
+    """Whether its cited passages together entail it; ``None`` where it needs no support."""
     entailment: float | None
+    """Probability that they do, if it was asked for."""
     why: str
+    """The reason for the verdict."""
     citations: Sequence[Cited]
+    """Its citations, in order."""
     first: float | None = None
+    """The first reader's probability of entailment, where a second one read it, too."""
 
     @property
     def mark(self) -> Mark:
@@ -73,19 +81,27 @@ class Gold(EvidenceRow, row_kind="gold", told_by=("text",)):
     """A gold answer: is it in the response, and does a passage support it?"""
 
     text: str
+    """The first alias."""
     aliases: Sequence[str]
+    """The other aliases."""
     correct: bool | None
+    """Whether the response gives it."""
     supported: bool | None
+    """Whether a document supports it; ``None`` where that is unknown."""
     entailment: float | None
+    """Probability that the response entails it, with ``correctness=cm``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage(EvidenceRow, row_kind="coverage", told_by=("document", "supports")):
-    """Which gold answers one document supports, and whether an entailment model said so."""
+    """Which gold answers one document supports."""
 
     document: int
+    """The number of the document, from 1."""
     supports: Sequence[Any]
+    """1 or 0 for each gold answer."""
     computed: bool
+    """Whether an entailment model said so; else the sample did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,43 +109,55 @@ class Refusal(EvidenceRow, row_kind="refusal", told_by=("text",)):
     """The phrase by which a response was taken for a refusal."""
 
     text: str
+    """The phrase."""
     detector: str = ""
+    """The name of the detector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All evidence of one assessment, sorted by kind; ``rest`` is what no kind here fits."""
+    """All evidence of one assessment, sorted by kind."""
 
     sentences: Sequence[Sentence]
+    """The sentences of the response, in order."""
     golds: Sequence[Gold]
+    """The gold answers."""
     coverage: Mapping[int, Coverage]
+    """What each document supports, by its number from 1."""
     refusals: Sequence[Refusal]
-    rest: Sequence[Mapping[str, Any]]
+    """The words of a refusal, if it is one."""
+    other_rows: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind, as it is stored."""
     documents: int
+    """The number of documents of the sample."""
 
 
 def judgement_of(assessment: Assessment, problem: str | None) -> Mark | None:
-    """Return the judgement of an answer that was not refused, which its verdict does not tell."""
+    """Return the judgement of an answer that was not refused: its verdict says only "answered"."""
     if assessment.error is not None or assessment.verdict != "answered":
         return None
     parts = assessment.parts
     if parts.get("blank"):
         return Mark("bad", "✕", "blank")
     statements, supported = (parts.get(n, 0.0) for n in ("statements", "supported_statements"))
+    # Unsupported sentences weigh more than a redundant citation, which only makes the answer fair.
     if supported < statements:
         return Mark("bad", "✕", "partly supported" if supported else "not supported")
     return Mark("fair", "≈", "citations to check") if problem else SUPPORTED
 
 
-def note_on(number: int, told: Sequence[int] | None, sample: Sample, trace: Trace) -> PassageNote:
-    """Return what is known of a passage: by coverage, else by the sample's own flags."""
+def note_on(
+    number: int, supports: Sequence[int] | None, sample: Sample, trace: Trace
+) -> PassageNote:
+    """Return the note on a passage: the gold answers it supports, and the sentences citing it."""
     coverage = trace.coverage.get(number)
-    flags = coverage.supports if coverage else told
-    names = _gold_names(sample, trace, len(flags or ()))
+    # Without gold answers there is no coverage in the evidence; the sample's flags may exist.
+    flags = coverage.supports if coverage else supports
+    names = _name_golds(sample, trace, len(flags or ()))
     ties = [
         Tie(f"s{place}", f"sentence {place}: {citation.mark.word}", citation.mark)
-        for place, one in enumerate(trace.sentences, 1)
-        for citation in one.citations
+        for place, sentence in enumerate(trace.sentences, 1)
+        for citation in sentence.citations
         if citation.document == number
     ]
     return PassageNote(
@@ -139,8 +167,8 @@ def note_on(number: int, told: Sequence[int] | None, sample: Sample, trace: Trac
     )
 
 
-def _gold_names(sample: Sample, trace: Trace, count: int) -> Sequence[str]:
-    """Return names for so many gold answers; their numbers where no list of golds fits."""
+def _name_golds(sample: Sample, trace: Trace, count: int) -> Sequence[str]:
+    """Return names for ``count`` gold answers; their numbers where no list of golds fits."""
     candidates: list[Sequence[str]] = [
         [gold.text for gold in trace.golds],
         [aliases[0] for aliases in sample.answers if aliases],

@@ -1,4 +1,4 @@
-"""The grounding metric: correct, supported by what it cites, and refused when it should be."""
+"""The metric ``grounding``: correctness, citations and refusals of one answer, and its view."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Flags = Sequence[Sequence[int]]
 
 
 class Assessing:
-    """The state of one assessment; :meth:`result` is the algorithm."""
+    """The state of one assessment; :meth:`result` runs the algorithm."""
 
     def __init__(self, metric: GroundingOptions, context: Context) -> None:
         sample = context.sample
@@ -65,90 +65,110 @@ class Assessing:
         self.response = sample.response or ""
         self.documents = sample.documents or ()
         self.golds = metric.golds(sample)
-        self.listed = metric.correctness == "em5"
+        self.is_list = metric.correctness == "em5"
         self.as_in_paper = not self.rules.lists
+        # Reading: done once and on another thread, as a long response takes a while.
         strip = without_citations_as_in_paper if self.as_in_paper else plain_answer
-        self.shown = strip(self.response)
-        self.texts = [self.text(document) for document in self.documents]
-        self.titles = [self.title(document) for document in self.documents]
-        self.blocks = [self.block(*pair) for pair in zip(self.titles, self.texts, strict=True)]
-        given = self.response, self.golds, self.rules
-        self.elements = maths.predictions(*given) if self.listed else []
-        self.found = self.statements()
-        self.limits.count("statements", len(self.found))
-        self.limits.count("citations", sum(len(one.citations) for one in self.found))
+        self.plain_response = strip(self.response)
+        self.texts = [self.read_text(document) for document in self.documents]
+        self.titles = [self.read_title(document) for document in self.documents]
+        self.blocks = [
+            self.build_premise_of(*pair) for pair in zip(self.titles, self.texts, strict=True)
+        ]
+        text_golds_rules = self.response, self.golds, self.rules
+        self.elements = maths.predictions(*text_golds_rules) if self.is_list else []
+        self.statements = self.build_statements()
+        # Limits are checked before anything is asked; they raise on a sample that is too large.
+        self.limits.count("statements", len(self.statements))
+        self.limits.count("citations", sum(len(claim.citations) for claim in self.statements))
         pairs = len(self.blocks) * len(self.golds)
         self.limits.count("pairs of a passage and a gold answer", pairs)
         self.refusal = metric.refusal_words(self.response)
-        self.stripped = self.refusal if self.rules.one_text else metric.refusal_words(self.shown)
+        # trust_eval decides refusal twice, on the raw text and on the one without citations.
+        self.plain_refusal = (
+            self.refusal if self.rules.one_text else metric.refusal_words(self.plain_response)
+        )
         self.premises: dict[tuple[int, ...], str] = {}
-        self.asked: dict[tuple[str, str], Entailment] = {}
-        self.made_of: dict[tuple[str, str], Sequence[int]] = {}
-        """The places of the passages that a premise is made of."""
-        self.twice: dict[str, dict[tuple[str, str], float]] = {}
-        self.read_twice = 0
-        self.read = 0
+        self.replies: dict[tuple[str, str], Entailment] = {}
+        self.indices_of_pair: dict[tuple[str, str], Sequence[int]] = {}
+        """The indices of the passages that a premise is made of, by (premise, hypothesis)."""
+        self.first_readings: dict[str, dict[tuple[str, str], float]] = {}
+        """The first reader's probabilities by pair, of each hypothesis that both readers read."""
+        self.statements_read_twice = 0
+        """The number of statements that both readers read."""
+        self.characters_read = 0
+        """The number of characters of all premises so far."""
 
     async def result(self) -> Assessment:
-        """Decide coverage, correctness and citations."""
+        """Decide coverage, correctness and citations, and build the assessment."""
         (coverage, computed), hits, judges = await asyncio.gather(
-            self.coverage(), self.hits(), self.judged(self.found)
+            self.decide_coverage(), self.decide_hits(), self.judge_statements(self.statements)
         )
+        # A refusal has no sentence that a second reader could rescue.
         if self.second and self.refusal is None:
-            judges = await self.by_both(coverage, judges)
-        return await self.work(self.assessment, coverage, hits, judges, computed)
+            judges = await self.judge_by_both(coverage, judges)
+        return await self.work(self.build_assessment, coverage, hits, judges, computed)
 
-    def assessment(
-        self, coverage: Flags | None, hits: Sequence[bool], judges: Sequence[_Judge], computed: bool
+    def build_assessment(
+        self,
+        coverage: Flags | None,
+        hits: Sequence[bool],
+        judges: Sequence[_CitationJudge],
+        computed: bool,
     ) -> Assessment:
-        """Return what was found, with the evidence."""
-        refusal, result = self.refusal, self.found
+        """Build the assessment from all decisions, with the evidence."""
+        refusal, statements = self.refusal, self.statements
         final = [judge(coverage) for judge in judges]
-        claims = [judgement for s, judgement in zip(result, final, strict=True) if self.claims(s)]
+        judged_claims = [
+            judgement
+            for s, judgement in zip(statements, final, strict=True)
+            if self.needs_support(s)
+        ]
         parts = {
             "answered": float(refusal is None),
-            "answered_stripped": float(self.stripped is None),
-            "words": float(len(self.shown.split())),
-            "blank": float(not claims),
-            **self.gold_parts(coverage, hits),
-            **citation_parts(claims),
-            **({"false_denials": float(len(self.denied))} if self.denied else {}),
-            **({READ: float(self.read_twice)} if self.second else {}),
+            "answered_stripped": float(self.plain_refusal is None),
+            "words": float(len(self.plain_response.split())),
+            # No claim: nothing but greetings, references or white space.
+            "blank": float(not judged_claims),
+            **self.build_gold_parts(coverage, hits),
+            **build_citation_parts(judged_claims),
+            **({"false_denials": float(len(self.false_denials))} if self.false_denials else {}),
+            **({READ: float(self.statements_read_twice)} if self.second else {}),
         }
         score, reason = maths.scored(parts, self.metric.correctness)
         return self.metric.assessed(
             self.sample,
             score,
-            self.evidence(coverage, hits, final, computed),
+            self.build_evidence(coverage, hits, final, computed),
             verdict="answered" if refusal is None else "refused",
-            reason="; ".join([reason, *self.denied.values()]),
+            reason="; ".join([reason, *self.false_denials.values()]),
             parts=parts,
         )
 
     # reading
 
-    def text(self, document: Document) -> str:
-        """Return the text of a passage as it is read."""
+    def read_text(self, document: Document) -> str:
+        """Return the text of a passage as the reader gets it."""
         if self.as_in_paper:
             return document.text if document.excerpt is None else document.excerpt
         return passage_text(document)
 
-    def title(self, document: Document) -> str:
-        """Return the title of a passage as it is read."""
+    def read_title(self, document: Document) -> str:
+        """Return the title of a passage as the reader gets it."""
         return document.title if self.as_in_paper else folded(document.title)
 
-    def block(self, title: str, text: str) -> str:
-        """Return the premise for a passage; the paper's has a title even where it is empty."""
+    def build_premise_of(self, title: str, text: str) -> str:
+        """Return the premise for a passage; the paper's names a title even where it is empty."""
         return titled(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
 
-    def statements(self) -> list[Claim]:
-        """Return the statements of the response: sentences, or "question element" for each element
-        of a list.
+    def build_statements(self) -> list[Claim]:
+        """Return the statements of the response: its sentences, or for a list answer "QUESTION
+        ELEMENT" for each element.
         """
         split, question = self.metric.split, self.sample.question
-        if not self.listed and self.as_in_paper:
+        if not self.is_list and self.as_in_paper:
             return claims_as_in_paper(self.response, split)
-        if not self.listed:
+        if not self.is_list:
             rules = self.rules
             return build_claims(
                 question, self.response, split, trailing=rules.trailing, lines=rules.lines
@@ -165,83 +185,96 @@ class Assessing:
             for element in elements
         ]
 
-    def claims(self, claim: Claim) -> bool:
+    def needs_support(self, claim: Claim) -> bool:
         """Whether a statement is to be supported by what it cites.
 
-        What says that the passages do not speak of a topic needs no citation, unless it is wrong.
+        A statement that the passages do not mention a topic needs no citation, unless it is wrong.
         """
         if claim.topic is not None and not claim.citations:
-            return self.denied.get(claim.text) is not None
+            return self.false_denials.get(claim.text) is not None
+        # A list of sources below the answer, and other lines that are no part of it.
         if claim.why in (REFERENCES, NO_PART):
             return False
         if self.refusal is not None and claim.refuses:
             return True  # the figures of all responses count it, as Trust-Eval does
-        return claim.hypothesis is not None or self.listed or not self.rules.asides
+        return claim.hypothesis is not None or self.is_list or not self.rules.asides
 
     @cached_property
     def passages(self) -> Passages:
-        """The passages, parted into sentences."""
+        """The passages, split into sentences."""
         return Passages(self.documents, self.metric.split)
 
     @cached_property
-    def denied(self) -> dict[str, str]:
-        """What statements deny that a passage speaks of, and the passage does, in words."""
+    def false_denials(self) -> dict[str, str]:
+        """By statement, its false denial: it says that no passage mentions a topic; one does."""
         result: dict[str, str] = {}
-        topics = [(claim.text, claim.topic) for claim in self.found if claim.topic]
-        every = [one for own in self.passages.sentences for one in own] if topics else []
+        topics = [(claim.text, claim.topic) for claim in self.statements if claim.topic]
+        # Splitting all passages costs time: only where a statement denies anything.
+        all_sentences = (
+            [
+                passage_sentence
+                for sentences_of_passage in self.passages.sentences
+                for passage_sentence in sentences_of_passage
+            ]
+            if topics
+            else []
+        )
         for text, topic in topics:
-            if sentence := speaking_of(topic, every):
+            if sentence := speaking_of(topic, all_sentences):
                 result[text] = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
         return result
 
     @cached_property
     def details(self) -> KnownDetails:
-        """The numbers, dates and names of the passages."""
+        """The numbers, dates and names that the passages and the question have."""
         return KnownDetails(self.texts, self.titles, folded(self.sample.question))
 
-    def lacks(self, hypothesis: str) -> list[str]:
-        """Return the details of a statement that no passage has; the paper looks for none."""
+    def find_missing(self, hypothesis: str) -> list[str]:
+        """Return the details of a statement that no passage has; none in the paper's profile."""
         return [] if self.as_in_paper else self.details.missing(hypothesis)
 
     # asking
 
-    async def entail(self, pairs: Iterable[tuple[str, str]]) -> list[bool]:
-        """Ask for all pairs at once; the probabilities are kept for the evidence."""
+    async def ask_entailment(self, pairs: Iterable[tuple[str, str]]) -> list[bool]:
+        """Ask about all pairs at once, store the replies, and return which are entailed."""
         pairs = list(pairs)
-        self.read += sum(len(premise) for premise, _ in pairs)
-        self.limits.count("characters to be read for it", self.read)
-        replies = await all_of(map(self.reply, pairs))
-        self.asked.update(zip(pairs, replies, strict=True))
+        self.characters_read += sum(len(premise) for premise, _ in pairs)
+        self.limits.count("characters to be read for it", self.characters_read)
+        replies = await all_of(map(self.ask_readers, pairs))
+        self.replies.update(zip(pairs, replies, strict=True))
         return [self.metric.entails(reply) for reply in replies]
 
-    async def reply(self, pair: tuple[str, str]) -> Entailment:
-        """Return the first reader's probabilities; of a statement that both read, theirs."""
+    async def ask_readers(self, pair: tuple[str, str]) -> Entailment:
+        """Return the first reader's probabilities; of a statement read twice, those of both."""
         premise, hypothesis = pair
         if self.as_in_paper:
             first = await self.models.entail(*pair)
         else:
             first = await read(self.models, *pair)
-        if not self.as_in_paper and self.metric.entails(first) and pair in self.made_of:
+        # A title supports nothing by itself: an entailed pair of cited passages is read once more
+        # by its text alone. Pairs of coverage and correctness are not in indices_of_pair.
+        if not self.as_in_paper and self.metric.entails(first) and pair in self.indices_of_pair:
             texts, titles = zip(
-                *((self.texts[i], self.titles[i]) for i in self.made_of[pair]), strict=True
+                *((self.texts[i], self.titles[i]) for i in self.indices_of_pair[pair]), strict=True
             )
-            how = "\n".join(texts), " ".join(titles)
+            text_and_title = "\n".join(texts), " ".join(titles)
             first = await supported_by_text(
-                self.models, hypothesis, *how, first, self.metric.threshold
+                self.models, hypothesis, *text_and_title, first, self.metric.threshold
             )
-        if not self.second or hypothesis not in self.twice:
+        if not self.second or hypothesis not in self.first_readings:
             return first
-        self.twice[hypothesis][pair] = round(first.entailment, 2)
-        own = Passages([Document("", premise)], self.metric.split)
-        shown = await self.work(own.windows, hypothesis)
-        return await self.second.verdict(self.models, shown, hypothesis, first)
+        # :meth:`judge_by_both` has put the hypothesis in: this is its second round.
+        self.first_readings[hypothesis][pair] = round(first.entailment, 2)
+        passage = Passages([Document("", premise)], self.metric.split)
+        windows = await self.work(passage.windows, hypothesis)
+        return await self.second.verdict(self.models, windows, hypothesis, first)
 
-    def probability(self, premise: str, hypothesis: str) -> float | None:
-        """Return the probability that was replied, to two decimals, if it was asked for."""
-        reply = self.asked.get((premise, hypothesis))
+    def probability_of(self, premise: str, hypothesis: str) -> float | None:
+        """Return the probability of entailment, to two decimals; ``None`` if it is unknown."""
+        reply = self.replies.get((premise, hypothesis))
         return None if reply is None else round(reply.entailment, 2)
 
-    async def coverage(self) -> tuple[Flags | None, bool]:
+    async def decide_coverage(self) -> tuple[Flags | None, bool]:
         """Return which document supports which gold answer, and whether that was computed.
 
         Given flags count, where they are as many as the gold answers. Otherwise entailment
@@ -249,80 +282,97 @@ class Assessing:
         passage, and the passage entail the question followed by that alias (Song et al. 2025,
         data construction).
         """
-        given = [document.supports or () for document in self.documents]
-        number = len(self.golds) or len(given[0] if given else ())
-        if self.sample.supports_known and number and all(len(f) == number for f in given):
-            return given, False
+        flags_of_documents = [document.supports or () for document in self.documents]
+        number = len(self.golds) or len(flags_of_documents[0] if flags_of_documents else ())
+        # Flags of another length belong to other gold answers, and are ignored.
+        if (
+            self.sample.supports_known
+            and number
+            and all(len(f) == number for f in flags_of_documents)
+        ):
+            return flags_of_documents, False
         if not self.golds:
             return None, False
-        pairs = await self.work(self.coverage_pairs)
+        pairs = await self.work(self.build_coverage_pairs)
         result = [[0] * len(self.golds) for _ in self.blocks]
-        for (d, g), label in zip(pairs, await self.entail(pairs.values()), strict=True):
+        for (d, g), label in zip(pairs, await self.ask_entailment(pairs.values()), strict=True):
             result[d][g] = int(label)
         return result, True
 
-    def coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
+    def build_coverage_pairs(self) -> dict[tuple[int, int], tuple[str, str]]:
         """Return what is to be asked of each document and gold answer, by their indices."""
         result = {}
         for (d, block), (g, gold) in product(enumerate(self.blocks), enumerate(self.golds)):
             if self.metric.correctness == "cm":
                 result[d, g] = block, gold[0]
             elif (alias := maths.mentions(block, gold, self.rules)) is not None:
+                # A bare name entails nothing; after the question it reads as an answer.
                 result[d, g] = block, f"{self.sample.question} {alias}"
         return result
 
-    async def hits(self) -> list[bool]:
+    async def decide_hits(self) -> list[bool]:
         """Return which gold answers the response gives."""
         if self.metric.correctness == "cm":
-            return await self.entail((self.shown, gold[0]) for gold in self.golds)
+            return await self.ask_entailment((self.plain_response, gold[0]) for gold in self.golds)
         if self.metric.correctness == "em":
-            return await self.work(maths.exact_hits, self.shown, self.golds, self.rules)
-        if self.listed:
+            return await self.work(maths.exact_hits, self.plain_response, self.golds, self.rules)
+        if self.is_list:
             return list(maths.list_match(self.elements, self.golds, self.rules).hits)
         return []
 
-    async def judged(self, statements: Sequence[Claim]) -> list[_Judge]:
-        """Ask what the verdicts of statements need: joint, each alone, the others without it.
+    async def judge_statements(self, statements: Sequence[Claim]) -> list[_CitationJudge]:
+        """Ask what the verdicts need: all cited passages, each alone, the others without it.
 
-        A question whose answer cannot matter is not asked.
+        A question whose answer cannot change a verdict is not asked.
         """
-        given = len(self.blocks), self.rules, self.metric.at_most_citations
+        rules_of_citations = len(self.blocks), self.rules, self.metric.at_most_citations
         judges = [
-            _Judge(
-                self, hypothesis_of(s), maths.cited(s.citations if self.claims(s) else (), *given)
+            _CitationJudge(
+                self,
+                hypothesis_of(s),
+                maths.cited(s.citations if self.needs_support(s) else (), *rules_of_citations),
             )
             for s in statements
         ]
+        # Three steps over all statements at once, so that a batch is as large as possible. Each
+        # generator decides what to ask next from the replies stored meanwhile.
         steps = zip(*(judge.questions() for judge in judges), strict=True)
         while questions := await self.work(next, steps, None):
-            await self.entail(chain.from_iterable(questions))
+            await self.ask_entailment(chain.from_iterable(questions))
         return judges
 
-    async def by_both(self, coverage: Flags | None, judges: Sequence[_Judge]) -> list[_Judge]:
-        """Return the verdicts of both readers on the statements that decide (:func:`read_again`);
-        those that cite nothing have nothing to be read.
+    async def judge_by_both(
+        self, coverage: Flags | None, judges: Sequence[_CitationJudge]
+    ) -> list[_CitationJudge]:
+        """Let the second reader judge the statements that decide (:func:`read_again`).
+
+        Statements that cite nothing are left out: there is nothing to read.
         """
 
-        def bad(judge: _Judge) -> bool:
+        def is_bad(judge: _CitationJudge) -> bool:
             judgement = judge(coverage)
             return not judgement.supported or judgement.points < judgement.counted
 
-        async def again(place: int) -> _Judge:
+        async def judge_again(place: int) -> _CitationJudge:
             before = judges[place]
-            self.twice[before.hypothesis] = {}
-            (judge,) = await self.judged([self.found[place]])
+            # An entry, even if empty, tells :meth:`ask_readers` to ask the second reader, too.
+            self.first_readings[before.hypothesis] = {}
+            (judge,) = await self.judge_statements([self.statements[place]])
             return judge
 
-        cite = [place for place, one in enumerate(judges) if one.indices]
-        result, self.read_twice = await read_again(judges, cite, bad, again)
+        citing = [
+            place for place, judge_of_statement in enumerate(judges) if judge_of_statement.indices
+        ]
+        result, self.statements_read_twice = await read_again(judges, citing, is_bad, judge_again)
         return result
 
     # writing down
 
-    def gold_parts(self, coverage: Flags | None, hits: Sequence[bool]) -> dict[str, float]:
+    def build_gold_parts(self, coverage: Flags | None, hits: Sequence[bool]) -> dict[str, float]:
         """Return the parts that need gold answers or support flags; none if there are none."""
         parts: dict[str, float] = {}
-        covered = covered_golds(coverage, len(self.golds))
+        covered = find_covered_golds(coverage, len(self.golds))
+        # Answerable: some document supports some gold answer.
         if covered is not None:
             parts["answerable"] = float(any(covered))
         if not self.golds or self.metric.correctness == "none":
@@ -331,78 +381,85 @@ class Assessing:
         if covered is not None:
             both = [hit and c for hit, c in zip(hits, covered, strict=True)]
             parts |= {"supported": float(sum(covered)), "supported_hits": float(sum(both))}
-        if self.listed:
-            parts |= self.list_parts(covered)
+        if self.is_list:
+            parts |= self.build_list_parts(covered)
         return parts
 
-    def list_parts(self, covered: Sequence[int] | None) -> dict[str, float]:
-        """Return the parts of a list answer."""
-        whole = maths.list_match(self.elements, self.golds, self.rules)
-        parts = {"elements": float(len(whole.elements)), "precise_elements": float(whole.precise)}
+    def build_list_parts(self, covered: Sequence[int] | None) -> dict[str, float]:
+        """Return the parts of a list answer (``em5``)."""
+        match = maths.list_match(self.elements, self.golds, self.rules)
+        parts = {"elements": float(len(match.elements)), "precise_elements": float(match.precise)}
         if covered is None:
             return parts
         supported = [gold for gold, flag in zip(self.golds, covered, strict=True) if flag]
-        backed = maths.list_match(self.elements, supported, self.rules)
-        parts["supported_elements"] = float(backed.precise)
+        supported_match = maths.list_match(self.elements, supported, self.rules)
+        parts["supported_elements"] = float(supported_match.precise)
         passages = [document.text for document in self.documents]
         share = maths.wrong_in_documents(self.elements, supported, passages, self.rules)
         return parts if share is None else parts | {"wrong_in_documents": share}
 
-    def evidence(
+    def build_evidence(
         self,
         coverage: Flags | None,
         hits: Sequence[bool],
         final: Sequence[maths.Judgement],
         computed: bool,
     ) -> Iterator[EvidenceRow]:
-        """Yield what was found: the words of a refusal, statements, gold answers, passages.
+        """Yield the rows of evidence: words of a refusal, statements, gold answers, passages.
 
-        The words of a refusal need no support; they count in the figures of all responses alone.
-        What claims nothing counts in none.
+        The words of a refusal need no support here; they count only in the figures of all
+        responses. A statement that claims nothing counts in no figure.
         """
-        premise = self.premise
+        premise = self.join_counted
         if self.refusal is not None:
             yield Refusal(self.refusal, self.metric.settings()["refusal"])
-        for s, judgement in zip(self.found, final, strict=True):
-            claims = self.claims(s)
-            needed = claims and (self.refusal is None or bool(s.citations))
+        for s, judgement in zip(self.statements, final, strict=True):
+            counts = self.needs_support(s)
+            # A refusal needs no citation, but one that it has is judged.
+            is_judged = counts and (self.refusal is None or bool(s.citations))
             hypothesis = hypothesis_of(s)
             joint = premise(judgement.citations), hypothesis
-            why = (
-                judgement.why if needed else "a refusal" if claims else s.why or "it claims nothing"
+            reason = (
+                judgement.reason
+                if is_judged
+                else "a refusal"
+                if counts
+                else s.why or "it claims nothing"
             )
-            if needed and (lacks := self.lacks(hypothesis)):
-                why = f"no passage has {', '.join(lacks[:6])}"
+            # A missing number or name overrules the reader, so it is the reason.
+            if is_judged and (lacks := self.find_missing(hypothesis)):
+                reason = f"no passage has {', '.join(lacks[:6])}"
             yield Sentence(
-                "list item" if self.listed else "sentence",
+                "list item" if self.is_list else "sentence",
                 s.text,
-                judgement.supported if needed else None,
-                self.probability(*joint),
-                self.denied.get(s.text, why) if s.topic else why,
+                judgement.supported if is_judged else None,
+                self.probability_of(*joint),
+                self.false_denials.get(s.text, reason) if s.topic else reason,
                 [
                     evidence.Cited(
-                        c.number, c.verdict, self.probability(premise([c]), hypothesis), c.why
+                        c.number, c.verdict, self.probability_of(premise([c]), hypothesis), c.reason
                     )
                     for c in judgement.citations
                 ],
-                self.twice.get(hypothesis, {}).get(joint),
+                self.first_readings.get(hypothesis, {}).get(joint),
             )
+        # With correctness=none the sample may still have gold answers, which were not compared.
         golds = self.golds if self.metric.correctness != "none" else ()
-        covered = covered_golds(coverage, len(golds))
+        covered = find_covered_golds(coverage, len(golds))
         for g, gold in enumerate(golds):
             supported = None if covered is None else bool(covered[g])
-            entailment = self.probability(self.shown, gold[0])
+            entailment = self.probability_of(self.plain_response, gold[0])
             yield Gold(gold[0], gold[1:], bool(hits[g]), supported, entailment)
         for number, flags in enumerate(coverage or (), 1):
             yield Coverage(number, list(flags), computed)
 
-    def premise(self, citations: Iterable[maths.Citation]) -> str:
-        """Join the passages that count among these citations, in their order."""
+    def join_counted(self, citations: Iterable[maths.Citation]) -> str:
+        """Join the passages of those citations that count, in their order."""
         uncounted = ("invalid", "beyond limit", "duplicate")
-        return self.joined(c.index for c in citations if c.verdict not in uncounted)
+        return self.join_passages(c.index for c in citations if c.verdict not in uncounted)
 
-    def joined(self, indices: Iterable[int]) -> str:
-        """Return passages as one premise, made once."""
+    def join_passages(self, indices: Iterable[int]) -> str:
+        """Return passages as one premise; each combination is built once."""
         key = tuple(indices)
         if key not in self.premises:
             self.premises[key] = "\n".join(self.blocks[i] for i in key)
@@ -410,50 +467,56 @@ class Assessing:
 
 
 def hypothesis_of(claim: Claim) -> str:
-    """Return what is judged of a statement; of one that claims nothing its text."""
+    """Return the hypothesis that is judged for a statement; its text if it claims nothing."""
     return claim.text if claim.hypothesis is None else claim.hypothesis
 
 
-class _Judge:
-    """The citations of one statement, and the questions that they raise."""
+class _CitationJudge:
+    """The citations of one statement, and the questions to the reader that they need."""
 
     def __init__(self, answer: Assessing, hypothesis: str, citations: list[maths.Citation]) -> None:
         self.answer, self.hypothesis, self.citations = answer, hypothesis, citations
         self.indices = [c.index for c in citations if c.open]
-        self.lacks = bool(answer.lacks(hypothesis)) if self.indices else False
+        self.lacks_details = bool(answer.find_missing(hypothesis)) if self.indices else False
 
     def pair(self, indices: Iterable[int]) -> tuple[str, str]:
         indices = list(indices)
-        pair = self.answer.joined(indices), self.hypothesis
-        self.answer.made_of[pair] = indices
+        pair = self.answer.join_passages(indices), self.hypothesis
+        self.answer.indices_of_pair[pair] = indices
         return pair
 
     def entails(self, indices: Iterable[int]) -> bool:
-        reply = self.answer.asked[self.pair(indices)]
-        return not self.lacks and self.answer.metric.entails(reply)
+        reply = self.answer.replies[self.pair(indices)]
+        # With a number or name that no passage has a statement is unsupported, whatever the reader
+        # says.
+        return not self.lacks_details and self.answer.metric.entails(reply)
 
     def questions(self) -> Iterator[list[tuple[str, str]]]:
-        """Yield what is asked in three steps, each by the replies to the one before."""
-        own = self.indices
-        yield [self.pair(own)] if own else []
-        each = own if len(own) > 1 and self.entails(own) else []
-        yield [self.pair([index]) for index in each]
-        needed = [place for place, index in enumerate(each) if not self.entails([index])]
-        yield [self.pair(maths.rest_of(own, place)) for place in needed]
+        """Yield the pairs to ask in three steps, each chosen by the replies to the one before."""
+        indices = self.indices
+        yield [self.pair(indices)] if indices else []
+        # Alone: only if several passages together entail it. Of a single one the answer is known.
+        alone_candidates = indices if len(indices) > 1 and self.entails(indices) else []
+        yield [self.pair([index]) for index in alone_candidates]
+        # Without it: only for those that do not support alone.
+        needed = [
+            place for place, index in enumerate(alone_candidates) if not self.entails([index])
+        ]
+        yield [self.pair(maths.rest_of(indices, place)) for place in needed]
 
     def __call__(self, coverage: Flags | None) -> maths.Judgement:
         return maths.judged(self.citations, self.entails, coverage or (), self.answer.rules)
 
 
-def covered_golds(coverage: Flags | None, golds: int) -> list[int] | None:
+def find_covered_golds(coverage: Flags | None, golds: int) -> list[int] | None:
     """Return for each gold answer whether some document supports it, if that is known."""
     if coverage is None:
         return None
     return [int(any(flags)) for flags in zip(*coverage, strict=True)] or [0] * golds
 
 
-def citation_parts(final: Sequence[maths.Judgement]) -> dict[str, float]:
-    """Return what the citation figures are made of."""
+def build_citation_parts(final: Sequence[maths.Judgement]) -> dict[str, float]:
+    """Return the parts that the citation figures are computed from."""
     citations = [c for judgement in final for c in judgement.citations]
     return {
         "statements": float(len(final)),
@@ -492,6 +555,7 @@ class Grounding(GroundingOptions):
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
         result = missing(sample, response="the text to assess", documents="the passages shown")
+        # Without gold answers the flags alone say how many there are, so they must agree.
         flags = {len(document.supports or ()) for document in sample.documents or ()}
         if len(flags) > 1 and not self.golds(sample):
             result.append(Problem("documents", "have lists of supports that differ in length"))
@@ -502,10 +566,11 @@ class Grounding(GroundingOptions):
         return (Need("entail"), Need("entail", ROLE, optional=True), Need("search", optional=True))
 
     async def assess(self, context: Context) -> Assessment:
-        """Score one answer; the trace of every decision is in the evidence."""
+        """Score one answer; the evidence holds every decision."""
         sample = context.sample
         if self.cited_only and not cites(sample.response or "", len(sample.documents or ())):
             return self.assessed(sample, None, reason="cites no document")
+        # Building the state reads the whole response, so it runs on the thread for long texts.
         return await (await TextWork.on(sample)(Assessing, self, context)).result()
 
     passed_word: ClassVar[str] = "supported"
@@ -563,18 +628,19 @@ class Grounding(GroundingOptions):
         trace = evidence.Trace(
             rows.of(Sentence),
             rows.of(Gold),
-            {one.document: one for one in rows.of(Coverage)},
+            {item.document: item for item in rows.of(Coverage)},
             rows.of(Refusal),
             rows.rest,
             len(documents),
         )
         text = "".join(sentence.text for sentence in trace.sentences)
-        told = "".join(text.split()) == "".join((sample.response or "").split())
+        # The page leaves the response out where its sentences show all of it.
+        tells_all = "".join(text.split()) == "".join((sample.response or "").split())
         return View(
             data=trace,
-            tells_response=bool(text) and told,
+            tells_response=bool(text) and tells_all,
             tells_golds=bool(trace.golds),
-            judged=[Judged(one.text, one.mark, one.why) for one in trace.sentences],
+            judged=[Judged(item.text, item.mark, item.why) for item in trace.sentences],
             mark=evidence.judgement_of(assessment, self.problem(assessment)),
             passages={
                 number: evidence.note_on(number, document.supports, sample, trace)

@@ -81,7 +81,7 @@ class Rules:
 
 
 _TABLE = files(__package__).joinpath("profiles.toml").read_text(encoding="utf-8")
-PROFILES = {name: Rules(**own) for name, own in tomllib.loads(_TABLE).items()}
+PROFILES = {name: Rules(**rules) for name, rules in tomllib.loads(_TABLE).items()}
 
 
 @dataclass(frozen=True)
@@ -115,19 +115,23 @@ class GroundingOptions(Metric):
             raise UnknownNameError(did_you_mean("profile", self.profile, PROFILES))
         check_choices(self, correctness=Correctness, zero=Zero, invalid=Invalid)
         check_choices(self, duplicates=Duplicates, precision=Precision, blank=Blank)
+        # The paper's citation reader has no notion of a full stop or of a bullet.
         check_least(self, at_most_citations=1)
         if not self.rules.lists and (self.trailing or self.lines):
             raise UsageError("trailing and lines need lists=yes: the paper's rules have neither")
         if not 0 < self.threshold < 1:
             raise UsageError("threshold: expected a probability between 0 and 1")
-        _ = self.split, self.refusal_words  # an unknown name is to fail here
+        # Build these now: an unknown name must fail before a run starts.
+        _ = self.split, self.refusal_words
 
     @cached_property
     def rules(self) -> Rules:
-        """The rules of the profile with this metric's own options put in."""
-        own = {f.name: getattr(self, f.name, None) for f in dataclasses.fields(Rules)}
-        named = {k: v for k, v in own.items() if v is not None and not callable(v)}
-        return dataclasses.replace(PROFILES[self.profile], **named)
+        """The rules of the profile, replaced by this metric's own options where they are set."""
+        values = {f.name: getattr(self, f.name, None) for f in dataclasses.fields(Rules)}
+        # ``undefined_f1_zero`` and ``untitled`` are no options, so getattr gives None. A splitter
+        # or a detector may be a function, which the rules cannot hold.
+        overrides = {k: v for k, v in values.items() if v is not None and not callable(v)}
+        return dataclasses.replace(PROFILES[self.profile], **overrides)
 
     @cached_property
     def split(self) -> Splitter:
@@ -146,10 +150,12 @@ class GroundingOptions(Metric):
         return {k: rules.get(k) if v is None and k in rules else v for k, v in options.items()}
 
     def resolved(self, inventory: Inventory) -> Self:
-        """Settle ``correctness=auto`` by the fields of the samples."""
+        """Resolve ``correctness=auto`` by the fields of the samples."""
         if self.correctness != "auto":
             return self
         chosen: Correctness = "none"
+        # A whole sentence is hardly ever word for word in a response, so it is a claim to be
+        # entailed.
         if inventory.claims or inventory.sentence_answers * 2 > inventory.answers > 0:
             chosen = "cm"
         elif inventory.answers:
@@ -159,6 +165,7 @@ class GroundingOptions(Metric):
     def golds(self, sample: Sample) -> list[tuple[str, ...]]:
         """Return the references for the response: for each gold answer or claim its aliases."""
         if self.correctness == "cm":
+            # Of an answer with aliases one is enough: they say the same.
             return [(claim,) for claim in sample.claims] or [a[:1] for a in sample.answers]
         return list(sample.answers)
 

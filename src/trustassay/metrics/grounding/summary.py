@@ -1,8 +1,8 @@
-"""The figures of a data set: sums over answers, intervals, resamples, and what does not apply.
+"""The figures of a data set: sums over answers, intervals, resamples, and reasons for gaps.
 
-Every figure is a smooth function of sums, so its variance follows from theirs and from its
-derivatives. Which interval is made of it depends on what the figure is: a mean, an F1 of two
-populations that overlap, or a mean of such figures.
+Every figure is a smooth function of sums, so its variance follows from their covariance and from
+its derivatives (delta method). The kind of interval depends on the figure: a mean, an F1 of two
+populations that overlap, or a weighted sum of such figures.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
@@ -22,13 +22,13 @@ from trustassay.text.language import OTHER_LANGUAGE
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
 """Every key in the order in which it is shown."""
 FIRST_NAMES = {f"refuse_{kind}": f"reject_{kind}" for kind in ("rec", "prec", "f1")}
-"""Of the names that trust_eval gave keys from 0.1.6 on; both are in a summary."""
+"""The earlier name of each key that trust_eval 0.1.6 renamed; a summary has both."""
 
 Figures = Callable[[Floats], Mapping[str, Floats]]
 
 FEWEST_BEHIND = 3
 """Answers below which a mean or an F1 has no interval, and neither has a figure made of it."""
-STEP = 1e-4
+DERIVATIVE_STEP = 1e-4
 """The share of a population's size by which its sums are moved to find derivatives."""
 
 OVERLAPPING = frozenset(
@@ -37,35 +37,39 @@ OVERLAPPING = frozenset(
 """F1s whose precision and recall are means over two populations that overlap."""
 
 
-def _parts(key: str, correctness: str | None) -> dict[str, float]:
-    """Return the figures whose weighted sum a figure is, or itself."""
+def _weights_of_parts(key: str, correctness: str | None) -> dict[str, float]:
+    """Return the figures, with their weights, whose weighted sum a figure is; or itself, with 1."""
     if key == "macro_avg":
         return {"reject_rec": 1 / 2, "answerable_rec": 1 / 2}
     if key == "macro_f1":
         return {"reject_f1": 1 / 2, "answerable_f1": 1 / 2}
     if key == "trust_score" and correctness:
+        # macro_f1 is the third part, and itself the mean of two.
         thirds = {maths.CORRECTNESS_F1[correctness]: 1 / 3, "answered_citation_f1": 1 / 3}
         return thirds | {"reject_f1": 1 / 6, "answerable_f1": 1 / 6}
     return {key: 1.0}
 
 
-def _too_few(parts: Iterable[str], units: Mapping[str, int], what: str) -> str | None:
+def _explain_too_few(parts: Iterable[str], units: Mapping[str, int], noun: str) -> str | None:
     """Return why a figure made of these parts has no interval, or ``None`` if it has one."""
-    reason = intervals.too_few(f"scored {what}", units["answered_ratio"], intervals.FEWEST)
+    reason = intervals.too_few(f"scored {noun}", units["answered_ratio"], intervals.FEWEST)
     for part in parts:
-        reason = reason or intervals.too_few(f"{what} for {part}", units[part], FEWEST_BEHIND)
+        reason = reason or intervals.too_few(f"{noun} for {part}", units[part], FEWEST_BEHIND)
     return reason
 
 
-def _derivatives(
+def _estimate_derivatives(
     keys: Sequence[str], figures: Figures, total: Floats
 ) -> tuple[dict[str, float], Floats]:
     """Return figures and their derivatives by the sums, shape (figures, 2 K), by differences."""
     width = len(total)
+    # The second half of the sums are the sizes of the populations: both sums and sizes are moved
+    # by the same share of a size. An empty population is moved by a constant.
     sizes = np.tile(total[width // 2 :], 2)
-    steps = STEP * np.where(sizes > 0, sizes, 1.0)
-    moved = total + np.concatenate([np.zeros((1, width)), np.diag(steps), -np.diag(steps)])
-    result = figures(moved)
+    steps = DERIVATIVE_STEP * np.where(sizes > 0, sizes, 1.0)
+    # All moved copies in one array: row 0 is the point, then each sum up, then each down.
+    moved_sums = total + np.concatenate([np.zeros((1, width)), np.diag(steps), -np.diag(steps)])
+    result = figures(moved_sums)
     point = {key: float(result[key][0]) for key in keys}
     ahead, behind = (
         np.array([result[key][i : i + width] for key in keys]).reshape(len(keys), width)
@@ -74,36 +78,39 @@ def _derivatives(
     return point, (ahead - behind) / (2 * steps)
 
 
-def _interval(key: str, value: float, variance: float, n: int) -> Interval | None:
+def _compute_interval(key: str, value: float, variance: float, n: int) -> Interval | None:
     """Return the interval of a mean or an F1."""
     if key.endswith(("_length", "num_preds")):
+        # Lengths and counts have no upper end, so they are no share.
         interval = intervals.t_interval(value, variance, n)
         return interval and (max(interval[0], 0.0), interval[1])
     scale = 1.0 if key in maths.NOT_PERCENT else 100.0
+    # Rounding may leave a mean just outside 0 to 1, which the interval of a share refuses.
     share, variance = min(max(value / scale, 0.0), 1.0), variance / scale**2
     if key in OVERLAPPING:
-        low, high = _overlap_f1_interval(share, variance, n)
+        low, high = _compute_overlap_f1_interval(share, variance, n)
     else:
         low, high = intervals.mean_interval(share, variance, n)
     return min(low, share) * scale, max(high, share) * scale
 
 
-def _overlap_f1_interval(f1: float, variance: float, n: int) -> Interval:
+def _compute_overlap_f1_interval(f1: float, variance: float, n: int) -> Interval:
     """Return the interval of an F1 over n answers of either of two populations.
 
     F1 = 2 J / (1 + J), where J (Jaccard's index) is the share of the n answers that are in both
     and count: a share like others, exactly so where every answer counts whole or not at all.
     """
+    # J as a function of F1, and its derivative for the variance.
     index = f1 / (2 - f1)
     slope = 2 / (2 - f1) ** 2
     low, high = intervals.mean_interval(index, variance * slope**2, n)
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
-def _together(
+def _combine_intervals(
     weights: Mapping[str, float],
     point: Mapping[str, float],
-    alone: Mapping[str, Interval | None],
+    intervals_of_parts: Mapping[str, Interval | None],
     covariance: Floats,
 ) -> Interval | None:
     """Return the interval of a weighted sum of figures, from theirs and their covariance.
@@ -111,18 +118,25 @@ def _together(
     Two figures of 0 or 100 % without variance may well lose it together, as both F1s of refusals
     do by one wrong refusal: their correlation is taken as 1.
     """
-    known = {key: interval for key in weights if (interval := alone[key]) is not None}
-    if len(known) < len(weights):
+    # Without the interval of a part there is none of the sum.
+    available = {
+        key: interval for key in weights if (interval := intervals_of_parts[key]) is not None
+    }
+    if len(available) < len(weights):
         return None
-    terms = [intervals.Term(point[key], known[key], weight) for key, weight in weights.items()]
+    terms = [intervals.Term(point[key], available[key], weight) for key, weight in weights.items()]
     if len(terms) == 1:
         return terms[0].interval
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    # A figure at 0 or 100 % has no measured variance, and so no measured correlation.
     flat = errors < 1e-6
-    together = np.outer(flat, flat) | np.eye(len(terms), dtype=bool)
-    both = np.outer(errors, errors)
-    apart = ~(flat[:, None] | flat)
-    correlation = np.divide(covariance, both, out=together.astype(np.float64), where=apart)
+    certain = np.outer(flat, flat) | np.eye(len(terms), dtype=bool)
+    error_products = np.outer(errors, errors)
+    # np.divide fills in only these; flat pairs keep 1 and a flat with another one 0.
+    measured = ~(flat[:, None] | flat)
+    correlation = np.divide(
+        covariance, error_products, out=certain.astype(np.float64), where=measured
+    )
     np.fill_diagonal(correlation, 1.0)
     return intervals.sum_interval(terms, np.clip(correlation, -1.0, 1.0))
 
@@ -137,37 +151,43 @@ COUNTS = {
 
 
 class Answers:
-    """What is kept of the answers of a data set: sums of terms and sizes of populations.
+    """Sums over the answers of a data set: of terms, and of sizes of populations.
 
-    An answer is a row of 2 K numbers: K terms, 0 where it is not in their population, and for each
-    whether it is.
+    An answer is a row of 2 K numbers: K terms, each 0 where the answer is not in its population,
+    and K flags of whether it is.
     """
 
     def __init__(self, metric: GroundingOptions) -> None:
         self.correctness = None if metric.correctness in ("none", "auto") else metric.correctness
         self._rules = metric.rules
-        self._keys, self._members = _layout(self.correctness)
-        self._unions = np.zeros(len(self._members), dtype=int)
-        self._alone = np.zeros(len(self._members), dtype=int)
+        self._keys, self._members = _build_layout(self.correctness)
+        self._row_counts = np.zeros(len(self._members), dtype=int)
+        self._single_counts = np.zeros(len(self._members), dtype=int)
         self._sums = intervals.RowSums(2 * len(self._keys))
 
     def rows(self, table: Mapping[str, Floats]) -> Floats:
         """Return the rows of m answers from their parts, shape (m, 2 K)."""
         result = maths.terms(table, self.correctness, skip_blank=self._rules.blank == "skip")
+        # NaN terms are outside of their population and must not spoil the sums: they become 0.
         populations = np.array([result[key][1] for key in self._keys])
         terms = np.array([result[key][0] for key in self._keys])
         return np.concatenate([np.where(populations, terms, 0.0), populations]).T
 
     def add(self, rows: Floats, units: Places | None = None) -> None:
-        """Count in more answers, with the number of each one's unit
-        (:class:`~trustassay.statistics.intervals.RowSums`).
+        """Add more answers.
+
+        Args:
+            rows: from :meth:`rows`, shape (m, 2 K).
+            units: the unit of each answer, -1 for one that is a unit of its own, shape (m,); see
+                :class:`~trustassay.statistics.intervals.RowSums`.
         """
         self._sums.add(rows, units)
-        self._unions += self._behind(rows)
-        self._alone += self._behind(rows if units is None else rows[units < 0])
+        self._row_counts += self._count_behind(rows)
+        # Answers that are units of their own are counted at once; the others once per unit, later.
+        self._single_counts += self._count_behind(rows if units is None else rows[units < 0])
 
-    def _behind(self, rows: Floats) -> Places:
-        """Return how many rows are behind each figure."""
+    def _count_behind(self, rows: Floats) -> Places:
+        """Count the rows behind each figure: those in the population of any of its terms."""
         populations = rows[:, len(self._keys) :] > 0
         return np.array([populations[:, m].any(axis=1).sum() for m in self._members.values()])
 
@@ -177,19 +197,19 @@ class Answers:
         return 2 * len(self._keys)
 
     def columns(self, key: str) -> list[int]:
-        """Return the places in a row of what a figure is made of; all, where it is a count."""
+        """Return the places in a row of a figure's terms and flags; all, where it is a count."""
         terms = self._members.get(key, range(len(self._keys)))
         return [*terms, *(len(self._keys) + place for place in terms)]
 
     @property
     def support(self) -> dict[str, int]:
         """The number of answers behind each figure."""
-        return dict(zip(self._members, self._unions.tolist(), strict=True))
+        return dict(zip(self._members, self._row_counts.tolist(), strict=True))
 
     @property
     def units(self) -> dict[str, int]:
         """The number of units behind each figure."""
-        result = self._alone + self._behind(self._sums.several)
+        result = self._single_counts + self._count_behind(self._sums.several)
         return dict(zip(self._members, result.tolist(), strict=True))
 
     def figures(self, sums: Floats | None = None) -> dict[str, Floats]:
@@ -207,26 +227,34 @@ class Answers:
         return result
 
     def intervals(self, wanted: Iterable[str]) -> tuple[dict[str, Interval], dict[str, str]]:
-        """Return the intervals of figures that have a value, by their first names, and for those
-        without one the reason.
+        """Return the intervals of figures, and the reason for each that has none.
+
+        ``wanted`` holds figures that have a value, by their first names.
         """
-        made = {key: _parts(key, self.correctness) for key in wanted}
+        parts_of_figure = {key: _weights_of_parts(key, self.correctness) for key in wanted}
         units, sums = self.units, self._sums
-        what = "answers" if sums.units == sums.n else "units"
-        short = {key: _too_few(parts, units, what) for key, parts in made.items()}
-        absent = {key: words for key, words in short.items() if words}
-        made = {key: parts for key, parts in made.items() if key not in absent}
-        simple = sorted({part for parts in made.values() for part in parts})
-        point, slopes = _derivatives(simple, self.figures, sums.total)
+        noun = "answers" if sums.units == sums.n else "units"
+        reasons = {
+            key: _explain_too_few(parts, units, noun) for key, parts in parts_of_figure.items()
+        }
+        absent = {key: reason for key, reason in reasons.items() if reason}
+        parts_of_figure = {
+            key: parts for key, parts in parts_of_figure.items() if key not in absent
+        }
+        # Intervals are computed for the simple figures once, and combined for the weighted sums.
+        simple = sorted({part for parts in parts_of_figure.values() for part in parts})
+        point, slopes = _estimate_derivatives(simple, self.figures, sums.total)
         covariance = sums.covariance(slopes)
-        alone = {
-            key: _interval(key, point[key], float(covariance[i, i]), units[key])
+        simple_intervals = {
+            key: _compute_interval(key, point[key], float(covariance[i, i]), units[key])
             for i, key in enumerate(simple)
         }
         result = {}
-        for key, parts in made.items():
+        for key, parts in parts_of_figure.items():
             places = [simple.index(part) for part in parts]
-            interval = _together(parts, point, alone, covariance[np.ix_(places, places)])
+            interval = _combine_intervals(
+                parts, point, simple_intervals, covariance[np.ix_(places, places)]
+            )
             if interval:
                 result[key] = interval
             else:
@@ -235,27 +263,33 @@ class Answers:
 
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
-    """Return every key of Trust-Eval over ``assessments``, read once and in order."""
+    """Return every key of Trust-Eval over the assessments, which are read once and in order."""
     answers = Answers(metric)
     failed = 0
+    # In chunks: the assessments may be a file that does not fit in memory.
     for chunk in chunks(assessments):
         failed += sum(a.error is not None for a in chunk)
         if scored := [a for a in chunk if is_scored(a)]:
             answers.add(answers.rows(maths.part_table([a.parts for a in scored])), units_of(scored))
     support, units = answers.support, answers.units
-    values, reasons = _values(metric, answers.figures(), support)
+    values, reasons = _build_values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
-    known, without = answers.intervals({FIRST_NAMES.get(key, key) for key in wanted})
+    figure_intervals, without_interval = answers.intervals(
+        {FIRST_NAMES.get(key, key) for key in wanted}
+    )
     return Summary(
         values=values,
         n=len(assessments),
         failed=failed,
-        intervals=_by_key(wanted, known),
-        without_interval=_by_key(wanted, without),
-        support={key: _support(key, support) for key in values},
+        intervals=_select_by_key(wanted, figure_intervals),
+        without_interval=_select_by_key(wanted, without_interval),
+        support={key: _count_support(key, support) for key in values},
         not_applicable=reasons,
         settings=metric.settings(),
-        units={k: n for k in values if (n := _support(k, units)) < _support(k, support)},
+        # The number of units is stored only where several answers share one.
+        units={
+            k: n for k in values if (n := _count_support(k, units)) < _count_support(k, support)
+        },
     )
 
 
@@ -264,8 +298,9 @@ def is_scored(assessment: Assessment) -> bool:
     return assessment.error is None and OTHER_LANGUAGE not in assessment.parts
 
 
-def _layout(correctness: str | None) -> tuple[list[str], dict[str, list[int]]]:
-    """Return the averaged keys, and for every figure which of them it is made of, by position."""
+def _build_layout(correctness: str | None) -> tuple[list[str], dict[str, list[int]]]:
+    """Return the averaged keys, and for every figure the positions of those it is made of."""
+    # The keys of one answer without parts: the terms do not depend on the data.
     keys = list(maths.terms(maths.part_table([{}]), correctness, skip_blank=False))
     members = {key: {i} for i, key in enumerate(keys)}
     for key, (inputs, _) in maths.COMPOSITES.items():
@@ -277,7 +312,7 @@ def _layout(correctness: str | None) -> tuple[list[str], dict[str, list[int]]]:
     return keys, {key: sorted(positions) for key, positions in members.items()}
 
 
-def _values(
+def _build_values(
     metric: GroundingOptions, point: Mapping[str, Floats], support: Mapping[str, int]
 ) -> tuple[dict[str, float | int | None], dict[str, str]]:
     """Return every figure, and the reason for each that has no value."""
@@ -288,11 +323,12 @@ def _values(
         if source not in point:
             continue
         value = float(point[source])
-        if reason := _not_applicable(source, support, value):
+        if reason := _explain_not_applicable(source, support, value):
             values[key], reasons[key] = None, reason
         elif key.endswith("_num") or key in ("num_samples", "invalid_citations"):
             values[key] = int(value)
         else:
+            # trust_eval rounds this one figure.
             values[key] = round(value, 2) if key == "answered_ratio" else value
     if metric.correctness in ("none", "auto"):
         nothing = "correctness is none: there are no gold answers or claims to compare with"
@@ -302,10 +338,10 @@ def _values(
     return values, reasons
 
 
-def _by_key(keys: Iterable[str], found: Mapping[str, T]) -> dict[str, T]:
-    """Return what was found for each key under its first name."""
+def _select_by_key(keys: Iterable[str], values: Mapping[str, T]) -> dict[str, T]:
+    """Return ``values`` under the keys' own names; they are stored by first names."""
     firsts = {key: FIRST_NAMES.get(key, key) for key in keys}
-    return {key: found[first] for key, first in firsts.items() if first in found}
+    return {key: values[first] for key, first in firsts.items() if first in values}
 
 
 _NEEDS_ANSWERABLE = frozenset(
@@ -318,7 +354,7 @@ _NEEDS_ANSWERABLE = frozenset(
 _COUNTS_OF_ALL = frozenset({"num_samples", "answered_num", "invalid_citations"})
 
 
-def _not_applicable(key: str, support: Mapping[str, int], value: float) -> str | None:
+def _explain_not_applicable(key: str, support: Mapping[str, int], value: float) -> str | None:
     """Return why a figure has no value, in words, or ``None`` if it has one."""
     calibrated = key.startswith(("calib_", "parametric_", "qampari_"))
     if not support["answered_ratio"] and key not in _COUNTS_OF_ALL:
@@ -328,12 +364,15 @@ def _not_applicable(key: str, support: Mapping[str, int], value: float) -> str |
             "no sample says, by gold answers or by the documents' support flags, "
             "whether its documents contain an answer"
         )
+    # The figure whose support is the number of answers with gold answers, whatever the
+    # correctness.
     correct = next((k for k in support if k in _REGULAR), None)
     about_golds = calibrated or key == "trust_score" or key.endswith(_CORRECTNESS_ENDINGS)
     if about_golds and (correct is None or not support[correct]):
         return "no sample has gold answers or claims to compare with"
     if not np.isnan(value):
         return None
+    # What is left is NaN by UNDEFINED_WHERE_EMPTY.
     listed = key.startswith("qampari_")
     return "no answer has a wrong list element" if listed else "no response has a statement"
 
@@ -342,8 +381,8 @@ _REGULAR = ("regular_str_em", "regular_claims_nli", "regular_num_preds")
 _CORRECTNESS_ENDINGS = ("_str_em", "_claims_nli", "_num_preds", *maths.LIST_KEYS)
 
 
-def _support(key: str, support: Mapping[str, int]) -> int:
-    """Return the number of samples that a figure is made of."""
+def _count_support(key: str, support: Mapping[str, int]) -> int:
+    """Return the number of samples that a figure is computed from."""
     key = FIRST_NAMES.get(key, key)
     if key in COUNTS or key == "unanswerable_num":
         return support[COUNTS.get(key, "answerable_ratio")]
@@ -352,31 +391,35 @@ def _support(key: str, support: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class WeightedAnswers:
-    """The rows of n answers, as of :class:`Answers`, shape (n, 2 K); 0 where an answer failed."""
+    """The rows of n answers, from which figures of resampled data sets are computed."""
 
     answers: Answers
+    """The layout of the rows."""
     rows: Floats
+    """Rows as of :meth:`Answers.rows`, shape (n, 2 K); 0 where an answer failed."""
 
     @classmethod
     def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> "WeightedAnswers":
-        """Read the assessments once."""
+        """Build the rows of assessments, which are read once."""
         answers = Answers(metric)
         result = [np.zeros((0, answers.width))]
         for chunk in chunks(assessments):
+            # Failed answers keep a row of zeros: the rows of two runs have to line up in a
+            # comparison.
             rows = np.zeros((len(chunk), answers.width))
-            scored = [is_scored(one) for one in chunk]
-            if parts := [one.parts for one in chunk if is_scored(one)]:
+            scored = [is_scored(assessment) for assessment in chunk]
+            if parts := [assessment.parts for assessment in chunk if is_scored(assessment)]:
                 rows[scored] = answers.rows(maths.part_table(parts))
             result.append(rows)
         return cls(answers, np.concatenate(result))
 
     def at(self, places: Places) -> "WeightedAnswers":
-        """Return the same of the answers at these places."""
+        """Return the rows of the answers at these places."""
         return WeightedAnswers(self.answers, self.rows[places])
 
     def figures(self, weights: Floats) -> dict[str, Floats]:
-        """Return the figures over data sets of these weights, shape (b,) each."""
-        return _by_key(FIGURES, self.answers.figures(weights @ self.rows))
+        """Return the figures of b data sets, shape (b,) each; ``weights`` has shape (b, n)."""
+        return _select_by_key(FIGURES, self.answers.figures(weights @ self.rows))
 
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""

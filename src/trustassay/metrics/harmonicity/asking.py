@@ -1,6 +1,4 @@
-"""The options, and the answers to the original prompt and to perturbed ones: recorded or requested,
-and as evidence.
-"""
+"""Options of ``harmonicity``; original and perturbed answers, as calls and as evidence."""
 
 import asyncio
 import re
@@ -33,16 +31,18 @@ from trustassay.views import EvidenceRow, Piece, Rows, word_differences
 
 Original = Literal["ask", "response"]
 PAPER = 0.05
-"""What the paper takes for its embedder (section 4)."""
+"""The bound of stable answers that the paper uses with its embedder (section 4)."""
 BOUNDS: Mapping[str, float] = {"embedded": 0.18, "openai:text-embedding-ada-002": PAPER}
-"""Gamma from which an answer is not stable, by embedder; that of ``embedded`` by
-``python -m benchmarks.stability``, that of the paper's embedder from the paper."""
+"""Gamma from which an answer is not stable, by embedder: measured for ``embedded`` by
+``python -m benchmarks.stability``, from the paper for its own embedder."""
 DEFAULT_EMBEDDER = "embedded"
 
 
-def measured_bound(embedder: str) -> float | None:
+def find_measured_bound(embedder: str) -> float | None:
     """Return the bound of an embedder by its name, whatever its version or address."""
+    # Cut off an address or parameters: "openai:NAME@https://host/v1?dimensions=256".
     name = re.split(r"[@?]", embedder)[0]
+    # Versions such as "embedded:2" were measured together.
     return BOUNDS.get("embedded" if re.fullmatch(r"embedded(:\d+)?", name) else name)
 
 
@@ -100,9 +100,12 @@ class PerturbingOptions(Metric):
             raise UsageError("stable_below: expected a number between 0 and 1")
         if not 0 < self.radius < float("inf"):
             raise UsageError(f"radius: expected a finite number above 0, got {self.radius:g}")
+        # The class attribute is the default: a radius set for another perturbation would be
+        # ignored.
         if self.radius != type(self).radius and not self.ball:
             raise UsageError("radius: applies to the perturbation embeddings alone")
-        _ = self.family, self.template  # an unknown name or a faulty file is to fail here
+        # Build these now: an unknown name or a faulty file must fail before a run starts.
+        _ = self.family, self.template
 
     @property
     def embedder(self) -> str:
@@ -114,17 +117,17 @@ class PerturbingOptions(Metric):
         """The score from which an answer is no longer stable."""
         if self.stable_below is not None:
             return self.stable_below
-        return measured_bound(self.embedder) or PAPER
+        return find_measured_bound(self.embedder) or PAPER
 
     @property
     def line(self) -> str:
         """The bound of stable answers, and where it comes from."""
-        whose, name = "stable_below", self.embedder
-        if self.stable_below is None and measured_bound(name) is None:
-            whose = f"stable_below of the paper's embedder; none is measured for {name}"
+        source, name = "stable_below", self.embedder
+        if self.stable_below is None and find_measured_bound(name) is None:
+            source = f"stable_below of the paper's embedder; none is measured for {name}"
         elif self.stable_below is None:
-            whose = f"stable_below, measured for {name}"
-        bound = f"{self.stability_bound:g} or more ({whose})"
+            source = f"stable_below, measured for {name}"
+        bound = f"{self.stability_bound:g} or more ({source})"
         return f"answers to perturbed prompts differ from it by {bound}"
 
     @cached_property
@@ -132,16 +135,17 @@ class PerturbingOptions(Metric):
         """The family of perturbations."""
         if self.ball or self.perturbation == "paraphrase":
             check_reach(str(self.perturbation), self.length, self.range)
+            # The model changes these (:class:`PromptPerturber`); the family only carries the name.
             return Family(str(self.perturbation), lambda text, _: text)
         return family(self.perturbation, self.length, self.range)
 
     @property
     def ball(self) -> str:
-        """How embeddings are moved, for evidence; empty where the text is changed."""
+        """The move of the embeddings as evidence shows it; empty where the text is changed."""
         return f"embeddings, radius {self.radius:g}" if self.perturbation == "embeddings" else ""
 
     def settings(self) -> dict[str, Any]:
-        """Return the options; the radius only where it applies, so that earlier runs go on."""
+        """Return the options; ``radius`` only where it applies, so that older runs can continue."""
         return {k: v for k, v in super().settings().items() if k != "radius" or self.ball}
 
     @cached_property
@@ -151,21 +155,22 @@ class PerturbingOptions(Metric):
 
 
 _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}|embeddings, radius \S+")
-"""A few characters, unprintable ones spelled out, or a ball; anything else is a whole prompt."""
+"""A change that is not a whole prompt: up to four characters, unprintable ones spelled out as in
+``\\x1f`` or ``\\n``, or a ball such as "embeddings, radius 0.4"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(EvidenceRow, told_by=("answer",)):
-    """An answer to a perturbed prompt; ``change`` shows how the prompt was changed.
-
-    ``unseen``: the endpoint counted no more tokens for the longer prompt, so it may have stripped
-    what was added. ``cut`` at ``max_tokens``.
-    """
+    """An answer to a perturbed prompt."""
 
     answer: str
+    """The answer."""
     change: str = ""
+    """The characters that were added to the prompt, or the whole changed prompt."""
     unseen: bool = False
+    """Whether the endpoint may have stripped what was added: it counted no more tokens."""
     cut: bool = False
+    """Whether the answer ended at ``max_tokens``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,87 +182,101 @@ class OriginalAnswer(EvidenceRow, told_by=("original",)):
 
 @dataclass(frozen=True, slots=True)
 class Refused(EvidenceRow, told_by=("refused",)):
-    """The change of a prompt that the endpoint refused."""
+    """A perturbed prompt that the endpoint refused."""
 
     refused: str
+    """The change of the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Empty(EvidenceRow, told_by=("empty",)):
-    """The change of a prompt that was answered with an empty reply."""
+    """A perturbed prompt whose reply was empty, or a blank resample."""
 
     empty: str
+    """The change of the prompt, or the field of the resample."""
 
 
 class Change(NamedTuple):
-    """How a prompt was changed: a tail of a few characters, or the whole prompt in pieces.
-
-    ``seen`` is False where the endpoint may have stripped what was added.
-    """
+    """How a prompt was changed."""
 
     text: str
-    seen: bool
+    """The added characters, or the whole changed prompt."""
+    reached_model: bool
+    """False where the endpoint may have stripped what was added."""
     pieces: Sequence[Piece] = ()
+    """The whole prompt in pieces, compared with the question; empty for added characters."""
 
 
 @dataclass(slots=True)
 class Variant:
-    """One answer, and the changes of the prompt that gave it."""
+    """One distinct answer, and the changes of the prompt that gave it."""
 
     text: str
+    """The answer."""
     times: int = 0
+    """How many perturbed prompts gave it."""
     changes: list[Change] = field(default_factory=list)
+    """The different changes of those prompts."""
     pieces: Sequence[Piece] = ()
+    """The answer in pieces, compared with the original one."""
     compared: bool = True
+    """Whether it could be compared: too long texts are not."""
 
 
 @dataclass(slots=True)
 class Perturbed:
-    """The original answer, and the answers to perturbed prompts, equal ones as one.
-
-    ``same`` is the variant that equals the original, if any; ``variants`` are the others, the most
-    frequent first. ``rest`` is evidence of any other kind.
-    """
+    """All evidence of one assessment, sorted by kind; equal answers are one variant."""
 
     original: str | None = None
+    """The answer to the original prompt; ``None`` where it was not stored."""
     same: Variant | None = None
+    """The variant that equals the original answer, if any."""
     variants: Sequence[Variant] = ()
+    """The other variants, the most frequent first."""
     refused: Sequence[str] = ()
+    """The changes that the endpoint refused."""
     empty: Sequence[str] = ()
+    """The changes whose reply was empty."""
     answers: int = 0
-    rest: Sequence[Mapping[str, Any]] = ()
+    """The number of answers to perturbed prompts."""
+    other_rows: Sequence[Mapping[str, Any]] = ()
+    """Evidence of any other kind, as it is stored."""
 
     @classmethod
     def read(cls, evidence: Iterable[Any], question: str = "") -> "Perturbed":
         """Sort the evidence; a whole changed prompt is compared with ``question``."""
         rows = Rows(evidence, OriginalAnswer, Answer, Refused, Empty)
-        original = next((one.original for one in reversed(rows.of(OriginalAnswer))), None)
+        original = next((row.original for row in reversed(rows.of(OriginalAnswer))), None)
         by_text: dict[str, Variant] = {}
-        for one in rows.of(Answer):
-            variant = by_text.setdefault(one.answer.strip(), Variant(one.answer))
+        for row in rows.of(Answer):
+            # White space at the ends does not make an answer another one, as in the embedding.
+            variant = by_text.setdefault(row.answer.strip(), Variant(row.answer))
             variant.times += 1
-            if one.change:
+            if row.change:
                 pieces: Sequence[Piece] = ()
-                if not _TAIL.fullmatch(one.change):
-                    whole = word_differences(question, one.change)
-                    pieces = whole or [Piece("same", one.change)]
-                change = Change(one.change, not one.unseen, pieces)
+                if not _TAIL.fullmatch(row.change):
+                    # Too long texts have no differences, and are shown as they are.
+                    differences = word_differences(question, row.change)
+                    pieces = differences or [Piece("same", row.change)]
+                change = Change(row.change, not row.unseen, pieces)
                 variant.changes += [change] if change not in variant.changes else []
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
-            result = word_differences(original, variant.text) if original is not None else None
-            variant.compared = result is not None
-            variant.pieces = result or [Piece("same", variant.text)]
+            differences_from_original = (
+                word_differences(original, variant.text) if original is not None else None
+            )
+            variant.compared = differences_from_original is not None
+            variant.pieces = differences_from_original or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
-        refused = [one.refused for one in rows.of(Refused)]
-        empty = [one.empty for one in rows.of(Empty)]
+        refused = [row.refused for row in rows.of(Refused)]
+        empty = [row.empty for row in rows.of(Empty)]
         return cls(original, same, variants, refused, empty, len(rows.of(Answer)), rows.rest)
 
 
 def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
-    """Return the response, the resamples that say something, and the names of those that do not.
+    """Return the response, the resamples that are not blank, and the names of those that are.
 
-    Raises AssessmentError if the response is blank, or more resamples are than are not.
+    Raises AssessmentError if the response, or more than half of the resamples, is blank.
     """
     if sample.response is None:
         raise AssessmentError("has resamples, but no response to compare them with")
@@ -275,8 +294,8 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
 class Asking:
     """Makes the calls for one sample: the original prompt, and perturbed ones in steps.
 
-    Which perturbed prompts it asks follows from the metric's seed and the sample's id; those of
-    one call of :meth:`more` go on where the last left off.
+    The perturbed prompts follow from the metric's seed and the sample's id. Each call of
+    :meth:`ask_more` continues the sequence.
     """
 
     metric: PerturbingOptions
@@ -287,76 +306,97 @@ class Asking:
 
     def __post_init__(self) -> None:
         self._rng = generator(self.metric.seed, self.sample.id, "perturbation")
-        self._plain: asyncio.Future[Reply] | None = None
-        self._taken: set[str] = set()
+        self._original_call: asyncio.Future[Reply] | None = None
+        self._used_questions: set[str] = set()
+        # Paraphrases and moved embeddings have the same prompt each time: a number tells the calls
+        # apart in the cache.
         self._paraphrases, self._draws = 0, count()
 
-    async def original(self) -> str:
+    async def ask_original(self) -> str:
         """Return the answer to the original prompt."""
         if self.metric.original == "response" and self.sample.response is not None:
             if not self.sample.answered:
                 raise AssessmentError("the response is blank", "empty")
             return self.sample.response
-        return (await self._plain_reply()).text
+        return (await self._ask_original_once()).text
 
-    def cut(self, answers: Sequence[Answer]) -> int:
-        """Return how many answers were cut at ``max_tokens``, with the original one."""
-        plain = self._plain.result() if self._plain and self._plain.done() else None
-        return sum(answer.cut for answer in answers) + (plain is not None and is_cut(plain))
+    def count_cut(self, answers: Sequence[Answer]) -> int:
+        """Count the answers that were cut at ``max_tokens``, the original one included."""
+        # With original="response" the original prompt may never have been asked.
+        original_reply = (
+            self._original_call.result()
+            if self._original_call and self._original_call.done()
+            else None
+        )
+        return sum(answer.cut for answer in answers) + (
+            original_reply is not None and is_cut(original_reply)
+        )
 
-    async def more(self, n: int) -> list[Answer]:
+    async def ask_more(self, n: int) -> list[Answer]:
         """Return the answers to ``n`` further perturbed prompts.
 
-        One that the endpoint refuses, or whose reply is empty, is recorded and replaced by another;
-        with more lost than are wanted in total, or a prompt that cannot be perturbed, it raises
-        AssessmentError.
+        A prompt that is refused, or whose reply is empty, is recorded and replaced by another.
+        Raises AssessmentError if more are lost than ``perturbations`` asks for, or the prompt
+        cannot be perturbed.
         """
         answers: list[Answer] = []
+        # Ends: each round brings an answer or a loss, and losses are limited in _record_loss.
         while len(answers) < n:
-            changed = await self._changed(n - len(answers))
+            changed = await self._draw_questions(n - len(answers))
             replies = await asyncio.gather(
-                *(self._reply(text, next(self._draws)) for text in changed), return_exceptions=True
+                # Exceptions are sorted below, so that one refusal does not cancel the other calls.
+                *(self._ask(text, next(self._draws)) for text in changed),
+                return_exceptions=True,
             )
             for text, reply in zip(changed, replies, strict=True):
                 change = self.metric.ball or shown(self.sample.question, text)
                 if isinstance(reply, BaseException):
-                    self._lose(change, reply)
+                    self._record_loss(change, reply)
                 else:
-                    unseen = not await self._seen(reply)
+                    unseen = not await self._has_reached_model(reply)
                     answers.append(Answer(reply.text, change, unseen, is_cut(reply)))
         return answers
 
-    def _lose(self, change: str, error: BaseException) -> None:
-        """Record a prompt that was refused or got an empty reply; raise any other error."""
+    def _record_loss(self, change: str, error: BaseException) -> None:
+        """Record a prompt that was refused or got an empty reply; re-raise any other error."""
         kind = error.kind if isinstance(error, CallError) else None
         if kind not in ("refused", "empty"):
             raise error
         (self.empty if kind == "empty" else self.refused).append(change)
         if len(self.refused) + len(self.empty) > self.metric.perturbations:
-            how = "answered with an empty reply" if kind == "empty" else "refused"
-            raise AssessmentError(f"perturbed prompts are {how}: {error}", kind)
+            problem = "answered with an empty reply" if kind == "empty" else "refused"
+            raise AssessmentError(f"perturbed prompts are {problem}: {error}", kind)
 
-    async def _changed(self, n: int) -> list[str]:
+    async def _draw_questions(self, n: int) -> list[str]:
         """Return up to ``n`` perturbed questions, each of which changes the prompt."""
         if self.metric.perturbation == "paraphrase":
-            return await self._paraphrased(n)
+            return await self._ask_paraphrases(n)
         if self.metric.ball:
+            # The endpoint moves the embeddings; the text stays as it is.
             return [self.sample.question] * n
-        question, how, result = self.sample.question, self.metric.family, list[str]()
+        question, family_of_metric, questions = (
+            self.sample.question,
+            self.metric.family,
+            list[str](),
+        )
         try:
             for _ in range(n):
-                result.append(perturb(question, how, self._rng, self._taken))
-                self._taken.add(result[-1])
+                questions.append(
+                    perturb(question, family_of_metric, self._rng, self._used_questions)
+                )
+                # Prompts do not repeat, unless the text allows no more different ones.
+                self._used_questions.add(questions[-1])
         except NoPerturbationError as error:
             raise AssessmentError(str(error)) from None
-        return result
+        return questions
 
-    async def _paraphrased(self, n: int) -> list[str]:
+    async def _ask_paraphrases(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
         prompt, question = shipped(__package__, "paraphrase"), self.sample.question
         ask = partial(
             self.models.chat,
             prompt.filled(text=question),
+            # Paraphrases have to differ, whatever the metric's own temperature.
             temperature=1.0,
             max_tokens=self.metric.max_tokens,
             prompt=prompt.name,
@@ -366,19 +406,20 @@ class Asking:
         replies = await asyncio.gather(
             *(ask(repeat=number) for number in numbers), return_exceptions=True
         )
-        result = []
+        paraphrases = []
         for reply in replies:
             if isinstance(reply, BaseException):
-                self._lose("", reply)
+                self._record_loss("", reply)
+            # Half a question, or the question itself, tests nothing.
             elif is_cut(reply) or reply.text.strip() == question.strip():
                 message = "the model gave no paraphrase of the question"
-                self._lose(reply.text.strip(), CallError(message, "refused"))
+                self._record_loss(reply.text.strip(), CallError(message, "refused"))
             else:
-                result.append(reply.text.strip())
-        return result
+                paraphrases.append(reply.text.strip())
+        return paraphrases
 
-    def _prompt(self, question: str) -> tuple[str, str]:
-        """Return what is asked, and the name of the prompt that was made for it."""
+    def _build_prompt(self, question: str) -> tuple[str, str]:
+        """Return the prompt for a question, and the name of the template, empty without one."""
         template = self.metric.template
         if template is None:
             return question, ""
@@ -388,9 +429,10 @@ class Asking:
             raise AssessmentError(f"prompt {template.name}: {error.message}") from None
         return text, template.name
 
-    async def _reply(self, question: str, draw: int | None = None) -> Reply:
-        text, name = self._prompt(question)
-        if question != self.sample.question and text == self._prompt(self.sample.question)[0]:
+    async def _ask(self, question: str, draw: int | None = None) -> Reply:
+        text, name = self._build_prompt(question)
+        # A template may strip or leave out the question: all answers would be "stable".
+        if question != self.sample.question and text == self._build_prompt(self.sample.question)[0]:
             raise AssessmentError(f"the prompt {name} does not contain the perturbation")
         ball: dict[str, Any] = {}
         if draw is not None and self.metric.ball:
@@ -404,24 +446,30 @@ class Asking:
             **ball,
         )
 
-    def _plain_reply(self) -> asyncio.Future[Reply]:
-        if self._plain is None:
-            self._plain = asyncio.ensure_future(self._reply(self.sample.question))
-        return self._plain
+    def _ask_original_once(self) -> asyncio.Future[Reply]:
+        if self._original_call is None:
+            # Several replies wait for the same call: the first to come starts it.
+            self._original_call = asyncio.ensure_future(self._ask(self.sample.question))
+        return self._original_call
 
-    async def _seen(self, reply: Reply) -> bool:
-        """Whether what was added counts among the tokens; unknown counts as seen."""
+    async def _has_reached_model(self, reply: Reply) -> bool:
+        """Whether the endpoint counted tokens for what was added; True where that is unknown."""
+        # A changed text may have fewer tokens. With original="response" the plain prompt is not
+        # asked.
         if not self.metric.family.appends or self.metric.original == "response":
             return True
-        asked, plain = reply.prompt_tokens, (await self._plain_reply()).prompt_tokens
-        return asked is None or plain is None or asked > plain
+        tokens, original_tokens = (
+            reply.prompt_tokens,
+            (await self._ask_original_once()).prompt_tokens,
+        )
+        return tokens is None or original_tokens is None or tokens > original_tokens
 
 
 def is_cut(reply: Reply) -> bool:
-    """Whether a reply ended because its tokens were used up."""
+    """Whether a reply ended at its maximum of tokens."""
     return reply.finish == "length"
 
 
 async def vectors_of(texts: Sequence[str], models: Models) -> Vectors:
-    """Return the vectors of texts without the white space around them, shape (n, d)."""
+    """Embed texts without the white space around them, shape (n, d)."""
     return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))

@@ -1,4 +1,4 @@
-"""The metrics ``harmonicity`` and ``semantic_harmonicity``."""
+"""The metrics ``harmonicity`` and ``semantic_harmonicity``, with their common base."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ from trustassay.sample import Problem, Sample, missing
 from trustassay.statistics.resampling import generator
 from trustassay.views import View
 
-_COUNTS = directions(neither="perturbations refused empty cut unseen")
+_COUNT_DIRECTIONS = directions(neither="perturbations refused empty cut unseen")
 
 
 @dataclass(frozen=True)
@@ -47,29 +47,31 @@ class Perturbing(PerturbingOptions):
         return missing(sample, response="the answer to the plain prompt") if wants_response else []
 
     async def assess(self, context: Context) -> Assessment:
-        """Ask and compare; every answer is in the evidence."""
+        """Ask and compare; the evidence holds every answer."""
         sample = context.sample
         asking = Asking(self, sample, context.models)
         if sample.resamples:
+            # Blank resamples appear among the empty replies.
             original, answers, asking.empty = recorded(sample)
-            parts = await self._compared(asking, original, answers)
+            parts = await self._compare(asking, original, answers)
         else:
-            original, answers, parts = await self._asked(asking)
+            original, answers, parts = await self._ask(asking)
         parts |= {
             "perturbations": len(answers),
             "refused": len(asking.refused),
             "empty": len(asking.empty),
-            "cut": asking.cut(answers),
+            "cut": asking.count_cut(answers),
             "unseen": sum(answer.unseen for answer in answers),
         }
-        lost = [*map(Refused, asking.refused), *map(Empty, asking.empty)]
+        lost_prompts = [*map(Refused, asking.refused), *map(Empty, asking.empty)]
+        # Beyond a right angle gamma falls again, so a small one is no sign of stability there.
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
         return self.assessed(
             sample,
             score,
-            (OriginalAnswer(original), *answers, *lost),
+            (OriginalAnswer(original), *answers, *lost_prompts),
             verdict="stable" if score < self.stability_bound and not turned else "unstable",
-            reason=_reason(original, answers, asking, turned=turned),
+            reason=_build_reason(original, answers, asking, turned=turned),
             parts=parts,
         )
 
@@ -85,35 +87,42 @@ class Perturbing(PerturbingOptions):
         """Return the answers to perturbed prompts next to the original one."""
         result = Perturbed.read(assessment.evidence, sample.question)
         original = result.original
-        told = original is not None and sample.response in (None, original)
-        why = (
+        # A response of another run or model is shown beside the original answer.
+        tells_response = original is not None and sample.response in (None, original)
+        reason = (
             f"Asked again, it said: “{result.variants[0].text.strip()}”" if result.variants else ""
         )
+        # Both metrics compare the same answers: the page draws equal evidence once.
         shows = result if result.answers else None
-        return View(data=result, tells_response=told, shows=shows, why=why)
+        return View(data=result, tells_response=tells_response, shows=shows, why=reason)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
-        statistics = {k: one.statistic or _STATISTICS[k] for k, one in self.figures.items()}
-        result = summarised(statistics, map(_with_stable_mean, assessments))
-        why = "no answer is stable" if result.support["mean"] else "no sample was scored"
-        result.not_applicable.update(dict.fromkeys(result.not_applicable, why))
-        for key in _TOTALS:
+        # Figures without a declared statistic are in _STATISTICS.
+        statistics = {k: figure.statistic or _STATISTICS[k] for k, figure in self.figures.items()}
+        result = summarised(statistics, map(_add_stable_mean, assessments))
+        reason_of_gap = "no answer is stable" if result.support["mean"] else "no sample was scored"
+        result.not_applicable.update(dict.fromkeys(result.not_applicable, reason_of_gap))
+        for key in _TOTAL_PARTS:
             if (total := result.values[key]) is not None:
+                # Totals of floats are whole numbers.
                 result.values[key] = round(total)
-        for reasons in (result.intervals, result.without_interval):  # it says what was done
+        for reasons in (result.intervals, result.without_interval):  # a setting, no estimate
             reasons.pop("perturbations", None)
         if reason := result.without_interval.get("stable_mean"):
+            # The reason counts stable samples alone.
             result.without_interval["stable_mean"] = reason.replace("samples", "stable samples")
         return result.with_settings(self.settings())
 
-    async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+    async def _ask(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
-        original, answers = await _both(asking.original(), asking.more(self.perturbations))
-        return original, answers, await self._compared(asking, original, answers)
+        original, answers = await _await_both(
+            asking.ask_original(), asking.ask_more(self.perturbations)
+        )
+        return original, answers, await self._compare(asking, original, answers)
 
     @abstractmethod
-    async def _compared(
+    async def _compare(
         self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
         """Return the parts of the score."""
@@ -144,7 +153,7 @@ class Harmonicity(Perturbing):
     name: ClassVar[str] = "harmonicity"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
     score_part: ClassVar[str] = "gamma"
-    part_directions = _COUNTS | directions(
+    part_directions = _COUNT_DIRECTIONS | directions(
         lower="gamma gamma_length angle_degrees pairwise_distance", neither="gamma_low gamma_high"
     )
 
@@ -169,43 +178,48 @@ class Harmonicity(Perturbing):
         """An embedder, and a model if samples have no resamples."""
         return (Need("embed"), Need("chat", "model", optional=True, embeddings=bool(self.ball)))
 
-    async def _asked(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+    async def _ask(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+        # All at once is faster than in steps where nothing could stop the asking.
         if self.precision is None and not self.decided:
-            return await super()._asked(asking)
+            return await super()._ask(asking)
         wanted = min(self.first, self.perturbations)
-        original, answers = await _both(asking.original(), asking.more(wanted))
+        original, answers = await _await_both(asking.ask_original(), asking.ask_more(wanted))
         vectors = await vectors_of([original, *(a.answer for a in answers)], asking.models)
         while True:
-            parts = self._parts(asking.sample, vectors)
-            left = self.perturbations - len(answers)
-            if left == 0 or self._clear(parts, vectors, left):
+            parts = self._compute_parts(asking.sample, vectors)
+            remaining = self.perturbations - len(answers)
+            if remaining == 0 or self._is_decided(parts, vectors, remaining):
                 return original, answers, parts
-            new = await asking.more(min(max(2, len(answers) // 2), left))
-            answers += new
-            added = await vectors_of([a.answer for a in new], asking.models)
-            vectors = np.concatenate([vectors, added])
+            # Grow by half: few steps, and about a third of the calls in vain at most.
+            new_answers = await asking.ask_more(min(max(2, len(answers) // 2), remaining))
+            answers += new_answers
+            # Only new answers are embedded.
+            new_vectors = await vectors_of([a.answer for a in new_answers], asking.models)
+            vectors = np.concatenate([vectors, new_vectors])
 
-    def _clear(self, parts: Mapping[str, float], vectors: Vectors, left: int) -> bool:
+    def _is_decided(self, parts: Mapping[str, float], vectors: Vectors, remaining: int) -> bool:
         if self.precision and parts["gamma_high"] - parts["gamma_low"] <= 2 * self.precision:
             return True
         if not self.decided:
             return False
         original = vectors[0]
-        others = np.concatenate([vectors[1:], left * original[None]])
-        return bool(maths.angles(original, others).gamma >= self.stability_bound)
+        # The best case for stability: all answers that are left are the original one.
+        best_case = np.concatenate([vectors[1:], remaining * original[None]])
+        return bool(maths.angles(original, best_case).gamma >= self.stability_bound)
 
-    async def _compared(
+    async def _compare(
         self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
         texts = [original, *(answer.answer for answer in answers)]
-        return self._parts(asking.sample, await vectors_of(texts, asking.models))
+        return self._compute_parts(asking.sample, await vectors_of(texts, asking.models))
 
-    def _parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
+    def _compute_parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
         result = maths.angles(vectors[0], vectors[1:])
         if not result.defined:
             raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
         rng = generator(self.seed, sample.id, "gamma")
+        # Seeded by the sample, so that its interval does not depend on the order of samples.
         resampled = maths.resampled_gammas(vectors[0], vectors[1:], rng, self.replicates)
         low, high = maths.gamma_interval(float(result.gamma), resampled)
         return {
@@ -234,7 +248,7 @@ class SemanticHarmonicity(Perturbing):
     title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__, "semantic")
     score_part: ClassVar[str] = "divergence"
-    part_directions = _COUNTS | directions(
+    part_directions = _COUNT_DIRECTIONS | directions(
         higher="entails_others entailed_by_others", lower="divergence"
     )
 
@@ -249,26 +263,29 @@ class SemanticHarmonicity(Perturbing):
         """An entailer, and a model if samples have no resamples."""
         return (Need("entail"), Need("chat", "model", optional=True, embeddings=bool(self.ball)))
 
-    async def _compared(
+    async def _compare(
         self, asking: Asking, original: str, answers: Sequence[Answer]
     ) -> dict[str, float]:
-        there, back = await asyncio.gather(
+        forth, back = await asyncio.gather(
             asyncio.gather(*(_entails(asking.models, original, a.answer) for a in answers)),
             asyncio.gather(*(_entails(asking.models, a.answer, original) for a in answers)),
         )
         return {
-            "divergence": 1 - float(np.mean(np.minimum(there, back))),
-            "entails_others": float(np.mean(there)),
+            # The smaller of both directions: an answer that says less is entailed but does not
+            # entail.
+            "divergence": 1 - float(np.mean(np.minimum(forth, back))),
+            "entails_others": float(np.mean(forth)),
             "entailed_by_others": float(np.mean(back)),
         }
 
 
-async def _both(
+async def _await_both(
     original: Coroutine[Any, Any, str], answers: Coroutine[Any, Any, list[Answer]]
 ) -> tuple[str, list[Answer]]:
     """Await both; if one fails, the other is cancelled."""
     tasks = asyncio.create_task(original), asyncio.create_task(answers)
     try:
+        # Tasks, since gather alone would leave the other call running after an error.
         return await asyncio.gather(*tasks)
     finally:
         for task in tasks:
@@ -283,15 +300,15 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
     return (await models.entail(premise, hypothesis)).entailment
 
 
-def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
+def _build_reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
     n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
     message = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:
         message += f"; {len(asking.refused)} perturbed prompts were refused and replaced"
     if asking.empty:
-        lost = "left out" if asking.sample.resamples else "replaced"
-        message += f"; {len(asking.empty)} answers were empty and {lost}"
-    if cut := asking.cut(answers):
+        treatment = "left out" if asking.sample.resamples else "replaced"
+        message += f"; {len(asking.empty)} answers were empty and {treatment}"
+    if cut := asking.count_cut(answers):
         message += f"; {cut} were cut at {asking.metric.max_tokens} tokens"
     if unseen := sum(answer.unseen for answer in answers):
         message += f"; {unseen} may have been stripped by the endpoint"
@@ -300,7 +317,7 @@ def _reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned:
     return message
 
 
-_TOTALS = ("refused", "empty", "cut", "unseen")
+_TOTAL_PARTS = ("refused", "empty", "cut", "unseen")
 _STATISTICS: Mapping[str, Statistic] = {
     "stable_mean": Mean("stable_mean", (0.0, 1.0)),
     "gamma_length": Mean("gamma_length", (0.0, 2.0)),
@@ -308,13 +325,13 @@ _STATISTICS: Mapping[str, Statistic] = {
     "entails_others": Mean("entails_others", (0.0, 1.0)),
     "entailed_by_others": Mean("entailed_by_others", (0.0, 1.0)),
     "perturbations": Mean("perturbations"),
-    **{part: Total(part) for part in _TOTALS},
+    **{part: Total(part) for part in _TOTAL_PARTS},
 }
-"""Those of figures that are declared without one: `compare` gives their changes no interval."""
+"""Statistics of figures that declare none, so that `compare` gives their changes no interval."""
 
 
-def _with_stable_mean(one: Assessment) -> Assessment:
+def _add_stable_mean(assessment: Assessment) -> Assessment:
     """Return an assessment with the part of which ``stable_mean`` is the mean, if it is stable."""
-    if one.verdict != "stable" or one.score is None:
-        return one
-    return replace(one, parts={**one.parts, "stable_mean": one.score})
+    if assessment.verdict != "stable" or assessment.score is None:
+        return assessment
+    return replace(assessment, parts={**assessment.parts, "stable_mean": assessment.score})

@@ -1,4 +1,4 @@
-"""The metric ``judge``."""
+"""The metric ``judge``: asks for votes, scores them, and compares them with expected levels."""
 
 import asyncio
 import math
@@ -47,76 +47,80 @@ from trustassay.statistics import Floats, Places, agreement
 from trustassay.text.unicode import folded
 from trustassay.views import Rows, View
 
-MOST_DRAWN = 60
-"""Answers whose votes are drawn, the first ones."""
-SAME = "all levels are the same, or there are none to compare"
-MOST_JUDGES = 50
-"""Judges whose severity is told."""
+MAX_DRAWN_ANSWERS = 60
+"""Answers whose votes the report draws: the first ones."""
+NO_COMPARISON = "all levels are the same, or there are none to compare"
+MAX_SEVERITIES = 50
+"""Judges whose severity is a figure."""
 
-_OF_LEVELS = frozenset({"passes", "undecided", "higher", "lower"})
-"""Figures of levels in an order alone."""
-_NOMINAL = {
+_ORDINAL_FIGURES = frozenset({"passes", "undecided", "higher", "lower"})
+"""Figures that only ordinal rubrics have."""
+_NOMINAL_EXPLANATIONS = {
     "agreement": "the same as a share",
     "kappa": "Cohen's kappa of expected and judged categories",
 }
-"""What figures of categories are, where these are not those of levels in an order."""
+"""Explanations of figures of nominal rubrics, where they differ from those of ordinal ones."""
 
 
-def _cell(expected: str, judged: str) -> str:
+def _name_cell(expected: str, judged: str) -> str:
     return f"expected {expected}, judged {judged}"
 
 
-def _drawn(metric: JudgeOptions, one: Assessment) -> list[Any]:
-    """Return what is drawn of an answer: its id, the levels expected and judged, and its votes.
+def _build_drawing(metric: JudgeOptions, assessment: Assessment) -> list[Any]:
+    """Return the data of an answer's drawing: id, expected level, judged level, votes by level.
 
     Levels are places among those of :attr:`Rubric.upwards`.
     """
     labels, upwards = list(metric.scale.values), metric.scale.upwards
 
     def place(part: str) -> int | None:
-        result = one.parts.get(part)
+        # Parts hold places in the rubric's own order, the drawing goes from the least value up.
+        result = assessment.parts.get(part)
         return None if result is None else upwards.index(labels[int(result)])
 
-    votes = [int(one.parts.get(f"votes:{label}", 0)) for label in upwards]
-    return [one.id[:40], place("expected_place"), place("level_place"), votes]
+    votes = [int(assessment.parts.get(f"votes:{label}", 0)) for label in upwards]
+    return [assessment.id[:40], place("expected_place"), place("level_place"), votes]
 
 
-def _compare(
-    found: Summary, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Places
+def _compare_with_expected(
+    summary: Summary, metric: JudgeOptions, pairs: Sequence[tuple[float, float]], units: Places
 ) -> None:
-    """Add how the judged levels agree with the expected ones, where some were."""
+    """Add figures of how the judged levels agree with the expected ones, where there are any."""
     if not pairs:
         return
     scale, n = metric.scale, len(pairs)
     labels = list(scale.values)
     table = np.array(pairs, dtype=int)
     expected, judged = table[:, 0], table[:, 1]
-    found.put("matched", int(np.sum(expected == judged)), n)
+    summary.put("matched", int(np.sum(expected == judged)), n)
     order = np.array([scale.values[label] for label in labels])
     if scale.ordinal:
-        found.put("higher", int(np.sum(order[judged] > order[expected])), n)
-        found.put("lower", int(np.sum(order[judged] < order[expected])), n)
-    found.put("agreement", agreement.percent_agreement(expected, judged), n, why=SAME)
+        summary.put("higher", int(np.sum(order[judged] > order[expected])), n)
+        summary.put("lower", int(np.sum(order[judged] < order[expected])), n)
+    summary.put("agreement", agreement.percent_agreement(expected, judged), n, why=NO_COMPARISON)
+    # Ranks of the levels: values may be 1, 2, 5, and quadratic weights are of ranks. argsort twice
+    # gives the rank of each element.
     ranks = np.argsort(np.argsort(order, kind="stable")).astype(float)
-    known = sorted(set(ranks.tolist()))
+    levels = sorted(set(ranks.tolist()))
     weights: agreement.Weights = "quadratic" if scale.ordinal else "none"
 
     def kappa(ratings: Floats, times: Floats) -> float | None:
-        return agreement.cohen_kappa(ratings[0], ratings[1], weights, known, times)
+        return agreement.cohen_kappa(ratings[0], ratings[1], weights, levels, times)
 
     ratings = np.stack([ranks[expected], ranks[judged]])
     interval = agreement.item_interval(
         kappa, ratings, units, "interval" if scale.ordinal else "nominal"
     )
-    found.put("kappa", kappa(ratings, np.ones(n)), n, interval, why=SAME)
-    for i, one in enumerate(labels):
+    summary.put("kappa", kappa(ratings, np.ones(n)), n, interval, why=NO_COMPARISON)
+    # The confusion table, a figure for each cell that is not empty.
+    for i, expected_label in enumerate(labels):
         for j, other in enumerate(labels):
             if count := int(np.sum((expected == i) & (judged == j))):
-                found.put(_cell(one, other), count, n)
+                summary.put(_name_cell(expected_label, other), count, n)
 
 
-def _panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """Return the mean and the place of the level that each judge of a panel gave."""
+def _read_panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Return each judge's mean and the place of its majority level, from parts of an answer."""
     return {
         name: (mean, parts[f"place:{name}"])
         for key, mean in parts.items()
@@ -125,26 +129,29 @@ def _panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def _compare_judges(
-    found: Summary,
+    summary: Summary,
     metric: JudgeOptions,
     panels: Sequence[Mapping[str, tuple[float, float]]],
     units: Places,
 ) -> None:
-    """Add each judge's severity, and how far the judges agree, where there are several."""
-    names = list(dict.fromkeys(name for panel in panels for name in panel))[:MOST_JUDGES]
-    whole = np.array([len(panel) == len(names) for panel in panels], dtype=bool)
-    full = [panel for panel in panels if len(panel) == len(names)]
-    wide = metric.scale.range[1] - metric.scale.range[0]
-    means = np.array([np.mean([mean for mean, _ in panel.values()]) for panel in full])
-    for name in names if len(names) > 1 and full else ():
-        lower = means - np.array([panel[name][0] for panel in full])
-        interval = interval_of(Mean(), lower, units[whole], (-wide, wide), "answers")
-        found.put(f"severity {name}", float(lower.mean()), len(lower), interval)
+    """Add the judges' severities, and their agreement, where there are several judges."""
+    names = list(dict.fromkeys(name for panel in panels for name in panel))[:MAX_SEVERITIES]
+    # Severity is measured against the panel's mean, so only answers that all judges rated count.
+    is_full = np.array([len(panel) == len(names) for panel in panels], dtype=bool)
+    full_panels = [panel for panel in panels if len(panel) == len(names)]
+    width = metric.scale.range[1] - metric.scale.range[0]
+    means = np.array([np.mean([mean for mean, _ in panel.values()]) for panel in full_panels])
+    for name in names if len(names) > 1 and full_panels else ():
+        # Positive: the judge rates lower than the panel.
+        lower = means - np.array([panel[name][0] for panel in full_panels])
+        interval = interval_of(Mean(), lower, units[is_full], (-width, width), "answers")
+        summary.put(f"severity {name}", float(lower.mean()), len(lower), interval)
     if len(names) < 2:
         return
     order = list(metric.scale.values.values())
     if not metric.scale.ordinal:  # values of categories may be equal; their places are not
         order = [float(place) for place in range(len(order))]
+    # Judges are rows, answers are columns; NaN where a judge gave no vote that can be read.
     ratings: Floats = np.array(
         [[order[int(p[name][1])] if name in p else math.nan for p in panels] for name in names]
     )
@@ -154,9 +161,12 @@ def _compare_judges(
         return agreement.krippendorff_alpha(ratings, scale, times)
 
     value = alpha(ratings, np.ones(len(panels)))
-    two = (~np.isnan(ratings)).sum(axis=0) >= 2
-    interval = agreement.item_interval(alpha, ratings[:, two], units[two], scale)
-    found.put(f"alpha ({scale}, between judges)", value, len(panels), interval, why=SAME)
+    # An answer with a single rating says nothing about agreement.
+    is_rated_twice = (~np.isnan(ratings)).sum(axis=0) >= 2
+    interval = agreement.item_interval(
+        alpha, ratings[:, is_rated_twice], units[is_rated_twice], scale
+    )
+    summary.put(f"alpha ({scale}, between judges)", value, len(panels), interval, why=NO_COMPARISON)
 
 
 @dataclass(frozen=True)
@@ -188,14 +198,14 @@ class Judge(JudgeOptions):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        """What the rubric is called."""
+        """The title of the rubric."""
         if self.by == "entailer":
             return "Truthfulness against a gold answer, judged by entailment"
         return self.scale.title
 
     @property
     def verdicts(self) -> Sequence[str]:
-        """Passing or not; of a nominal rubric the categories."""
+        """Passing or not; for a nominal rubric its categories."""
         if self.by == "entailer":
             return ("passes", "fails")
         if self.scale.ordinal:
@@ -204,35 +214,41 @@ class Judge(JudgeOptions):
 
     @property
     def figures(self) -> Mapping[str, Figure]:
-        """What the summary holds, in the order in which it is shown."""
+        """The figures of the summary, in the order in which they are shown."""
         if self.by == "entailer":
             return read_figures(__package__, "entailer")
         scale, result = self.scale, dict(read_figures(__package__))
         low, high = scale.range
-        wide = high - low
+        width = high - low
+        # The bounds of these means depend on the rubric, so the declared figures get them here.
         bounds = {
-            "sd": (0.0, wide),
-            "order_difference": (-wide, wide),
+            "sd": (0.0, width),
+            "order_difference": (-width, width),
             "expected_score": (low, high),
         }
         result |= {
             key: replace(result[key], statistic=Mean(key, ends)) for key, ends in bounds.items()
         }
         for key in ("sd", "without_variance"):
+            # A spread of one vote per judge is no headline.
             result[key] = replace(result[key], headline=self.repeats > 1)
-        passes = f"answers that pass, from {self.passes_from:g} on"
-        result["passes"] = replace(result["passes"], explanation=passes)
+        explanation_of_passes = f"answers that pass, from {self.passes_from:g} on"
+        result["passes"] = replace(result["passes"], explanation=explanation_of_passes)
         if not scale.ordinal:
             result |= {
-                key: replace(result[key], explanation=words) for key, words in _NOMINAL.items()
+                key: replace(result[key], explanation=explanation)
+                for key, explanation in _NOMINAL_EXPLANATIONS.items()
             }
-            mean, *others = (one for key, one in result.items() if key not in _OF_LEVELS)
+            # Shares of the categories follow the mean, in place of passes and failures.
+            mean, *other_figures = (
+                figure for key, figure in result.items() if key not in _ORDINAL_FIGURES
+            )
             verdicts = [
                 Figure(verdict, f"answers judged {verdict}", "%", "", True, Share(verdict))
                 for verdict in self.verdicts
             ]
-            result = {one.key: one for one in (mean, *verdicts, *others)}
-        cells = (_cell(one, other) for one in scale.values for other in scale.values)
+            result = {figure.key: figure for figure in (mean, *verdicts, *other_figures)}
+        cells = (_name_cell(figure, other) for figure in scale.values for other in scale.values)
         return result | {key: Figure(key, "answers", "", "expected and judged") for key in cells}
 
     def needs(self) -> Sequence[Need]:
@@ -242,77 +258,98 @@ class Judge(JudgeOptions):
         return (Need("chat", "judge", many=True),)
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """What the rubric shows has to be there, and an expected level on its scale."""
+        """A sample needs what the rubric shows; an expected level has to be on its scale."""
         result = missing(sample, response="the answer to judge")
-        shown = ("gold",) if self.by == "entailer" else self.scale.shows
-        if "gold" in shown and not (sample.answers or sample.claims):
+        texts_needed = ("gold",) if self.by == "entailer" else self.scale.shows
+        if "gold" in texts_needed and not (sample.answers or sample.claims):
             result.append(Problem("answers", "is missing (expected a gold answer)"))
-        if "documents" in shown and not sample.documents:
+        if "documents" in texts_needed and not sample.documents:
             result.append(Problem("documents", "is missing (expected passages)"))
-        level = self._expected(sample)
+        level = self._find_expected(sample)
         if level is not None and self.scale.label_of(level) is None:
-            known = ", ".join(self.scale.values)
-            result.append(Problem("expected", f"expected one of {known}, got {level[:40]!r}"))
+            labels = ", ".join(self.scale.values)
+            result.append(Problem("expected", f"expected one of {labels}, got {level[:40]!r}"))
         return result
 
-    def _expected(self, sample: Sample) -> str | None:
+    def _find_expected(self, sample: Sample) -> str | None:
         return sample.expected.get(self.scale.name, sample.expected.get(""))
 
     async def assess(self, context: Context) -> Assessment:
-        """Ask for votes, and say what they amount to; every vote stands in the evidence."""
+        """Ask for votes, and score them; the evidence holds every vote."""
         sample, models = context.sample, context.models
+        # A blank answer needs no judge.
         context.response()  # raises where it is blank
         if self.by == "entailer":
-            return await self._by_entailer(sample, models)
-        asking = await self._asked(sample, models)
+            return await self._judge_by_entailer(sample, models)
+        asking = await self._collect_votes(sample, models)
         votes = [vote for vote in asking.votes if vote.level is not None]
+        # A score of few readable replies would be that of the questions that the judge understood.
         if 2 * len(votes) < len(asking.votes) or not votes:
-            lost = [vote.reply for vote in asking.votes if vote.level is None]
-            message = f"{len(lost)} of {len(asking.votes)} replies of the judge could not be read"
-            shown = next((f"the first: {reply[:200]!r}" for reply in lost if reply), "")
-            raise AssessmentError(f"{message}, {shown}" if shown else f"{message}: they are empty")
-        parts = parts_of(asking, votes, self._passing(votes))
+            unreadable = [vote.reply for vote in asking.votes if vote.level is None]
+            message = (
+                f"{len(unreadable)} of {len(asking.votes)} replies of the judge could not be read"
+            )
+            first_reply = next((f"the first: {reply[:200]!r}" for reply in unreadable if reply), "")
+            raise AssessmentError(
+                f"{message}, {first_reply}" if first_reply else f"{message}: they are empty"
+            )
+        parts = parts_of(asking, votes, self._count_passing(votes))
         model = sample.model
-        own = [one for one in asking.judges if model is not None and _bare(model) == _bare(one)]
-        parts["own"] = len(own)
-        if (level := self._expected(sample)) is not None:
+        # Judges prefer their own answers; the names may differ in scheme, owner or address.
+        own_judges = [
+            judge
+            for judge in asking.judges
+            if model is not None and _bare_model_name(model) == _bare_model_name(judge)
+        ]
+        parts["own"] = len(own_judges)
+        if (level := self._find_expected(sample)) is not None:
+            # "expected" may be a number or a word; problems() has refused others.
             label = self.scale.label_of(level)
             assert label is not None
             parts["expected_place"] = list(self.scale.values).index(label)
-        verdict: str = outcome(self._passing(votes))
+        verdict: str = outcome(self._count_passing(votes))
+        # "passes" means here that most votes are for the leading category.
         if not self.scale.ordinal:
             leading = majority(labels_of(votes), self.scale.values)
             verdict = leading if verdict == "passes" else "undecided"
         return self.assessed(
             sample,
-            self._score(votes),
-            [replace(vote, own=vote.judge in own) for vote in asking.votes],
+            self._compute_score(votes),
+            [replace(vote, own=vote.judge in own_judges) for vote in asking.votes],
             verdict=verdict,
-            reason=self._reason(votes, asking, own, verdict),
+            reason=self._build_reason(votes, asking, own_judges, verdict),
             parts=parts,
         )
 
-    async def _by_entailer(self, sample: Sample, models: Models) -> Assessment:
-        """Return how far the answer and the nearest gold answer, of all aliases, say the same.
+    async def _judge_by_entailer(self, sample: Sample, models: Models) -> Assessment:
+        """Score how far the answer says the same as the nearest gold answer, of all aliases.
 
-        (1 + E - C) / 2, with E and C the mean probabilities, over both directions, that one entails
-        and contradicts the other: 1 where each entails the other, 0 where they exclude each other.
-        Both directions, and both texts without the question, agreed best with people on the answers
-        that it was chosen on (docs/methods/judge.md).
+        (1 + E - C) / 2, where E and C are the probabilities of entailment and contradiction, each a
+        mean over both directions: 1 where each entails the other, 0 where they contradict each
+        other. Both directions, and both texts without the question, agreed best with people on the
+        answers that the formula was chosen on (docs/methods/judge.md).
         """
         aliases = (alias for group in sample.answers for alias in group)
+        # Each alias once, in order.
         golds = list(dict.fromkeys(aliases)) or list(sample.claims)
         answer = plain_answer(sample.response or "")
         plain_golds = [folded(gold.strip()) for gold in golds]
         forth = [read(models, gold, answer) for gold in plain_golds]
         back = [read(models, answer, gold) for gold in plain_golds]
-        there, other = await asyncio.gather(asyncio.gather(*forth), asyncio.gather(*back))
+        forth_replies, back_replies = await asyncio.gather(
+            asyncio.gather(*forth), asyncio.gather(*back)
+        )
         means = [
-            ((one.entailment + two.entailment) / 2, (one.contradiction + two.contradiction) / 2)
-            for one, two in zip(there, other, strict=True)
+            (
+                (forth_reply.entailment + back_reply.entailment) / 2,
+                (forth_reply.contradiction + back_reply.contradiction) / 2,
+            )
+            for forth_reply, back_reply in zip(forth_replies, back_replies, strict=True)
         ]
-        scores = [(1 + entailed - denied) / 2 for entailed, denied in means]
+        scores = [(1 + e - c) / 2 for e, c in means]
+        # The first of equally near gold answers.
         best = max(range(len(golds)), key=scores.__getitem__)
+        # Rounding of probabilities may leave 0 to 1.
         score = min(max(scores[best], 0.0), 1.0)
         verdict = "passes" if score >= self.passes_from else "fails"
         message = f"{'more' if verdict == 'passes' else 'less'} than it takes to say the same"
@@ -325,77 +362,88 @@ class Judge(JudgeOptions):
             parts={"entailment": means[best][0], "contradiction": means[best][1]},
         )
 
-    async def _asked(self, sample: Sample, models: Models) -> Asking:
-        """Ask all rounds, or as many as it takes to decide."""
-        asking, done = Asking(self, sample, models), 0
-        while done < self.repeats:
-            more = self._enough(asking, done) if self.early else self.repeats
-            await asking.rounds(done, done + more)
-            done += more
-            left = (self.repeats - done) * asking.a_round
-            if self.early and settled(self._passing(asking.votes), left):
+    async def _collect_votes(self, sample: Sample, models: Models) -> Asking:
+        """Ask all rounds or, with ``early``, as many as it takes to decide."""
+        asking, rounds_asked = Asking(self, sample, models), 0
+        while rounds_asked < self.repeats:
+            further_rounds = (
+                self._fewest_rounds(asking, rounds_asked) if self.early else self.repeats
+            )
+            await asking.ask_rounds(rounds_asked, rounds_asked + further_rounds)
+            rounds_asked += further_rounds
+            votes_left = (self.repeats - rounds_asked) * asking.votes_per_round
+            if self.early and settled(self._count_passing(asking.votes), votes_left):
                 break
         return asking
 
-    def _enough(self, asking: Asking, done: int) -> int:
-        """Return the fewest rounds after which the verdict could be settled."""
-        now, left = self._passing(asking.votes), self.repeats - done
-        for rounds in range(1, left):
-            added, after = rounds * asking.a_round, (left - rounds) * asking.a_round
-            for passing in (now.passing, now.passing + added):
-                if settled(Passing(passing, now.n + added), after):
+    def _fewest_rounds(self, asking: Asking, rounds_asked: int) -> int:
+        """Return the fewest further rounds after which the verdict could be settled."""
+        current, rounds_left = self._count_passing(asking.votes), self.repeats - rounds_asked
+        # Asking these at once loses nothing: no fewer votes could settle it, whether all or none
+        # of them pass.
+        for rounds in range(1, rounds_left):
+            votes_added, votes_after = (
+                rounds * asking.votes_per_round,
+                (rounds_left - rounds) * asking.votes_per_round,
+            )
+            for passing in (current.passing, current.passing + votes_added):
+                if settled(Passing(passing, current.n + votes_added), votes_after):
                     return rounds
-        return left
+        return rounds_left
 
-    def _passing(self, votes: Sequence[VoteRow]) -> Passing:
-        """Return how many votes pass; of a nominal rubric, how many are for the leading one."""
+    def _count_passing(self, votes: Sequence[VoteRow]) -> Passing:
+        """Count the votes that pass; for a nominal rubric those for the leading category."""
         labels, values = labels_of(votes), self.scale.values
         if self.scale.ordinal or not labels:
             return Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
         return Passing(labels.count(majority(labels, values)), len(labels))
 
-    def _score(self, votes: Sequence[VoteRow]) -> float:
+    def _compute_score(self, votes: Sequence[VoteRow]) -> float:
         values = values_of(self, votes)
         if self.aggregate == "median":
             return float(np.median(values))
         if self.aggregate == "majority":
             return self.scale.values[majority(labels_of(votes), self.scale.values)]
         if self.aggregate == "expected":
-            told = [vote.expected for vote in votes if vote.expected is not None]
-            if len(told) < len(votes):
+            # A mean over those votes alone that have log-probabilities would mix two kinds of
+            # scores.
+            expected_values = [vote.expected for vote in votes if vote.expected is not None]
+            if len(expected_values) < len(votes):
                 message = (
                     "the judge gives no log-probabilities of the levels; take another aggregate"
                 )
                 raise AssessmentError(message)
-            return math.fsum(told) / len(told)
+            return math.fsum(expected_values) / len(expected_values)
         return math.fsum(values) / len(values)
 
-    def _reason(
-        self, votes: Sequence[VoteRow], asking: Asking, own: Sequence[str], verdict: str
+    def _build_reason(
+        self, votes: Sequence[VoteRow], asking: Asking, own_judges: Sequence[str], verdict: str
     ) -> str:
-        lost = len(asking.votes) - len(votes)
+        unreadable = len(asking.votes) - len(votes)
         counts = Counter(labels_of(votes))
-        said = ", ".join(f"{counts[k]} x {k}" for k in self.scale.values if k in counts)
+        counts_text = ", ".join(f"{counts[k]} x {k}" for k in self.scale.values if k in counts)
         first = next((vote.reason for vote in votes if vote.reason), "")
-        words = first if len(votes) == 1 else f"{len(votes)} votes: {said}"
+        # One vote gives its own reason, several give their counts.
+        message = first if len(votes) == 1 else f"{len(votes)} votes: {counts_text}"
         if verdict == "undecided":
-            words += "; the votes do not decide whether it passes" * self.scale.ordinal
-        if lost:
-            words += f"; {lost} replies could not be read"
-        for judge in own:
-            words += f"; the judge {judge} wrote this answer itself"
-        return words.removeprefix("; ")
+            # The bool times the text leaves it out for nominal rubrics.
+            message += "; the votes do not decide whether it passes" * self.scale.ordinal
+        if unreadable:
+            message += f"; {unreadable} replies could not be read"
+        for judge in own_judges:
+            message += f"; the judge {judge} wrote this answer itself"
+        return message.removeprefix("; ")
 
     @property
     def counts_outcomes(self) -> bool:
-        """Whether the user, the categories or an entailer draw the line.
+        """Whether a threshold of the user, the categories, or an entailer decides what passes.
 
-        A rating from 1 to 5 is a degree: where its rubric draws a line was not measured.
+        A rating from 1 to 5 is a degree: its rubric's own threshold was not measured.
         """
         return self.threshold is not None or self.by == "entailer" or not self.scale.ordinal
 
     def outcome(self, assessment: Assessment) -> Outcome:
-        """Return what became of a question; where the votes do not decide it is not judged."""
+        """Return the outcome of a question; "not judged" where the votes do not decide."""
         if self.counts_outcomes and assessment.verdict == "undecided":
             return Outcome(NOT_ANSWERED, "votes undecided")
         return super().outcome(assessment)
@@ -411,10 +459,11 @@ class Judge(JudgeOptions):
         return bar if self.by == "entailer" else f"{bar}, or the votes do not decide"
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say what the judges find wrong, or that they do not decide."""
+        """Return the judges' negative verdict, or that they do not decide, in one sentence."""
         if assessment.verdict == "undecided":
             return "the judges' votes do not decide"
         if self.by == "model" and not self.scale.ordinal:
+            # Categories of value 1 or more are the good ones.
             value = self.scale.values.get(assessment.verdict or "", 1.0)
             return None if value >= 1 else f"judged as {assessment.verdict}"
         return "judged below the threshold" if assessment.verdict == "fails" else None
@@ -425,7 +474,7 @@ class Judge(JudgeOptions):
         by_judge: dict[str, list[VoteRow]] = {}
         for vote in rows.of(VoteRow):
             by_judge.setdefault(vote.judge, []).append(vote)
-        judges = [votes_of(name, own) for name, own in by_judge.items()]
+        judges = [votes_of(name, votes_of_judge) for name, votes_of_judge in by_judge.items()]
         return View(data={"judges": judges, "golds": rows.of(GoldRow), "rest": rows.rest})
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
@@ -435,18 +484,21 @@ class Judge(JudgeOptions):
         units: dict[str, list[int]] = {"expected": [], "panels": []}
         drawn: list[list[Any]] = []
 
+        # One pass over the assessments, which may be a stream from a file.
         def read() -> Iterator[Assessment]:
-            for one in assessments:
-                yield one
-                if one.error is not None:
+            for assessment in assessments:
+                yield assessment
+                if assessment.error is not None:
                     continue
-                if len(drawn) < MOST_DRAWN and self.by == "model":
-                    drawn.append(_drawn(self, one))
-                unit = -1 if one.unit is None else one.unit
-                if "expected_place" in one.parts:
-                    expected.append((one.parts["expected_place"], one.parts["level_place"]))
+                if len(drawn) < MAX_DRAWN_ANSWERS and self.by == "model":
+                    drawn.append(_build_drawing(self, assessment))
+                unit = -1 if assessment.unit is None else assessment.unit
+                if "expected_place" in assessment.parts:
+                    expected.append(
+                        (assessment.parts["expected_place"], assessment.parts["level_place"])
+                    )
                     units["expected"].append(unit)
-                if panel := _panel(one.parts):
+                if panel := _read_panel(assessment.parts):
                     panels.append(panel)
                     units["panels"].append(unit)
 
@@ -454,12 +506,17 @@ class Judge(JudgeOptions):
         result = summarised(self.statistics, read(), self.score_range)
         values = result.values
         for key, statistic in self.statistics.items():
+            # Totals are whole numbers; a fault that no answer has counts 0 where anything was
+            # scored.
             if isinstance(statistic, Total):  # 0 of faults that no answer has
-                none = 0 if key.startswith("unreadable") and result.n > result.failed else None
-                values[key] = none if (total := values[key]) is None else round(total)
+                default = 0 if key.startswith("unreadable") and result.n > result.failed else None
+                values[key] = default if (total := values[key]) is None else round(total)
         if self.by == "model":
-            _compare(result, self, expected, np.array(units["expected"], dtype=np.int64))
+            _compare_with_expected(
+                result, self, expected, np.array(units["expected"], dtype=np.int64)
+            )
             _compare_judges(result, self, panels, np.array(units["panels"], dtype=np.int64))
+        # Declared figures first, in their order, then severities and agreement by judge.
         keys = dict.fromkeys((*(key for key in figures if key in values), *values))
         absent = {
             k: v for k, v in result.not_applicable.items() if k in values and values[k] is None
@@ -472,7 +529,10 @@ class Judge(JudgeOptions):
         )
 
 
-def _bare(name: str) -> str:
-    """Return the name of a model without what stands around it: scheme, owner, address."""
+def _bare_model_name(name: str) -> str:
+    """Return the bare name of a model, without scheme, owner and address.
+
+    ``openai:org/Name-7B@https://host/v1`` becomes ``name-7b``.
+    """
     name = re.sub(r"^(?:openai|anthropic|gemini|hf|python|replay):", "", name.strip())
     return re.split(r"@(?=https?://)|\?", name)[0].rsplit("/", 1)[-1].lower()

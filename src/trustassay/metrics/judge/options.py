@@ -1,4 +1,4 @@
-"""The options of ``judge``; rubrics: what is judged, on which levels, and what the judge sees."""
+"""The options of ``judge``, and rubrics: the task, the levels, and the texts that a judge sees."""
 
 import hashlib
 import math
@@ -22,7 +22,7 @@ By = Literal["model", "entailer"]
 Order = Literal["gold-first", "answer-first", "both"]
 
 ENTAILER_PASSES = 0.5
-"""The score from which an answer passes where an entailer judges: entailed more than denied."""
+"""The score from which an answer passes an entailer: entailment outweighs contradiction."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,11 @@ class JudgeOptions(Metric):
     def __post_init__(self) -> None:
         check_choices(self, by=By, aggregate=Aggregate, order=Order)
         check_least(self, repeats=1, max_tokens=1, temperature=0)
-        scale = self.scale  # an unknown name or a faulty file is to fail here
+        # Build these now: an unknown name or a faulty file must fail before a run starts.
+        scale = self.scale
         _ = self.template
         plain = JudgeOptions.__dataclass_fields__
+        # Options that an entailer would ignore are refused instead of silently dropped.
         for option in ("rubric", "repeats", "aggregate", "early", "order", "logprobs", "prompt"):
             if self.by == "entailer" and getattr(self, option) != plain[option].default:
                 raise UsageError(f"{option}: an entailer judges truthfulness alone, and once")
@@ -75,12 +77,13 @@ class JudgeOptions(Metric):
             raise UsageError(f"threshold: the rubric {scale.name} has no order of levels")
         if self.aggregate == "expected" and not (self.logprobs and scale.ordinal):
             raise UsageError("aggregate: expected takes logprobs=yes and an ordinal rubric")
+        # Without a gold answer in the prompt there is no order to change.
         if self.order != "gold-first" and "gold" not in (*scale.shows, *scale.shows_if_there):
             raise UsageError(f"order: the rubric {scale.name} shows no gold answer")
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """The values of the rubric's levels; 0 to 1 of an entailer."""
+        """The range of the rubric's values; 0 to 1 for an entailer."""
         return (0.0, 1.0) if self.by == "entailer" else self.scale.range
 
     @cached_property
@@ -104,61 +107,70 @@ class JudgeOptions(Metric):
 SHIPPED = ("truthfulness", "informativeness", "verdict", "answer", "code", "categories")
 """The names of the rubrics that come with this package."""
 SHOWABLE = ("question", "gold", "answer", "documents")
-KEYS = tuple("name version title task shows shows_if_there label scale passes levels".split())
+# Keys of a rubric's file, and of each of its levels.
+RUBRIC_KEYS = tuple(
+    "name version title task shows shows_if_there label scale passes levels".split()
+)
 LEVEL_KEYS = ("score", "word", "value", "name", "means", "also")
-LARGEST_FILE = 100_000
-"""Bytes of a rubric's file."""
-_NAME = re.compile(r"[A-Za-z][\w-]{0,39}")
+MAX_RUBRIC_BYTES = 100_000
+"""Largest size of a rubric's file."""
+_RUBRIC_NAME = re.compile(r"[A-Za-z][\w-]{0,39}")
 
 
 class RubricError(UsageError):
-    """A rubric's file has faults; the message names the file and all of them."""
+    """A rubric's file has faults; the message names the file and every fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level: the ``label`` that the judge replies, and the ``value`` that it counts as.
-
-    A numeric level's label is its number. ``name`` and ``also`` are words that mean the same.
-    """
+    """One level of a rubric."""
 
     label: str
+    """What the judge replies; for a numeric level its number."""
     value: float
+    """The number that the level counts as."""
     means: str
+    """The description that the judge reads."""
     name: str = ""
+    """A word for a numeric level."""
     also: tuple[str, ...] = ()
+    """Other words that mean the same."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words for the level; a numeric label is not one."""
-        own = () if self.label.lstrip("-").isdigit() else (self.label,)
-        return tuple(word for word in (*own, self.name, *self.also) if word)
+        """All words for the level; a numeric label is no word."""
+        label_words = () if self.label.lstrip("-").isdigit() else (self.label,)
+        return tuple(word for word in (*label_words, self.name, *self.also) if word)
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """What a judge is asked, on an ordinal scale of levels or among nominal categories.
-
-    levels: in the order of the file, 2 or more. shows: what the judge sees,
-    and ``shows_if_there`` what it sees where the sample has it. label: the word before
-    the score in the reply. passes: the value from which an answer passes; of categories those
-    of value 1 do.
-    """
+    """A judge's task, on an ordinal scale of levels or among nominal categories."""
 
     name: str
+    """The name in reports and cache keys."""
     version: str
+    """The version; by default a hash of the file."""
     title: str
+    """The heading of the metric."""
     task: str
+    """The instruction that the judge reads."""
     levels: tuple[Level, ...]
+    """2 to 20 levels, in the order of the file."""
     shows: tuple[str, ...] = ("question", "gold", "answer")
+    """The texts that the judge sees, and a sample must have."""
     shows_if_there: tuple[str, ...] = ()
+    """The texts that the judge sees where the sample has them."""
     label: str = "Score"
+    """The word before the score in the reply."""
     ordinal: bool = True
+    """Whether the levels have an order; else they are categories."""
     passes: float = 1.0
+    """The value from which an answer passes; categories pass with a value of 1."""
 
     @cached_property
     def values(self) -> Mapping[str, float]:
-        """The value of each label."""
+        """The value of each label, in the order of the file."""
         return {level.label: level.value for level in self.levels}
 
     @property
@@ -173,7 +185,7 @@ class Rubric:
 
     @property
     def upwards(self) -> list[str]:
-        """The labels, those of the least value first."""
+        """The labels, from the least value to the largest."""
         return sorted(self.values, key=self.values.__getitem__)
 
     @property
@@ -182,10 +194,11 @@ class Rubric:
         return "one of " + ", ".join(self.upwards)
 
     def label_of(self, text: str) -> str | None:
-        """Return the label that a number or a word stands for; ``None`` where none does."""
+        """Return the label that a number or a word stands for; ``None`` if there is none."""
         for level in self.levels:
             if text.strip().lower() in (level.label.lower(), *map(str.lower, level.words)):
                 return level.label
+        # "3.0" in a CSV is the level 3; numbers mean nothing among categories.
         with suppress(ValueError):
             value = float(text)
             return next((k for k, v in self.values.items() if self.ordinal and v == value), None)
@@ -193,27 +206,31 @@ class Rubric:
 
 
 def read_rubric(name: str | os.PathLike[str]) -> Rubric:
-    """Read a shipped rubric by its name, or a file, which is told by its suffix or a slash; raises
-    RubricError for an unknown name or a file with faults, and OSError.
+    """Read a shipped rubric by its name, or a file.
+
+    A path is recognised by its suffix or a slash. Raises RubricError for an unknown name or a file
+    with faults, and OSError.
     """
     text = os.fspath(name)
     if text in SHIPPED:
         shipped = files(__package__).joinpath("rubrics", f"{text}.yaml")
-        return _read(shipped.read_bytes(), f"{text}.yaml")
+        return _parse_rubric(shipped.read_bytes(), f"{text}.yaml")
     if os.sep in text or Path(text).suffix.lower() in (".yaml", ".yml"):
         with Path(text).open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-        return _read(content, text)
+            # One byte more than allowed tells a file that is too large, without reading all of it.
+            content = file.read(MAX_RUBRIC_BYTES + 1)
+        return _parse_rubric(content, text)
     raise RubricError(f"{did_you_mean('rubric', text, SHIPPED)} (a file's name ends in .yaml)")
 
 
-def _read(content: bytes, where: str) -> Rubric:
+def _parse_rubric(content: bytes, where: str) -> Rubric:
     import yaml
 
-    if len(content) > LARGEST_FILE:
-        raise RubricError(f"{where}: larger than {LARGEST_FILE:,} bytes, which no rubric is")
+    if len(content) > MAX_RUBRIC_BYTES:
+        raise RubricError(f"{where}: larger than {MAX_RUBRIC_BYTES:,} bytes, which no rubric is")
     try:
         text = content.decode()
+        # Aliases are refused before anything is built: nested ones grow exponentially in memory.
         events = yaml.parse(text, yaml.SafeLoader)
         refers = any(isinstance(event, yaml.AliasEvent) for event in events)
         raw = None if refers else yaml.safe_load(text)
@@ -224,136 +241,149 @@ def _read(content: bytes, where: str) -> Rubric:
     if refers:
         raise RubricError(f"{where}: refers to another place of the file (*name); write it out")
     if not isinstance(raw, dict):
-        raise RubricError(f"{where}: expected keys and values: {', '.join(KEYS)}")
+        raise RubricError(f"{where}: expected keys and values: {', '.join(RUBRIC_KEYS)}")
     try:
-        return _Checking(raw, where, hashlib.blake2b(content, digest_size=4).hexdigest()).rubric()
+        return _RubricParser(
+            raw, where, hashlib.blake2b(content, digest_size=4).hexdigest()
+        ).build_rubric()
     except RubricError:
         raise
     except ValueError:  # Python writes out no whole number of more than 4300 digits
         raise RubricError(f"{where}: a number in it is too large") from None
 
 
-class _Checking:
-    """Walks a file's content, gathers all faults, and builds the rubric when there are none."""
+class _RubricParser:
+    """Checks a file's content, collects all faults, and builds the rubric if there are none."""
 
     def __init__(self, raw: Mapping[Any, Any], where: str, digest: str) -> None:
         self.raw, self.where, self.digest = raw, where, digest
         self.faults: list[str] = []
 
-    def expect(self, right: object, fault: str) -> None:
-        if not right:
+    def expect(self, condition: object, fault: str) -> None:
+        if not condition:
             self.faults.append(fault)
 
-    def known(self, keys: Iterable[Any], names: Sequence[str], where: str = "") -> None:
+    def check_keys(self, keys: Iterable[Any], names: Sequence[str], where: str = "") -> None:
         self.faults += [where + did_you_mean("key", str(k), names) for k in keys if k not in names]
 
-    def rubric(self) -> Rubric:
-        self.known(self.raw, KEYS)
-        name = self.text("name")
-        right = not name or _NAME.fullmatch(name)
-        self.expect(right, f"name: expected letters, digits, _ and -, got {name[:50]!r}")
-        scale = self.text("scale", "ordinal")
-        known = scale in ("ordinal", "nominal")
-        self.expect(known, f"scale: expected ordinal or nominal, got {scale!r}")
+    def build_rubric(self) -> Rubric:
+        self.check_keys(self.raw, RUBRIC_KEYS)
+        name = self.read_text("name")
+        is_valid_name = not name or _RUBRIC_NAME.fullmatch(name)
+        self.expect(is_valid_name, f"name: expected letters, digits, _ and -, got {name[:50]!r}")
+        scale = self.read_text("scale", "ordinal")
+        is_known_scale = scale in ("ordinal", "nominal")
+        self.expect(is_known_scale, f"scale: expected ordinal or nominal, got {scale!r}")
         ordinal = scale == "ordinal"
-        levels = self.levels()
-        made: dict[str, Any] = {
+        levels = self.read_levels()
+        fields: dict[str, Any] = {
             "name": name,
-            "version": self.text("version", self.digest),
-            "title": self.text("title", name),
-            "task": self.text("task"),
-            "label": self.text("label", "Score"),
-            "shows": self.shows("shows", ["question", "gold", "answer"]),
-            "shows_if_there": self.shows("shows_if_there", []),
+            "version": self.read_text("version", self.digest),
+            "title": self.read_text("title", name),
+            "task": self.read_text("task"),
+            "label": self.read_text("label", "Score"),
+            "shows": self.read_shows("shows", ["question", "gold", "answer"]),
+            "shows_if_there": self.read_shows("shows_if_there", []),
             "levels": tuple(levels),
             "ordinal": ordinal,
         }
-        differ = not ordinal or len({level.value for level in levels}) == len(levels)
-        self.expect(differ, "levels: two have the same value; the levels of a scale differ")
-        passes = 1.0 if not ordinal else self.passes(levels)
+        # Equal values leave the order of two levels open; categories may have equal values.
+        values_differ = not ordinal or len({level.value for level in levels}) == len(levels)
+        self.expect(values_differ, "levels: two have the same value; the levels of a scale differ")
+        passes = 1.0 if not ordinal else self.read_passes(levels)
         if self.faults:
             raise RubricError(f"{self.where}: " + "; ".join(self.faults))
-        return Rubric(**made, passes=passes)
+        return Rubric(**fields, passes=passes)
 
-    def text(self, key: str, default: str | None = None) -> str:
+    def read_text(self, key: str, default: str | None = None) -> str:
         value = self.raw.get(key, default)
+        # YAML reads 1.0 as a number; it reads True as a bool, which is an int in Python.
         if isinstance(value, int | float) and not isinstance(value, bool) and key == "version":
             value = str(value)
         text = value.strip() if isinstance(value, str) else ""
-        self.expect(text, f"{key}: expected text{_got(value)}")
+        self.expect(text, f"{key}: expected text{_describe(value)}")
         return text
 
-    def shows(self, key: str, default: list[str]) -> tuple[str, ...]:
+    def read_shows(self, key: str, default: list[str]) -> tuple[str, ...]:
         value = self.raw.get(key, default)
         listed = value if isinstance(value, list) else [value]
-        for one in listed:
-            message = f"{key}: expected some of {', '.join(SHOWABLE)}{_got(one)}"
-            self.expect(one in SHOWABLE, message)
+        for name in listed:
+            message = f"{key}: expected some of {', '.join(SHOWABLE)}{_describe(name)}"
+            self.expect(name in SHOWABLE, message)
         self.expect(key != "shows" or "answer" in listed, "shows: the answer has to be shown")
         return tuple(map(str, listed))
 
-    def levels(self) -> list[Level]:
+    def read_levels(self) -> list[Level]:
         value = self.raw.get("levels")
         if not isinstance(value, list) or not 2 <= len(value) <= 20:
             self.faults.append("levels: expected a list of 2 to 20 levels")
             return []
-        result = [self.level(one, f"levels[{place}]") for place, one in enumerate(value)]
+        result = [
+            self.read_level(raw_level, f"levels[{place}]") for place, raw_level in enumerate(value)
+        ]
         levels = [level for level in result if level is not None]
+        # The level that a word belongs to. A word of two levels makes replies ambiguous; two
+        # levels with one label are reported once, by that label.
         owner: dict[str, str] = {}
         for level in levels:
-            twice = sum(other.label == level.label for other in levels) > 1
+            is_repeated = sum(other.label == level.label for other in levels) > 1
             for word in {word.lower() for word in (level.label, *level.words)}:
-                own = owner.setdefault(word, level.label) == level.label
-                once = own and not (word == level.label.lower() and twice)
-                self.expect(once, f"levels: two levels are called {word!r}")
+                is_owner = owner.setdefault(word, level.label) == level.label
+                is_unique = is_owner and not (word == level.label.lower() and is_repeated)
+                self.expect(is_unique, f"levels: two levels are called {word!r}")
+        # Mixed labels would make "2" and "two" different levels.
         kinds = {level.label.lstrip("-").isdigit() for level in levels}
         self.expect(len(kinds) < 2, "levels: give all a score, or all a word")
         return levels
 
-    def level(self, raw: Any, where: str) -> Level | None:
+    def read_level(self, raw: Any, where: str) -> Level | None:
         if not isinstance(raw, dict):
-            self.faults.append(f"{where}: expected score or word, and means{_got(raw)}")
+            self.faults.append(f"{where}: expected score or word, and means{_describe(raw)}")
             return None
         before, expect = len(self.faults), self.expect
-        self.known(raw, LEVEL_KEYS, f"{where}: ")
+        self.check_keys(raw, LEVEL_KEYS, f"{where}: ")
         score, word, value = raw.get("score"), raw.get("word"), raw.get("value", raw.get("score"))
         means, name, also = raw.get("means"), raw.get("name", ""), raw.get("also", [])
         expect((score is None) != (word is None), f"{where}: expected either a score or a word")
-        whole = score is None or (isinstance(score, int) and not isinstance(score, bool))
-        expect(whole, f"{where}.score: expected a whole number{_got(score)}")
-        worded = isinstance(word, str) and word.strip() and not word.isdigit()
-        message = f"{where}.word: expected a word, in quotes if yes or no{_got(word)}"
-        expect(word is None or worded, message)
+        is_whole = score is None or (isinstance(score, int) and not isinstance(score, bool))
+        expect(is_whole, f"{where}.score: expected a whole number{_describe(score)}")
+        # YAML reads an unquoted yes or no as a bool.
+        is_word = isinstance(word, str) and word.strip() and not word.isdigit()
+        message = f"{where}.word: expected a word, in quotes if yes or no{_describe(word)}"
+        expect(word is None or is_word, message)
         expect(score is None or "value" not in raw, f"{where}: a score is its own value")
-        number = isinstance(value, int | float) and not isinstance(value, bool) and _finite(value)
-        expect(number, f"{where}.value: expected a number{_got(value)}")
-        meant = isinstance(means, str) and means.strip()
-        expect(meant, f"{where}.means: expected text{_got(means)}")
-        expect(isinstance(name, str), f"{where}.name: expected text{_got(name)}")
-        listed = isinstance(also, list) and all(isinstance(one, str) for one in also)
-        expect(listed, f"{where}.also: expected a list of words, in quotes if yes or no")
+        is_number = (
+            isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
+        )
+        expect(is_number, f"{where}.value: expected a number{_describe(value)}")
+        has_meaning = isinstance(means, str) and means.strip()
+        expect(has_meaning, f"{where}.means: expected text{_describe(means)}")
+        expect(isinstance(name, str), f"{where}.name: expected text{_describe(name)}")
+        is_list_of_words = isinstance(also, list) and all(isinstance(item, str) for item in also)
+        expect(is_list_of_words, f"{where}.also: expected a list of words, in quotes if yes or no")
         if len(self.faults) > before:
             return None
         label = str(score) if word is None else str(word).strip()
         return Level(label, float(value or 0), str(means).strip(), name.strip(), tuple(also))
 
-    def passes(self, levels: list[Level]) -> float:
-        given = self.raw.get("passes")
-        if given is None:
+    def read_passes(self, levels: list[Level]) -> float:
+        passes = self.raw.get("passes")
+        if passes is None:
             return max((level.value for level in levels), default=0.0)
+        # Reversed, so that the first of equal labels wins.
         values = {level.label.lower(): level.value for level in reversed(levels)}
-        message = f"passes: expected the score or word of a level{_got(given)}"
-        self.expect(str(given).lower() in values, message)
-        return values.get(str(given).lower(), 0.0)
+        message = f"passes: expected the score or word of a level{_describe(passes)}"
+        self.expect(str(passes).lower() in values, message)
+        return values.get(str(passes).lower(), 0.0)
 
 
-def _finite(value: float) -> bool:
+def _is_finite(value: float) -> bool:
     with suppress(OverflowError):  # of a whole number that is too large for a float
         return math.isfinite(value)
     return False
 
 
-def _got(value: Any) -> str:
+def _describe(value: Any) -> str:
     if value is None:
         return " (it is missing)"
     text = value if isinstance(value, str) else reprlib.repr(value)

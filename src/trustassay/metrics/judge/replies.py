@@ -1,8 +1,8 @@
-"""From a judge's reply to the level that it names: a total parser, which never guesses.
+"""Parses the level that a judge's reply names. The parser is total, and never guesses.
 
-Every text gives a level, or says which of three faults it has: no level is named, several are, or
-what is named is outside of the scale. Digits are never joined or taken out of a longer number. How
-a value is told from other numbers and words: :mod:`trustassay.text.replies`.
+Every text gives a level or one of three faults: it names no level, several, or one outside of the
+scale. Digits are never joined, nor taken out of a longer number. :mod:`trustassay.text.replies` has
+the rules that distinguish a value from other numbers and words.
 """
 
 import json
@@ -19,51 +19,57 @@ from trustassay.text.replies import ELSEWHERE, LONGEST, OFF, Prose, Value, plain
 
 Fault = Literal["none", "several", "outside"]
 """No level is named; several are; a number or a word that is no level."""
-OBJECTS = 20
-"""JSON objects of a reply that are looked at."""
-SHOWN = 80
-"""Characters of a value of JSON that are read."""
+MAX_JSON_OBJECTS = 20
+"""JSON objects of a reply that are read."""
+MAX_VALUE_CHARACTERS = 80
+"""Characters of a JSON value that are read."""
 
 
-class Reading(NamedTuple):
-    """What a reply says: the label of a level, or the fault that keeps it from saying one."""
+class LevelReading(NamedTuple):
+    """The content of a reply: a level, or a fault."""
 
     label: str | None
+    """The label of the level; ``None`` with a fault."""
     fault: Fault | None
+    """Why the reply gives no level."""
     reason: str = ""
+    """The reason that the judge gives."""
 
 
-def read_reply(text: str, rubric: Rubric) -> Reading:
-    """Return what a reply says; never raises, whatever the text."""
+def read_reply(text: str, rubric: Rubric) -> LevelReading:
+    """Return the level, or the fault, of a reply; never raises, whatever the text."""
     text, reason = _without_json(text)
+    # "Reason: ..." up to a line "Score: ...", as some judges put the score last.
     if not reason and (match := _REASON.search(text)):
         reason = _SCORE_LINE.split(text[match.end() :], maxsplit=1)[0].strip()
-    result = _reader(rubric).read(plain(text))
+    result = _reader_of(rubric).read(plain(text))
     if len(result) != 1:
-        return Reading(None, "several" if result else "none", reason)
+        return LevelReading(None, "several" if result else "none", reason)
+    # OFF is an empty label: a value beside the scale.
     label = next(iter(result))
-    return Reading(label, None, reason) if label else Reading(None, "outside", reason)
+    return LevelReading(label, None, reason) if label else LevelReading(None, "outside", reason)
 
 
 # Numbers ----------------------------------------------------------------------------------------
 
 _WORDS = "zero one two three four five six seven eight nine ten".split()
-_P = read_patterns("replies.toml", __package__)
-_NUMBER = re.compile(_P["number"], re.IGNORECASE)
-_OFF = re.compile(_P["off"], re.IGNORECASE)
-_UNIT = re.compile(_P["unit"], re.IGNORECASE)
-_OF_WHICH = re.compile(_P["of_which"], re.IGNORECASE)
-_SCALE = re.compile(_P["scale"], re.IGNORECASE)
+_PATTERNS = read_patterns("replies.toml", __package__)
+_NUMBER = re.compile(_PATTERNS["number"], re.IGNORECASE)
+_OFF = re.compile(_PATTERNS["off"], re.IGNORECASE)
+_UNIT = re.compile(_PATTERNS["unit"], re.IGNORECASE)
+_OF_WHICH = re.compile(_PATTERNS["of_which"], re.IGNORECASE)
+_SCALE = re.compile(_PATTERNS["scale"], re.IGNORECASE)
 
 
-class _Levels(Prose):
+class _LevelReader(Prose):
     """The words and the numbers of one rubric."""
 
     def __init__(self, rubric: Rubric) -> None:
         super().__init__(
             {word: level.label for level in rubric.levels for word in level.words},
             {rubric.label, rubric.name},
-            rf"[-−+]?\d|{_P['words']}" if rubric.numeric else r"(?!)",
+            # (?!) matches nothing: without numeric levels, numbers are no values.
+            rf"[-−+]?\d|{_PATTERNS['words']}" if rubric.numeric else r"(?!)",
         )
         self._offer = rubric.choices
         self._values: Mapping[float, str] = (
@@ -72,38 +78,44 @@ class _Levels(Prose):
 
     def read(self, text: str) -> frozenset[str]:
         """Return the labels that a text gives, without the prompt's own line and named scales."""
+        # Some judges repeat the list of levels from the prompt before they answer.
         text = "\n".join(line for line in text.split("\n") if self._offer not in line)
         if self._values:
-            text = _SCALE.sub(lambda match: " " if self._on(match) else ELSEWHERE, text)
+            # "on a scale from 1 to 5" names no score. A scale with another end makes the value one
+            # of elsewhere.
+            text = _SCALE.sub(lambda match: " " if self._is_on_scale(match) else ELSEWHERE, text)
         return super().read(text)
 
     def single(self, text: str, start: int) -> Value | None:
         """Return the level that begins at a place; a number with the scale that it is on."""
-        named = super().single(text, start)
-        match = None if named or not self._values else _NUMBER.match(text, start)
+        word_value = super().single(text, start)
+        match = None if word_value or not self._values else _NUMBER.match(text, start)
         if match is None:
-            return named
+            return word_value
         end = match.end()
-        label = self._values.get(_number(match), OFF)
-        if off := _OFF.match(text, end):
-            return Value(frozenset({OFF}), off.end())
-        if unit := _UNIT.match(text, end):
-            end = unit.end()
-        if which := _OF_WHICH.match(text, end):
-            label = label if self._on(which) else OFF
-            end = which.end()
-            if unit := _UNIT.match(text, end):
-                end = unit.end()
+        label = self._values.get(_read_number(match), OFF)
+        # "80 %", "4 and a half", "3+": no level of the scale.
+        if off_match := _OFF.match(text, end):
+            return Value(frozenset({OFF}), off_match.end())
+        if unit_match := _UNIT.match(text, end):
+            end = unit_match.end()
+        # "4 stars out of 5", "4/5 points": the unit may stand before or behind the scale.
+        if scale_match := _OF_WHICH.match(text, end):
+            label = label if self._is_on_scale(scale_match) else OFF
+            end = scale_match.end()
+            if unit_match := _UNIT.match(text, end):
+                end = unit_match.end()
         return Value(frozenset({label}), end)
 
-    def _on(self, scale: re.Match[str]) -> bool:
+    def _is_on_scale(self, scale: re.Match[str]) -> bool:
         """Whether a scale that a text names ends where the rubric's does."""
+        # The pattern has an alternative, and a group, for each way to write the end of a scale.
         top = next((group.lower() for group in scale.groups() if group), None)
         number = _WORDS.index(top) if top in _WORDS else top
         return number is None or float(number) == max(self._values)
 
 
-def _number(match: re.Match[str]) -> float:
+def _read_number(match: re.Match[str]) -> float:
     sign, digits, word = match.groups()
     if word:
         return float(_WORDS.index(word.lower()))
@@ -112,59 +124,73 @@ def _number(match: re.Match[str]) -> float:
     return (-1.0 if sign in ("-", "−", "–") else 1.0) * float(digits.replace(",", "."))
 
 
-_reader = cache(_Levels)
+_reader_of = cache(_LevelReader)
 
 
 # JSON -------------------------------------------------------------------------------------------
 
-_TOPS = re.compile(_P["tops"], re.IGNORECASE)
-_REASON = re.compile(_P["reason"], re.IGNORECASE)
-_SCORE_LINE = re.compile(_P["score_line"], re.IGNORECASE)
+_TOPS = re.compile(_PATTERNS["tops"], re.IGNORECASE)
+_REASON = re.compile(_PATTERNS["reason"], re.IGNORECASE)
+_SCORE_LINE = re.compile(_PATTERNS["score_line"], re.IGNORECASE)
+# The start of a fenced block just before an object: "```json\n".
 _OPENING = re.compile(r"```\w{0,10}\s{0,9}$")
 _Object = tuple[tuple[str, Any], ...]
 """Keys and values in order, as a key may come twice; lists of JSON stay lists."""
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str
+    # Numbers stay as written, so that 4.0 or 1e2 meet the same rules as in prose.
+    object_pairs_hook=tuple,
+    parse_int=str,
+    parse_float=str,
+    parse_constant=str,
 )
 
 
 def _without_json(text: str) -> tuple[str, str]:
     """Return a reply with its JSON objects as lines of key and value, and the reason in them."""
     reason, start = "", 0
-    for _ in range(OBJECTS if len(text) <= LONGEST else 0):
+    # raw_decode at each brace is quadratic in the worst case: long texts are read as prose.
+    for _ in range(MAX_JSON_OBJECTS if len(text) <= LONGEST else 0):
         if (start := text.find("{", start)) < 0:
             break
         try:
             content, end = _DECODER.raw_decode(text, start)
-            lines = list(_lines(content))
+            lines = list(_flatten_json(content))
         except (ValueError, RecursionError):
             start += 1
             continue
         reason = reason or next((value for key, value in lines if _is_reason(key)), "")
+        # "score: 4" is what the prose rules read.
         message = "\n".join(f"{key}: {value}" for key, value in lines if not _is_reason(key))
         before = _OPENING.sub("", text[:start])
         after = text[end:]
         if len(before) < start:
             after = after.lstrip().removeprefix("```")
         text = f"{before}\n{message}\n{after}"
+        # Continue behind what was put in: the message and two line ends.
         start = len(before) + len(message) + 2
     return text, reason
 
 
-def _lines(content: _Object, within: str = "") -> Iterator[tuple[str, str]]:
-    """Yield keys, each behind those that it is within, and values with the scale beside them."""
+def _flatten_json(content: _Object, outer_key: str = "") -> Iterator[tuple[str, str]]:
+    """Yield pairs: keys with their outer keys, values with the scale of their object."""
     pairs = [(re.sub(r"[\W_]+", " ", key).strip(), value) for key, value in content]
+    # {"score": 4, "max": 5} becomes "score: 4 (max 5)".
     tops = [re.findall(r"\d+", str(value))[-1:] for key, value in pairs if _TOPS.fullmatch(key)]
     scale = "".join(f" (max {top})" for top in chain(*tops[:1]))
-    for name, value in pairs:
-        key = within if name in ("value", "number") else f"{within}: {name}".removeprefix(": ")
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, tuple):
-                yield from _lines(one, key)
-            elif _is_reason(name):
-                yield name, str(one).strip()
-            elif isinstance(one, str | bool) and not _TOPS.fullmatch(name):
-                yield key, " ".join(str(one).split())[:SHOWN] + scale
+    for own_key, value in pairs:
+        # {"score": {"value": 4}}: the outer key says what it is.
+        key = (
+            outer_key
+            if own_key in ("value", "number")
+            else f"{outer_key}: {own_key}".removeprefix(": ")
+        )
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, tuple):
+                yield from _flatten_json(item, key)
+            elif _is_reason(own_key):
+                yield own_key, str(item).strip()
+            elif isinstance(item, str | bool) and not _TOPS.fullmatch(own_key):
+                yield key, " ".join(str(item).split())[:MAX_VALUE_CHARACTERS] + scale
 
 
 def _is_reason(key: str) -> bool:

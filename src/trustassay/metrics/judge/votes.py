@@ -1,6 +1,6 @@
-"""The votes of judges on one answer, the numbers that are made of them, and their evidence.
+"""The votes of judges on one answer: asking for them, the numbers computed from them, the evidence.
 
-A vote is asked for, read, and asked for once more where it cannot be read.
+A vote that cannot be read is asked for once more.
 """
 
 import json
@@ -24,17 +24,19 @@ from trustassay.sample import Sample
 from trustassay.statistics.intervals import binomial_interval
 from trustassay.views import EvidenceRow
 
-Outcome = Literal["passes", "fails", "undecided"]
+VoteVerdict = Literal["passes", "fails", "undecided"]
 
-FEWEST_VOTES = 5
-"""Votes from which on their interval decides; five that agree are just enough for 95 %."""
+MIN_INTERVAL_VOTES = 5
+"""Votes from which their interval decides: five that agree are just enough for 95 %."""
 
 
 class Passing(NamedTuple):
-    """How many of n votes pass."""
+    """A count of votes."""
 
     passing: int
+    """The number of votes that pass."""
     n: int
+    """The number of all votes."""
 
     @property
     def share(self) -> float:
@@ -43,26 +45,28 @@ class Passing(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of that share: mid-P, as of all shares here."""
+        """The 95 % interval of that share, by mid-P like that of every share in this project."""
         return binomial_interval(self.passing, self.n)
 
 
 def majority(labels: Sequence[str], values: Mapping[str, float]) -> str:
-    """Return the label that most votes give; of several such, that of the least value.
+    """Return the label that most votes give; of equally frequent ones, that of the least value.
 
-    ``labels`` has 1 or more; ``values`` gives the value of each, in the order of the rubric, the
-    later of which wins among equal values.
+    Args:
+        labels: of the votes, 1 or more.
+        values: the value of each label, in the order of the rubric. Of equal values the later wins.
     """
     counts = Counter(labels)
     most = max(counts.values())
+    # Reversed, and min takes the first: of equal values the later label wins.
     tied = [label for label in reversed(list(values)) if counts[label] == most]
     return min(tied, key=values.__getitem__)
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """Return the sample standard deviation of one judge's votes, n - 1 below the sum of squares.
+    """Return the sample standard deviation (n - 1) of one judge's votes.
 
-    ``None`` for fewer than two votes, of which nothing can be said.
+    ``None`` for fewer than two votes.
     """
     return None if len(values) < 2 else float(np.std(values, ddof=1))
 
@@ -72,45 +76,51 @@ def flip_rate(votes: Passing) -> float:
     return 100.0 * min(votes.passing, votes.n - votes.passing) / votes.n
 
 
-def outcome(votes: Passing) -> Outcome:
-    """Return what the votes decide: passes or fails, or neither.
+def outcome(votes: Passing) -> VoteVerdict:
+    """Return the verdict of the votes: passes, fails or undecided.
 
-    From :data:`FEWEST_VOTES` on it is undecided where the 95 % interval of the share that passes
-    holds one half. Fewer votes decide by their majority, and a tie does not.
+    From :data:`FEWEST_VOTES` on, undecided means that the 95 % interval of the share that passes
+    contains one half. Fewer votes decide by majority; a tie is undecided.
     """
-    if votes.n < FEWEST_VOTES:
+    # An interval of four votes contains one half however they fall, so it could never decide.
+    if votes.n < MIN_INTERVAL_VOTES:
         doubled = 2 * votes.passing
         return "undecided" if doubled == votes.n else "passes" if doubled > votes.n else "fails"
     low, high = votes.interval
     return "passes" if low > 0.5 else "fails" if high < 0.5 else "undecided"
 
 
-def settled(votes: Passing, left: int) -> bool:
-    """Whether up to ``left`` further votes cannot change what is decided, however they fall.
+def settled(votes: Passing, remaining: int) -> bool:
+    """Whether no outcome of up to ``left`` further votes can change the verdict.
 
-    A further vote that passes moves the interval up, one that does not moves it down, so it is
-    enough to look at the ends: none, all passing, none passing.
+    A further vote that passes moves the interval up, any other moves it down. It is therefore
+    enough to check the extremes: no further vote, all of them passing, none of them passing.
     """
+    # No votes yet: nothing is decided until there are none left to ask.
     if votes.n == 0:
-        return left == 0
-    if votes.n < FEWEST_VOTES <= votes.n + left:
+        return remaining == 0
+    if votes.n < MIN_INTERVAL_VOTES <= votes.n + remaining:
         return False  # the rule itself is about to change
-    now = outcome(votes)
-    ends = (Passing(votes.passing + left, votes.n + left), Passing(votes.passing, votes.n + left))
-    return all(outcome(end) == now for end in ends)
+    current = outcome(votes)
+    extremes = (
+        Passing(votes.passing + remaining, votes.n + remaining),
+        Passing(votes.passing, votes.n + remaining),
+    )
+    return all(outcome(extreme) == current for extreme in extremes)
 
 
 def expected_value(
     logprobs: Mapping[str, float], values: Mapping[str, float]
 ) -> tuple[float, float] | None:
-    """Return the mean value of the levels by their probabilities, and how much those sum up to.
+    """Return the mean value of the levels by their probabilities, and the sum of these.
 
     Args:
-        logprobs: natural log-probability of the labels that were told; others count as 0.
-        values: of all labels.
+        logprobs: natural log-probability of each label that is known; other labels count as 0.
+        values: the value of every label.
 
     ``None`` where no label has a probability above 0.
     """
+    # Some endpoints report log-probabilities a little above 0.
     weights = {label: math.exp(min(logprobs[label], 0.0)) for label in logprobs if label in values}
     total = math.fsum(weights.values())
     if total <= 0:
@@ -118,18 +128,18 @@ def expected_value(
     return math.fsum(weights[k] * values[k] for k in weights) / total, min(total, 1.0)
 
 
-ALTERNATIVES = 20
-"""Likeliest tokens that are asked for; no public endpoint gives more."""
-PLACES = 20
-"""Tokens of a reply that are looked at as its level: a list of more is no reply."""
+TOKEN_ALTERNATIVES = 20
+"""Alternatives to ask for at each token; no public endpoint gives more."""
+MAX_LABEL_TOKENS = 20
+"""Tokens equal to the label that are tried as the score; a reply with more is a list."""
 PROBLEMS = {
     "none": "Your reply names no score.",
     "several": "Your reply names more than one score.",
     "outside": "Your reply names a score that is not on the scale.",
     "empty": "Your reply was empty.",
 }
-REASONS_SHOWN = 12
-"""Different reasons of one judge that are listed."""
+MAX_REASONS = 12
+"""Different reasons of one judge that the report lists."""
 FAULTS = {
     "none": "no score",
     "several": "several scores",
@@ -141,25 +151,30 @@ ORDERS = ("gold-first", "answer-first")
 
 @dataclass(frozen=True, slots=True)
 class VoteRow(EvidenceRow, told_by=("judge", "order")):
-    """One judge's reply to one question: the label of a ``level``, or the ``fault`` of the reply,
-    which then stands there itself.
-
-    expected, told: the mean level by log-probabilities, and the probability that those sum up to.
-    repaired: whether the second reply could be read, where one was asked for. own: the judge wrote
-    the answer itself.
-    """
+    """One vote: a judge's reply to one prompt."""
 
     judge: str
+    """The name of the judge."""
     order: str
+    """One of :data:`ORDERS`: what the judge read first."""
     repeat: int
+    """The number of the round, from 0."""
     level: str | None
+    """The label of the level; ``None`` if the reply could not be read."""
     reason: str
+    """The judge's reason."""
     expected: float | None = None
+    """The mean level by log-probabilities."""
     told: float | None = None
+    """The sum of the probabilities behind ``expected``."""
     repaired: bool | None = None
+    """Whether the second reply could be read, where one was asked for."""
     fault: str = ""
+    """A key of :data:`FAULTS`, if the reply could not be read."""
     reply: str | None = None
+    """The reply itself, if it could not be read."""
     own: bool = False
+    """Whether the judge wrote the answer itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +182,24 @@ class GoldRow(EvidenceRow, told_by=("gold", "entailment", "contradiction")):
     """A gold answer, and the probabilities by which an entailer judged."""
 
     gold: str
+    """The gold answer."""
     entailment: float
+    """Probability of entailment, mean of both directions."""
     contradiction: float
+    """Probability of contradiction, mean of both directions."""
 
 
 @dataclass
 class Asking:
-    """Asks all judges about one sample, a round at a time: each judge once in each order."""
+    """Collects votes on one sample in rounds; in a round each judge votes once in each order."""
 
     options: JudgeOptions
     sample: Sample
     models: Models
     votes: list[VoteRow] = field(default_factory=list)
+    """The votes so far, unreadable ones included."""
     cut: int = 0
-    """How many of the replies that count ended at ``max_tokens``."""
+    """The number of replies that count and ended at ``max_tokens``."""
 
     @cached_property
     def judges(self) -> tuple[str, ...]:
@@ -189,20 +208,21 @@ class Asking:
 
     @cached_property
     def orders(self) -> tuple[str, ...]:
-        """The orders of gold answer and answer."""
+        """The orders of gold answer and answer that are asked."""
         if self.options.order != "both":
             return (self.options.order,)
+        # Without a gold answer both orders are the same prompt.
         return ORDERS if self.sample.answers or self.sample.claims else ORDERS[:1]
 
     @property
-    def a_round(self) -> int:
-        """The votes of one round."""
+    def votes_per_round(self) -> int:
+        """The number of votes in one round."""
         return len(self.judges) * len(self.orders)
 
-    async def rounds(self, first: int, last: int) -> None:
-        """Ask the rounds from ``first`` to before ``last``, all at once."""
+    async def ask_rounds(self, first: int, last: int) -> None:
+        """Ask the rounds ``first`` to ``last - 1``, all at once."""
         calls = [
-            self._vote(judge, order, number)
+            self._ask_vote(judge, order, number)
             for number in range(first, last)
             for judge in self.judges
             for order in self.orders
@@ -211,68 +231,76 @@ class Asking:
             self.votes.append(vote)
             self.cut += cut
 
-    async def _vote(self, judge: str, order: str, number: int) -> tuple[VoteRow, bool]:
-        """Return a vote, and whether its reply was cut."""
-        prompt, name = self._prompt(order)
-        asked = VoteRow(judge, order, number, None, "")
+    async def _ask_vote(self, judge: str, order: str, number: int) -> tuple[VoteRow, bool]:
+        """Ask for one vote; return it, and whether its reply was cut."""
+        prompt, name = self._build_prompt(order)
+        blank_vote = VoteRow(judge, order, number, None, "")
 
         async def ask(turns: Sequence[Message], name: str) -> tuple[VoteRow, bool]:
-            reply = await unless_empty(self._reply(turns, name, asked))
-            return self._read(asked, reply), reply is not None and reply.finish == "length"
+            reply = await unless_empty(self._chat(turns, name, blank_vote))
+            return self._read_vote(
+                blank_vote, reply
+            ), reply is not None and reply.finish == "length"
 
-        (first, cut), again = await asked_twice(ask, prompt, name, self._unread)
-        if again is None:
+        (first, cut), second = await asked_twice(ask, prompt, name, self._build_repair)
+        if second is None:
             return first, cut
-        vote, its_cut = again
-        if vote.level is None:  # the first reply says more of what is wrong
+        second_vote, second_cut = second
+        if second_vote.level is None:  # the first reply says more of what is wrong
             return replace(first, repaired=False), cut
-        return replace(vote, repaired=True, reason=vote.reason or first.reason), its_cut
+        # The repair asks for one line, without a reason.
+        return replace(
+            second_vote, repaired=True, reason=second_vote.reason or first.reason
+        ), second_cut
 
-    def _unread(self, read: tuple[VoteRow, bool]) -> Unread | None:
-        vote, _ = read
+    def _build_repair(self, vote_and_cut: tuple[VoteRow, bool]) -> Unread | None:
+        vote, _ = vote_and_cut
         if vote.level is not None:
             return None
         scale, repair = self.options.scale, shipped(__package__, "repair")
         problem = PROBLEMS[vote.fault or "none"]
-        words = repair.filled(problem=problem, rubric=scale, choices=scale.choices)
-        return Unread(vote.reply or "", words, f"judge-{repair.name}")
+        message = repair.filled(problem=problem, rubric=scale, choices=scale.choices)
+        return Unread(vote.reply or "", message, f"judge-{repair.name}")
 
-    def _reply(self, turns: Sequence[Message], name: str, vote: VoteRow) -> Awaitable[Reply]:
+    def _chat(self, turns: Sequence[Message], name: str, vote: VoteRow) -> Awaitable[Reply]:
         options, scale = self.options, self.options.scale
-        ends = scale.upwards
+        labels = scale.upwards
         # Two of three pass, which leaves a verdict open for longest: a plan says what may be asked.
-        stand_in = f"{scale.label}: {ends[0 if vote.repeat % 3 == 2 else -1]}\nReason: a stand-in"
+        stand_in = f"{scale.label}: {labels[0 if vote.repeat % 3 == 2 else -1]}\nReason: a stand-in"
         return self.models.chat(
             turns,
             role="judge",
             name=vote.judge,
             temperature=options.temperature,
             max_tokens=options.max_tokens,
-            logprobs=ALTERNATIVES if options.logprobs else None,
-            schema=_schema(scale) if options.constrained else "",
+            logprobs=TOKEN_ALTERNATIVES if options.logprobs else None,
+            schema=_build_schema(scale) if options.constrained else "",
             repeat=vote.repeat,
             prompt=name,
             stand_in=stand_in,
         )
 
-    def _read(self, vote: VoteRow, reply: Reply | None) -> VoteRow:
+    def _read_vote(self, vote: VoteRow, reply: Reply | None) -> VoteRow:
         if reply is None:
             return replace(vote, fault="empty", reply="")
         result = read_reply(reply.text, self.options.scale)
         if result.label is None:
             return replace(vote, fault=result.fault or "", reason=result.reason, reply=reply.text)
+        # A vote that can be read keeps its label; the reply itself is among the stored calls.
         vote = replace(vote, level=result.label, reason=result.reason)
         if not reply.logprobs:
             return vote
+        # Only with logprobs=yes, and from an endpoint that gives them.
         logprobs = level_logprobs(reply.logprobs, self.options.scale, result.label)
-        told = expected_value(logprobs, self.options.scale.values)
-        return replace(vote, expected=told[0], told=told[1]) if told else vote
+        expected = expected_value(logprobs, self.options.scale.values)
+        return replace(vote, expected=expected[0], told=expected[1]) if expected else vote
 
-    def _prompt(self, order: str) -> tuple[str, str]:
+    def _build_prompt(self, order: str) -> tuple[str, str]:
         """Return the prompt, and its name and version in the stored call."""
         scale = self.options.scale
         template = self.options.template or shipped(__package__, "judge")
         name = template.name
+        # The rubric is part of our prompt: its version has to change the stored name, too.
         if self.options.template is None:
             name = f"{name}+{scale.name}/{scale.version}"
         return filled_prompt(scale, self.sample, order, template), name
@@ -281,18 +309,20 @@ class Asking:
 def filled_prompt(
     scale: Rubric, sample: Sample, order: str = ORDERS[0], template: Prompt | None = None
 ) -> str:
-    """Return the prompt that a judge is asked with; raises as :meth:`Prompt.filled`."""
-    shown = {
+    """Return the prompt for a judge; raises as :meth:`Prompt.filled`."""
+    text_by_name = {
         "question": ("Question", sample.question),
-        "documents": ("Passages", _documents(sample)),
+        "documents": ("Passages", _format_documents(sample)),
         "gold": ("Gold answer", gold_text(sample)),
         "answer": ("Answer to rate", sample.response or ""),
     }
-    names = [name for name in shown if name in (*scale.shows, *scale.shows_if_there)]
+    names = [name for name in text_by_name if name in (*scale.shows, *scale.shows_if_there)]
     if order == "answer-first" and "gold" in names:
+        # The answer moves to the place just before the gold answer.
         names.remove("answer")
         names.insert(names.index("gold"), "answer")
-    texts = [shown[name] for name in names if name == "answer" or shown[name][1]]
+    # Texts that the sample lacks are left out; the answer is always shown.
+    texts = [text_by_name[name] for name in names if name == "answer" or text_by_name[name][1]]
     return (template or shipped(__package__, "judge")).filled(
         rubric=scale,
         texts=texts,
@@ -308,7 +338,7 @@ def gold_text(sample: Sample) -> str:
     return golds[0] if len(golds) == 1 else "\n".join(f"- {gold}" for gold in golds)
 
 
-def _documents(sample: Sample) -> str:
+def _format_documents(sample: Sample) -> str:
     return "\n\n".join(
         f"[{number}] {document.title}\n{document.text}".strip()
         for number, document in enumerate(sample.documents or (), 1)
@@ -318,34 +348,37 @@ def _documents(sample: Sample) -> str:
 def level_logprobs(
     tokens: Sequence[TokenLogprob], scale: Rubric, label: str
 ) -> Mapping[str, float]:
-    """Return the log-probability of each label at the token that names ``label`` as the score.
+    """Return the log-probability of each label at the token that gives ``label`` as the score.
 
-    That is the first token which is the label itself, and with which, and the token behind it, the
-    reply is read as that label. Of a label with and without a space the likelier one counts. Empty
-    where no token is a label.
+    That is the first token that equals the label and with which, and the token after it, the reply
+    reads as that label. Where a label occurs with and without a space the likelier one counts.
+    Empty where no token is the label.
     """
-    known = {name.lower(): name for name in scale.values}
-    before, places = "", 0
+    label_by_text = {name.lower(): name for name in scale.values}
+    before, label_tokens = "", 0
     for token, following in zip(tokens, (*tokens[1:], None), strict=True):
-        named = token.token.strip().lower() == label.lower()
-        places += named
-        if places > PLACES:
+        is_label = token.token.strip().lower() == label.lower()
+        label_tokens += is_label
+        if label_tokens > MAX_LABEL_TOKENS:
             break
-        so_far = before + token.token + (following.token if following else "")
-        if named and read_reply(so_far, scale).label == label:
-            told: dict[str, float] = {}
+        # With the next token, since "4" of "4.5" is no level. A "1" in "I give 1 of ..." is
+        # skipped.
+        text_so_far = before + token.token + (following.token if following else "")
+        if is_label and read_reply(text_so_far, scale).label == label:
+            logprob_by_label: dict[str, float] = {}
             for text, logprob in ((token.token, token.logprob), *token.alternatives):
-                name = known.get(text.strip().lower())
+                name = label_by_text.get(text.strip().lower())
                 if name is not None:
-                    told[name] = max(logprob, told.get(name, logprob))
-            return told
+                    logprob_by_label[name] = max(logprob, logprob_by_label.get(name, logprob))
+            return logprob_by_label
         before += token.token
     return {}
 
 
-def _schema(scale: Rubric) -> str:
+def _build_schema(scale: Rubric) -> str:
     """Return the JSON schema of a reply: the score, one of the levels, and the reason."""
     key = scale.label.lower()
+    # A numeric label is an integer in JSON, so that constrained decoding allows no quotes.
     labels: list[Any] = [int(label) if scale.numeric else label for label in scale.values]
     kind = "integer" if scale.numeric else "string"
     return json.dumps(
@@ -377,9 +410,9 @@ def parts_of(asking: Asking, votes: Sequence[VoteRow], passing: Passing) -> dict
         "unreadable": len(asking.votes) - len(votes),
         "repairs": sum(vote.repaired is not None for vote in asking.votes),
         "cut": asking.cut,
-        "mean": _mean(values),
+        "mean": _compute_mean(values),
         "median": float(np.median(values)),
-        "level_place": _place(options, votes),
+        "level_place": _majority_place(options, votes),
         "passing": passing.share,
         "passing_low": passing.interval[0],
         "passing_high": passing.interval[1],
@@ -392,66 +425,72 @@ def parts_of(asking: Asking, votes: Sequence[VoteRow], passing: Passing) -> dict
             parts[f"unreadable_{fault}"] = count
     if len(votes) > 1:
         parts["flip_rate"] = flip_rate(passing)
-    if told := [vote.expected for vote in votes if vote.expected is not None]:
-        parts["expected_score"] = _mean(told)
+    if expected_values := [vote.expected for vote in votes if vote.expected is not None]:
+        parts["expected_score"] = _compute_mean(expected_values)
     for judge in judges if len(judges) > 1 else ():
-        if own := [vote for vote in votes if vote.judge == judge]:
-            parts[f"mean:{judge}"] = _mean(values_of(options, own))
-            parts[f"place:{judge}"] = _place(options, own)
-    alike = [
-        [vote for vote in votes if (vote.judge, vote.order) == both]
-        for both in product(judges, asking.orders)
+        if votes_of_judge := [vote for vote in votes if vote.judge == judge]:
+            parts[f"mean:{judge}"] = _compute_mean(values_of(options, votes_of_judge))
+            parts[f"place:{judge}"] = _majority_place(options, votes_of_judge)
+    # Votes of one judge in one order differ by chance alone: their spread is the judge's noise.
+    groups = [
+        [vote for vote in votes if (vote.judge, vote.order) == judge_and_order]
+        for judge_and_order in product(judges, asking.orders)
     ]
-    spreads = [spread(values_of(options, own)) for own in alike]
-    if known := [spread for spread in spreads if spread is not None]:
-        parts["sd"] = _mean(known)
-        parts["steady"] = int(max(known) == 0)
+    spreads = [spread(values_of(options, votes_of_judge)) for votes_of_judge in groups]
+    if known_spreads := [spread for spread in spreads if spread is not None]:
+        parts["sd"] = _compute_mean(known_spreads)
+        # Whether every judge gave the same vote each time.
+        parts["steady"] = int(max(known_spreads) == 0)
+    # Difference of the means of both orders; only where both have votes.
     sides = [values_of(options, [v for v in votes if v.order == o]) for o in asking.orders]
     if len(sides) > 1 and all(sides):
-        parts["order_difference"] = _mean(sides[0]) - _mean(sides[1])
+        parts["order_difference"] = _compute_mean(sides[0]) - _compute_mean(sides[1])
     return parts
 
 
-def _place(options: JudgeOptions, votes: Sequence[VoteRow]) -> int:
+def _majority_place(options: JudgeOptions, votes: Sequence[VoteRow]) -> int:
     values = options.scale.values
     return list(values).index(majority(labels_of(votes), values))
 
 
-def _mean(values: Sequence[float]) -> float:
+def _compute_mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
 @dataclass(slots=True)
 class JudgeVotes:
-    """The votes of one judge: how often each level, the reasons, and replies that were unreadable.
-
-    ``shares`` holds (level, votes, percentage of the largest), ``reasons`` (level, reason, how
-    often); ``left_out`` counts reasons that are not shown.
-    """
+    """The votes of one judge, as the report shows them."""
 
     name: str
-    own: bool = False
+    """The name of the judge."""
+    wrote_answer: bool = False
+    """Whether the judge wrote the answer itself."""
     shares: Sequence[tuple[str, int, float]] = ()
+    """(level, votes, percentage of the most frequent level)."""
     reasons: Sequence[tuple[str, str, int]] = ()
+    """(level, reason, number of votes with it), the most frequent first."""
     left_out: int = 0
+    """The number of reasons that are not shown."""
     unreadable: Sequence[tuple[str, str]] = ()
+    """(fault, reply) of votes that could not be read."""
     repaired: int = 0
+    """The number of votes that could be read only after a second reply."""
 
 
 def votes_of(name: str, rows: Sequence[VoteRow]) -> JudgeVotes:
     """Return the votes of one judge, by its rows of evidence."""
-    given = [(row.level, row.reason.strip()) for row in rows if row.level is not None]
-    levels = Counter(level for level, _ in given)
+    levels_and_reasons = [(row.level, row.reason.strip()) for row in rows if row.level is not None]
+    levels = Counter(level for level, _ in levels_and_reasons)
     most = max(levels.values(), default=1)
-    reasons = Counter((level, text) for level, text in given if text)
-    listed = [(*key, times) for key, times in reasons.most_common()]
+    reasons = Counter((level, text) for level, text in levels_and_reasons if text)
+    reasons_with_counts = [(*key, times) for key, times in reasons.most_common()]
     faulty = [row for row in rows if row.level is None and row.fault]
     return JudgeVotes(
         name,
         any(row.own for row in rows),
         [(level, n, 100 * n / most) for level, n in sorted(levels.items())],
-        listed[:REASONS_SHOWN],
-        max(0, len(listed) - REASONS_SHOWN),
+        reasons_with_counts[:MAX_REASONS],
+        max(0, len(reasons_with_counts) - MAX_REASONS),
         [(FAULTS.get(row.fault, "unreadable"), row.reply or "") for row in faulty],
         sum(row.repaired is True for row in rows),
     )

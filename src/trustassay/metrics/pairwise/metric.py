@@ -1,10 +1,10 @@
 """The metric ``pairwise``: which of two answers a judge prefers, asked in both orders.
 
 Wei et al. 2024 (FEWL), appendix C.10 and tables 6 and 7. A judge reads two answers as A and B and
-chooses A, B, or C, not sure; a second time the answers have changed places.
+chooses A, B, or C (not sure); then once more with the answers swapped.
 
-All figures are functions of one table of counts, shape (4, 4): row, the choice in the first
-order; column, the choice with the places changed; both in the order of :data:`CHOICES`.
+All figures are functions of one table of counts, shape (4, 4): rows are the choices in the first
+order, columns those with the answers swapped, both in the order of :data:`CHOICES`.
 """
 
 import math
@@ -41,57 +41,60 @@ from trustassay.views import EvidenceRow, Rows, View
 
 PairVerdict = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
-"""What the letters stand for, where a judge repeats this in their place."""
-KEPT = 4000
-"""Characters of a reply that are kept as evidence; the whole one is among the calls."""
+"""What the letters stand for, where a judge writes this instead of a letter."""
+MAX_REPLY_CHARS = 4000
+"""Characters of a reply that the evidence keeps; the stored call has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(EvidenceRow, told_by=("order", "reply")):
-    """What a judge chose in one order: the letter, ``None`` if no reply could be read.
-
-    repaired: whether the second reply could be read, where one was asked for.
-    """
+class PairChoice(EvidenceRow, told_by=("order", "reply")):
+    """A judge's choice in one order."""
 
     order: str
+    """"answer first" or "other first"."""
     choice: str | None
+    """The letter; ``None`` if no reply could be read."""
     reply: str
+    """The reply."""
     repaired: bool | None = None
+    """Whether the second reply could be read, where one was asked for."""
 
     @property
     def preferred(self) -> str:
         """Which answer was chosen, for the report."""
         if self.choice not in ("A", "B"):
             return "not sure" if self.choice == "C" else "unreadable"
-        own = (self.choice == "A") == (self.order == "answer first")
-        return "this answer" if own else "the other answer"
+        is_this_answer = (self.choice == "A") == (self.order == "answer first")
+        return "this answer" if is_this_answer else "the other answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Other(EvidenceRow, told_by=("other",)):
-    """The answer that was compared with, and the model that gave it, if it is known."""
+class OtherAnswer(EvidenceRow, told_by=("other",)):
+    """The answer that the response was compared with."""
 
     other: str
+    """The answer."""
     by: Any
+    """The model that gave it, if it is known."""
 
 
-def _unread(read: tuple[int | None, str]) -> Unread | None:
-    index, said = read
+def _build_repair(index_and_reply: tuple[int | None, str]) -> Unread | None:
+    index, reply = index_and_reply
     if index is not None:
         return None
     repair = shipped(__package__, "repair")
-    wrong = "names no letter, or more than one" if said.strip() else "was empty"
-    words = repair.filled(problem=f"Your reply {wrong}.")
-    return Unread(said, words, f"pairwise-{repair.name}")
+    problem = "names no letter, or more than one" if reply.strip() else "was empty"
+    message = repair.filled(problem=f"Your reply {problem}.")
+    return Unread(reply, message, f"pairwise-{repair.name}")
 
 
 CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
-"""The answer that is read first, the second one, not sure, and a reply that names none of them."""
+"""The answer read first, the second one, not sure, and a reply that names none of these."""
 OUTCOMES: tuple[PairVerdict, ...] = ("win", "loss", "unsure", "inconsistent", "unreadable")
 
 
 def outcome(first: str | None, swapped: str | None) -> PairVerdict:
-    """Return what the choices in both orders say of the answer that was A in the first order.
+    """Return the verdict of the choices in both orders on the answer that was A in the first order.
 
     It wins or loses only if both choices are for the same answer. ``unsure``: a choice is C;
     ``inconsistent``: both choices are for the same place; ``unreadable``: one is ``None``. A choice
@@ -104,21 +107,26 @@ def outcome(first: str | None, swapped: str | None) -> PairVerdict:
         return "unreadable"
     if "C" in (first, swapped):
         return "unsure"
+    # The same letter in both orders is the same place, and so two different answers.
     if first == swapped:
         return "inconsistent"
     return "win" if first == "A" else "loss"
 
 
-def _cells(*marked: tuple[int, int]) -> Floats:
+def _mark_cells(*cells: tuple[int, int]) -> Floats:
     result = np.zeros((4, 4))
-    for row, column in marked:
+    for row, column in cells:
         result[row, column] += 1
     return result
 
 
-_WON, _LOST = _cells((0, 1)), _cells((1, 0))
-_READ = _cells(*((i, j) for i in range(3) for j in range(3)))
-_FIRST, _SECOND = (_cells(*((k, j) for j in range(4)), *((i, k) for i in range(4))) for k in (0, 1))
+# Masks over the table. Won: A in the first order, and B with the answers swapped.
+_WON, _LOST = _mark_cells((0, 1)), _mark_cells((1, 0))
+_READ = _mark_cells(*((i, j) for i in range(3) for j in range(3)))
+# How often a cell holds the choice of the first (second) place: the cell of twice A counts 2.
+_FIRST, _SECOND = (
+    _mark_cells(*((k, j) for j in range(4)), *((i, k) for i in range(4))) for k in (0, 1)
+)
 RATES: Mapping[str, tuple[Floats, Floats]] = {
     "win_rate": (_WON, _WON + _LOST),
     "win_share": (_WON, _READ),
@@ -126,23 +134,23 @@ RATES: Mapping[str, tuple[Floats, Floats]] = {
     "tie_share": (_READ - _WON - _LOST, _READ),
     "first_chosen": (_FIRST, _FIRST + _SECOND),
 }
-"""Rates by name, as ratios of two sums over the table: how often each cell counts above and below,
-shape (4, 4) each.
+"""Rates by name, as ratios of two weighted sums over the table: the weights of each cell in the
+numerator and in the denominator, shape (4, 4) each.
 
-``win_rate``: wins among wins and losses; what is inconsistent or not sure is dropped (section 5.2,
-table 7). ``win_share``, ``loss_share``, ``tie_share``: ties are kept, and whatever is neither won
-nor lost is one; questions with an unreadable reply do not count, and the three sum to 1 (table 6).
-``first_chosen``: of the choices for an answer, those for the one that is read first; 1/2 for a
-judge to whom the place is no matter, since each answer stands first once.
+``win_rate``: wins among wins and losses; inconsistent and unsure pairs are dropped (section 5.2,
+table 7). ``win_share``, ``loss_share``, ``tie_share``: every readable pair counts, and one that is
+neither won nor lost is a tie; the three sum to 1 (table 6). ``first_chosen``: of the choices for an
+answer, those for the one read first; 1/2 for a judge whom the order does not influence, since each
+answer is first once.
 """
 
 
 def rate(name: str, table: ArrayLike) -> float:
-    """Return one of :data:`RATES` in percent; NaN where the sum below is 0."""
-    above, below = RATES[name]
+    """Return one of :data:`RATES` in percent; NaN where the denominator is 0."""
+    numerator, denominator = RATES[name]
     t = np.asarray(table, dtype=float)
-    whole = float((below * t).sum())
-    return 100 * float((above * t).sum()) / whole if whole else float("nan")
+    total = float((denominator * t).sum())
+    return 100 * float((numerator * t).sum()) / total if total else float("nan")
 
 
 def outcomes(table: ArrayLike) -> dict[PairVerdict, int]:
@@ -155,44 +163,51 @@ def outcomes(table: ArrayLike) -> dict[PairVerdict, int]:
     return result
 
 
-_BEHIND = {"win_rate": "questions that were won or lost", "first_chosen": "questions with a choice"}
-"""What a rate is of, where not of all questions that were read."""
+_RATE_POPULATIONS = {
+    "win_rate": "questions that were won or lost",
+    "first_chosen": "questions with a choice",
+}
+"""The population of a rate, where it is not all readable questions."""
 
 
 FIGURES: Mapping[str, Figure] = read_figures(__package__)
 
 
-class Rate(NamedTuple):
-    """A rate in percent, ``None`` if nothing is behind it; its interval, and why it has none.
-
-    support: the questions behind it, or answers to them; units: of these, independent ones.
-    """
+class PreferenceRate(NamedTuple):
+    """A rate with its interval."""
 
     value: float | None
+    """In percent; ``None`` if no question is behind it."""
     interval: Interval | None
-    why: str
+    """Its 95 % interval, in percent."""
+    gap_reason: str
+    """Why it has no value or no interval."""
     support: int
+    """The number of questions, or answers to them, behind it."""
     units: int
+    """The number of independent ones among these."""
 
 
-def rates(sums: RowSums) -> dict[str, Rate]:
+def rates(sums: RowSums) -> dict[str, PreferenceRate]:
     """Return :data:`RATES` of the sums of questions' tables."""
-    return {key: _rate(key, sums) for key in RATES}
+    return {key: _estimate_rate(key, sums) for key in RATES}
 
 
-def _rate(key: str, sums: RowSums) -> Rate:
-    above, below = (one.ravel() for one in RATES[key])
-    behind, what = below > 0, _BEHIND.get(key, "questions")
-    support = int(sums.total[behind].sum())
+def _estimate_rate(key: str, sums: RowSums) -> PreferenceRate:
+    numerator, denominator = (weights.ravel() for weights in RATES[key])
+    counts, noun = denominator > 0, _RATE_POPULATIONS.get(key, "questions")
+    support = int(sums.total[counts].sum())
     if not support:
-        return Rate(None, None, f"no {what}", 0, 0)
+        return PreferenceRate(None, None, f"no {noun}", 0, 0)
     value = rate(key, sums.total.reshape(4, 4))
-    units = int(sums.alone[behind].sum() + (sums.several[:, behind] > 0).any(axis=1).sum())
-    mean = sums.ratio(above, below)
-    if reason := too_few(what, min(units, math.floor(mean.units + 1e-9)), FEWEST):
-        return Rate(value, None, reason, support, units)
+    # Answers that are units of their own, and units with any answer behind the rate.
+    units = int(sums.alone[counts].sum() + (sums.several[:, counts] > 0).any(axis=1).sum())
+    mean = sums.ratio(numerator, denominator)
+    # mean.units is the effective number of units, a float: rounding must not cost one.
+    if reason := too_few(noun, min(units, math.floor(mean.units + 1e-9)), FEWEST):
+        return PreferenceRate(value, None, reason, support, units)
     low, high = mean_interval(*mean)
-    return Rate(value, (100 * low, 100 * high), "", support, units)
+    return PreferenceRate(value, (100 * low, 100 * high), "", support, units)
 
 
 OTHER_RESPONSE = "other_response"
@@ -250,35 +265,38 @@ class Pairwise(Metric):
         return (Need("chat", "judge"),)
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """Both answers have to be there."""
+        """A sample needs both answers."""
         other = sample.metadata.get(OTHER_RESPONSE)
-        compared = isinstance(other, str) and other.strip()
+        has_other = isinstance(other, str) and other.strip()
         wanted = {
             "response": (sample.answered, "an answer"),
-            OTHER_RESPONSE: (compared, "the answer to compare with"),
+            OTHER_RESPONSE: (has_other, "the answer to compare with"),
         }
         return [
-            Problem(field, f"is missing or blank (expected {what})")
-            for field, (there, what) in wanted.items()
-            if not there
+            Problem(field, f"is missing or blank (expected {meaning})")
+            for field, (is_present, meaning) in wanted.items()
+            if not is_present
         ]
 
     async def assess(self, context: Context) -> Assessment:
-        """Ask in both orders; both replies stand in the evidence."""
+        """Ask in both orders; the evidence holds both replies."""
         sample = context.sample
         answer, other = sample.response or "", sample.metadata.get(OTHER_RESPONSE)
         if not sample.answered or not isinstance(other, str):
             raise AssessmentError("one of the two answers is missing", "empty")
+        # Equal but for white space: no judge could prefer one.
         if answer.split() == other.split():
-            return self._assessed(sample, other)
-        first = self._verdict(context, "answer first", (answer, other), 0)
-        swapped = self._verdict(context, "other first", (other, answer), 1)
-        return self._assessed(sample, other, await all_of([first, swapped]))
+            return self._build_assessment(sample, other)
+        # The last argument is the choice of a stand-in judge: it prefers this answer in both
+        # orders.
+        first = self._ask_in_order(context, "answer first", (answer, other), 0)
+        swapped = self._ask_in_order(context, "other first", (other, answer), 1)
+        return self._build_assessment(sample, other, await all_of([first, swapped]))
 
-    async def _verdict(
+    async def _ask_in_order(
         self, context: Context, order: str, texts: tuple[str, str], expected: int
-    ) -> Verdict:
-        """Ask about two texts, the first of which is read first; an empty reply is unreadable."""
+    ) -> PairChoice:
+        """Ask about two texts in this order; an empty reply is unreadable."""
         sample = context.sample
         prompt = self.template.filled(
             question=sample.question,
@@ -303,35 +321,45 @@ class Pairwise(Metric):
             choice = await unless_empty(reply)
             return (choice.index, choice.reply) if choice else (None, "")
 
-        (index, said), again = await asked_twice(ask, prompt, self.template.name, _unread)
-        if again is None:
-            return Verdict(order, None if index is None else CHOICES[index], said[:KEPT])
-        if again[0] is None:  # the first reply says more of what is wrong
-            return Verdict(order, None, (said or again[1])[:KEPT], repaired=False)
-        return Verdict(order, CHOICES[again[0]], again[1][:KEPT], repaired=True)
+        (index, first_reply), second = await asked_twice(
+            ask, prompt, self.template.name, _build_repair
+        )
+        if second is None:
+            return PairChoice(
+                order, None if index is None else CHOICES[index], first_reply[:MAX_REPLY_CHARS]
+            )
+        if second[0] is None:  # the first reply says more of what is wrong
+            return PairChoice(
+                order, None, (first_reply or second[1])[:MAX_REPLY_CHARS], repaired=False
+            )
+        return PairChoice(order, CHOICES[second[0]], second[1][:MAX_REPLY_CHARS], repaired=True)
 
-    def _assessed(self, sample: Sample, other: str, found: Sequence[Verdict] = ()) -> Assessment:
-        """Say what two verdicts amount to; none of equal answers."""
-        choices = [one.choice for one in found] or ["C", "C"]
+    def _build_assessment(
+        self, sample: Sample, other: str, choice_rows: Sequence[PairChoice] = ()
+    ) -> Assessment:
+        """Build the assessment from the choices in both orders; equal answers have none."""
+        # Equal answers count as unsure.
+        choices = [row.choice for row in choice_rows] or ["C", "C"]
         result = outcome(*choices)
         reason = _REASONS[result].format(place="first" if choices[0] == "A" else "second")
         return self.assessed(
             sample,
             {"win": 1.0, "loss": 0.0}.get(result),
-            (Other(other, sample.metadata.get(OTHER_MODEL)), *found),
+            (OtherAnswer(other, sample.metadata.get(OTHER_MODEL)), *choice_rows),
             verdict=result,
-            reason=reason if found else "the answers are equal; the judge was not asked",
+            reason=reason if choice_rows else "the answers are equal; the judge was not asked",
             parts={
                 "first": CHOICES.index(choices[0]),
                 "swapped": CHOICES.index(choices[1]),
-                "equal": int(not found),
+                "equal": int(not choice_rows),
             },
         )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
-        """Return the win rate in both conventions, and what the order of the answers did."""
+        """Return the win rate in both conventions, and the effect of the order."""
         equal = 0
         sums = RowSums(16)  # the table of each question as a row
+        # RowSums holds sums by unit, not the rows: a run may be larger than memory.
         for answer in assessments:
             if answer.error is None:
                 row = np.zeros((1, 16))
@@ -345,24 +373,31 @@ class Pairwise(Metric):
         totals |= {"wins": counts["win"], "losses": counts["loss"]}
         totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
         for key in FIGURES:
-            if (one := by_key.get(key)) is None:
+            if (rate_of_key := by_key.get(key)) is None:
                 result.put(key, totals[key], sums.n)
             else:
-                interval = one.interval or one.why or None
-                result.put(key, one.value, one.support, interval, units=one.units, why=one.why)
+                interval = rate_of_key.interval or rate_of_key.gap_reason or None
+                result.put(
+                    key,
+                    rate_of_key.value,
+                    rate_of_key.support,
+                    interval,
+                    units=rate_of_key.units,
+                    why=rate_of_key.gap_reason,
+                )
         return result.with_settings(self.settings(), FIGURES)
 
     passed_word: ClassVar[str] = "preferred"
     failed_word: ClassVar[str] = "not preferred"
 
     def outcome(self, assessment: Assessment) -> Outcome:
-        """Return what became of a question; without a clear choice it is not judged."""
+        """Return the outcome of a question; "not judged" without a clear choice."""
         if assessment.verdict in ("unsure", "inconsistent", "unreadable"):
             return Outcome(NOT_ANSWERED, f"choice {assessment.verdict}")
         return super().outcome(assessment)
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say what a reader should look at."""
+        """Return what is wrong with an answer or its comparison, in one sentence."""
         return {
             "loss": "the judge prefers the other answer",
             "inconsistent": "the judge's choice changes with the order",
@@ -371,8 +406,8 @@ class Pairwise(Metric):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the other answer and both choices."""
-        rows = Rows(assessment.evidence, Other, Verdict)
-        other = next(iter(rows.of(Other)), Other("", ""))
+        rows = Rows(assessment.evidence, OtherAnswer, PairChoice)
+        other = next(iter(rows.of(OtherAnswer)), OtherAnswer("", ""))
         by = other.by if isinstance(other.by, str) else ""
-        result = {"other": other.other, "by": by, "rows": rows.of(Verdict), "rest": rows.rest}
+        result = {"other": other.other, "by": by, "rows": rows.of(PairChoice), "rest": rows.rest}
         return View(data=result)

@@ -1,4 +1,4 @@
-"""The metric ``rag``: what stands where, the figures and the verdict from it, and its view."""
+"""The metric ``rag``: facts and claims located, figures, the cause of missing facts, and a view."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,53 +34,57 @@ CAUSES = {
     (True, True): "generator: used wrongly",
     (False, True): "both",
 }
-"""Why a fact is missing in a response, by whether a passage says it, and whether the response says
-something else in its place."""
+"""The cause of a missing fact, by whether a passage says it, and whether the response says
+something else instead."""
 
 
 def average_precision(relevant: Bools) -> float:
-    """Return the mean precision at the ranks of the relevant passages, 0 to 1, as ragas' context
-    precision; 0 if none is. ``relevant``: in the order of retrieval, shape (k,).
+    """Return the mean precision at the ranks of the relevant passages, 0 to 1; 0 if there are none.
+
+    This is the context precision of ragas. ``relevant``: whether each passage is, in the order of
+    retrieval, shape (k,).
     """
     ranks = np.flatnonzero(relevant) + 1
     return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0
 
 
-def figures(facts: Bools, said: Bools, relevant: Bools) -> dict[str, float]:
-    """Return the figures of an answer, 0 to 1, by the names of ragas and RAGChecker (Ru et al.
-    2024); one whose denominator is 0 is absent, but ``f1`` is 0 without a statement.
+def figures(facts: Bools, statements: Bools, relevant: Bools) -> dict[str, float]:
+    """Return the figures of an answer, 0 to 1, by their names in ragas and RAGChecker (Ru et al.
+    2024). A figure whose denominator is 0 is absent, but ``f1`` is 0 without a statement.
 
     Args:
-        facts: whether the response, and a passage, says each fact of the gold answer, shape (2, f).
-        said: whether the gold answer, a passage, and a relevant passage says each statement of the
-            response, shape (3, s).
+        facts: for each fact of the gold answer, whether the response says it (row 0), and whether a
+            passage does (row 1), shape (2, f).
+        said: for each statement of the response, whether the gold answer, a passage, and a relevant
+            passage says it, shape (3, s).
         relevant: whether each passage says a fact, in the order of retrieval, shape (k,).
     """
     in_answer, in_passages = facts
-    right, found, by_relevant = said
+    in_gold, in_any_passage, in_relevant_passage = statements
     shares = {
         "claim_recall": in_answer,
-        "claim_precision": right,
+        "claim_precision": in_gold,
         "context_recall": in_passages,
         "context_utilization": in_answer[in_passages],
-        "faithfulness": found,
-        "noise_sensitivity_relevant": ~right & by_relevant,
-        "noise_sensitivity_irrelevant": ~right & found & ~by_relevant,
-        "hallucination": ~right & ~found,
-        "self_knowledge": right & ~found,
+        "faithfulness": in_any_passage,
+        "noise_sensitivity_relevant": ~in_gold & in_relevant_passage,
+        "noise_sensitivity_irrelevant": ~in_gold & in_any_passage & ~in_relevant_passage,
+        "hallucination": ~in_gold & ~in_any_passage,
+        "self_knowledge": in_gold & ~in_any_passage,
     }
-    result = {name: float(one.mean()) for name, one in shares.items() if len(one)}
+    result = {name: float(values.mean()) for name, values in shares.items() if len(values)}
     if len(relevant):
         result["context_precision"] = average_precision(relevant)
     recall, precision = result["claim_recall"], result.get("claim_precision", 0.0)
+    # 1.0 as the denominator where both are 0: an F1 of 0.
     return result | {"f1": 2 * recall * precision / ((recall + precision) or 1.0)}
 
 
-OF_ANSWERS = ("right", *CAUSES.values())
-"""Verdicts on whole answers; of equally many causes the first is that of the answer."""
-_OF_FACTS = {"in the answer": Mark("good", "✓", "in the answer")}
-_OF_FACTS |= {cause: Mark("bad", "✕", cause) for cause in CAUSES.values()}
-_OF_RESPONSE = {
+ANSWER_VERDICTS = ("right", *CAUSES.values())
+"""Verdicts on whole answers; of equally frequent causes the first is the verdict."""
+_FACT_MARKS = {"in the answer": Mark("good", "✓", "in the answer")}
+_FACT_MARKS |= {cause: Mark("bad", "✕", cause) for cause in CAUSES.values()}
+_RESPONSE_MARKS = {
     "in the gold answer": Mark("good", "✓", "in the gold answer"),
     "noise": Mark("fair", "≈", "in a passage, not in the gold answer"),
     "hallucination": Mark("bad", "✕", "in no passage, nor in the gold answer"),
@@ -115,7 +119,7 @@ class Rag(FaithfulnessOptions):
     )
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     ordered_by: ClassVar[str] = "order"
-    verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
+    verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
@@ -137,58 +141,95 @@ class Rag(FaithfulnessOptions):
         return missing(sample, response="the text to assess", documents="the passages", **golds)
 
     async def assess(self, context: Context) -> Assessment:
-        """Look for facts and claims; the evidence begins with the facts that are missing."""
+        """Locate facts and claims; the evidence begins with the missing facts."""
         sample, response, work = context.sample, context.response(), TextWork.on(context.sample)
-        facts = await self._facts(context)
+        facts = await self._collect_facts(context)
         if not (golds := [form for forms in facts for form in forms]):
             return self.assessed(sample, None, reason="the gold answer claims nothing")
-        said = await self.claims_of(context, response)
-        refuses = self.refusal_in(response, said)
-        said = [] if refuses else said
-        claims = [one for one in said if one.hypothesis is not None]
+        all_claims = await self.claims_of(context, response)
+        # Step 1: the claims of the response. A refusal states none, and lacks every fact.
+        refuses = self.refusal_in(response, all_claims)
+        all_claims = [] if refuses else all_claims
+        claims = [item for item in all_claims if item.hypothesis is not None]
         context.limits.count("statements", len(golds) + len(claims))
+        # Step 2: three verifiers, as claims are judged by the passages, by the response and by the
+        # gold answer. The latter two take claims as their "passages".
         passages = await work(self.verifier, context, sample.documents or ())
-        answer = await work(self.verifier, context, _as_passages(claims))
-        gold = await work(self.verifier, context, _as_passages(golds))
-        answered, retrieved = [await _best(one, facts) for one in (answer, passages)]
-        right, found = [await _best(one, [[own] for own in claims]) for one in (gold, passages)]
-        pairs = [(part, one.hypothesis or "") for one in golds for part in passages.near(one)]
-        read = await all_of(context.models.entail(part.premise, text) for part, text in pairs)
-        alone = [one.entailment >= self.threshold for one in read]
-        relevant = {part.passage + 1 for part, _ in compress(pairs, alone)}.union(
-            *map(_by, retrieved)
+        answer = await work(self.verifier, context, _build_passages(claims))
+        gold = await work(self.verifier, context, _build_passages(golds))
+        # Step 3: each fact in the response and in the passages; each claim in the gold answer and
+        # in the passages.
+        in_answer, facts_in_passages = [
+            await _find_best(item, facts) for item in (answer, passages)
+        ]
+        in_gold, in_passages = [
+            await _find_best(item, [[claim] for claim in claims]) for item in (gold, passages)
+        ]
+        # Step 4: which passages are relevant: each one that entails a fact alone, or with others.
+        pairs = [(part, item.hypothesis or "") for item in golds for part in passages.near(item)]
+        entailments = await all_of(
+            context.models.entail(part.premise, text) for part, text in pairs
         )
-        known = _said(right, found)
-        said_at = np.array([*known, [bool(relevant & _by(one)) for one in found]], bool)
-        listed = np.array([n + 1 in relevant for n in range(len(sample.documents or ()))], bool)
-        parts = figures(_said(answered, retrieved), said_at, listed)
+        entails_alone = [item.entailment >= self.threshold for item in entailments]
+        relevant = {part.passage + 1 for part, _ in compress(pairs, entails_alone)}.union(
+            *map(_supporting_passages, facts_in_passages)
+        )
+        # Step 5: the figures.
+        in_gold_or_passages = _build_support_table(in_gold, in_passages)
+        statement_table = np.array(
+            [
+                *in_gold_or_passages,
+                [bool(relevant & _supporting_passages(item)) for item in in_passages],
+            ],
+            bool,
+        )
+        relevant_flags = np.array(
+            [n + 1 in relevant for n in range(len(sample.documents or ()))], bool
+        )
+        parts = figures(
+            _build_support_table(in_answer, facts_in_passages), statement_table, relevant_flags
+        )
         parts |= {"facts": float(len(facts)), "statements": float(len(claims))}
         if refuses:
             parts[REFUSED_PART] = 1.0
-        parts["order"] = float(np.mean([one.standing or 0.0 for one in answered]))
-        rows = _rows(answered, retrieved, ~(known[0] | known[1]))
-        causes = [one.verdict for one in rows if one.verdict in OF_ANSWERS]
+        parts["order"] = float(np.mean([item.standing or 0.0 for item in in_answer]))
+        # Step 6: the evidence: facts, then the claims. A claim is invented where neither gold
+        # answer nor passages say it.
+        rows = _build_fact_rows(
+            in_answer, facts_in_passages, ~(in_gold_or_passages[0] | in_gold_or_passages[1])
+        )
+        causes = [item.verdict for item in rows if item.verdict in ANSWER_VERDICTS]
         reason = f"it lacks {len(causes)} of {amount(len(facts), 'fact')} of the gold answer"
         if causes:
             reason += f": “{rows[0].hypothesis or rows[0].text}” {rows[0].why}"
-        names = np.select([*known], ["in the gold answer", "noise"], "hallucination").tolist()
-        judged = iter(zip(found, names, strict=True))
-        for one in said:
-            row, verdict = next(judged) if one.hypothesis is not None else (None, "no claim")
-            rows.append(replace(row.row, verdict=verdict) if row else Statement(one.text, verdict))
+        # Of a claim in both the gold answer comes first.
+        names = np.select(
+            [*in_gold_or_passages], ["in the gold answer", "noise"], "hallucination"
+        ).tolist()
+        findings = iter(zip(in_passages, names, strict=True))
+        # Sentences that claim nothing stay in their places, so that the evidence shows the whole
+        # response.
+        for item in all_claims:
+            row, verdict = next(findings) if item.hypothesis is not None else (None, "no claim")
+            rows.append(replace(row.row, verdict=verdict) if row else Statement(item.text, verdict))
         score = parts["claim_recall"]
-        verdict = max(OF_ANSWERS[1:], key=causes.count) if score < self.enough else "right"
+        # The most frequent cause; max takes the first of equals.
+        verdict = max(ANSWER_VERDICTS[1:], key=causes.count) if score < self.enough else "right"
         return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
 
-    async def _facts(self, context: Context) -> list[list[Claim]]:
-        """Return the facts of the gold answer, each in its forms: those of an answer with aliases
-        are forms of one, every sentence of another is a fact.
+    async def _collect_facts(self, context: Context) -> list[list[Claim]]:
+        """Return the facts of the gold answer, each as a list of forms.
+
+        The aliases of an answer are forms of one fact. Of an answer without aliases every sentence
+        is a fact with one form.
         """
         result: list[list[Claim]] = []
-        for aliases in [(one,) for one in context.sample.claims] or context.sample.answers:
-            listed = [own for one in aliases for own in await self.claims_of(context, one)]
-            claims = [one for one in listed if one.hypothesis is not None]
-            result += [[one] for one in claims] if len(aliases) == 1 else [claims]
+        for aliases in [(text,) for text in context.sample.claims] or context.sample.answers:
+            claims_of_fact = [
+                claim for text in aliases for claim in await self.claims_of(context, text)
+            ]
+            stating_claims = [text for text in claims_of_fact if text.hypothesis is not None]
+            result += [[text] for text in stating_claims] if len(aliases) == 1 else [stating_claims]
         return [forms for forms in result if forms]
 
     passed_word: ClassVar[str] = "complete"
@@ -200,7 +241,7 @@ class Rag(FaithfulnessOptions):
         return f"fewer than {self.enough:.0%} of the facts of its gold answer are in it (enough)"
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Return whose fault it is that facts are missing, and how many the answer has."""
+        """Return the cause of missing facts, and the share of facts that the answer has."""
         if assessment.verdict in (None, "right"):
             return None
         share = f"{assessment.score or 0.0:.0%} of the facts of the gold answer are in it"
@@ -209,52 +250,73 @@ class Rag(FaithfulnessOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return facts and statements, each with its verdict and the passage that decides."""
         rows = Rows(assessment.evidence, Statement)
-        facts, said = (
-            [(one, marks[one.verdict]) for one in rows.of(Statement) if one.verdict in marks]
-            for marks in (_OF_FACTS, _OF_RESPONSE)
+        facts, statements = (
+            [
+                (statement, marks[statement.verdict])
+                for statement in rows.of(Statement)
+                if statement.verdict in marks
+            ]
+            for marks in (_FACT_MARKS, _RESPONSE_MARKS)
         )
-        told = "".join("".join(one.text for one, _ in said).split())
+        # The page leaves the response out where its sentences show all of it.
+        text = "".join("".join(statement.text for statement, _ in statements).split())
         return View(
-            data={"facts": facts, "said": said, "rest": rows.rest},
-            tells_response=bool(told) and told == "".join((sample.response or "").split()),
-            judged=[Judged(one.text, mark) for one, mark in said],
+            data={"facts": facts, "said": statements, "rest": rows.rest},
+            tells_response=bool(text) and text == "".join((sample.response or "").split()),
+            judged=[Judged(statement.text, mark) for statement, mark in statements],
         )
 
 
-async def _best(looked: ClaimVerifier, facts: Sequence[Sequence[Claim]]) -> list[Finding]:
-    """Return what was found of each fact, of its nearest form."""
+async def _find_best(verifier: ClaimVerifier, facts: Sequence[Sequence[Claim]]) -> list[Finding]:
+    """Return the finding for each fact: that of the form that is best supported."""
     order = ("not found", "contradicted", "supported")
-    found = await all_of(all_of(map(looked.verdict, forms)) for forms in facts)
-    return [max(f, key=lambda x: (order.index(x.row.verdict), x.entailment or 0.0)) for f in found]
+    findings = await all_of(all_of(map(verifier.verdict, forms)) for forms in facts)
+    return [
+        max(f, key=lambda x: (order.index(x.row.verdict), x.entailment or 0.0)) for f in findings
+    ]
 
 
-def _by(one: Finding) -> set[int]:
-    """Return the numbers of what supports a statement, from 1."""
-    return set(one.row.passages or ()) if one.row.verdict == "supported" else set()
+def _supporting_passages(finding: Finding) -> set[int]:
+    """Return the numbers, from 1, of the passages that support a statement."""
+    return set(finding.row.passages or ()) if finding.row.verdict == "supported" else set()
 
 
-def _said(*places: Sequence[Finding]) -> Bools:
-    return np.array([[bool(_by(one)) for one in found] for found in places], bool)
+def _build_support_table(*findings_by_source: Sequence[Finding]) -> Bools:
+    return np.array(
+        [
+            [bool(_supporting_passages(finding)) for finding in findings]
+            for findings in findings_by_source
+        ],
+        bool,
+    )
 
 
-def _as_passages(claims: Iterable[Claim]) -> list[Document]:
-    """Return claims as the passages by which others are judged."""
-    return [Document(str(n), one.hypothesis or "") for n, one in enumerate(claims)]
+def _build_passages(claims: Iterable[Claim]) -> list[Document]:
+    """Return claims as the passages by which other claims are judged."""
+    return [Document(str(n), claim.hypothesis or "") for n, claim in enumerate(claims)]
 
 
-def _rows(
+def _build_fact_rows(
     answered: Sequence[Finding], retrieved: Sequence[Finding], invented: Bools
 ) -> list[Statement]:
-    """Return the rows of the facts, the missing ones first: those of the passages, with the cause
-    and what the response says; ``invented``: which of its statements nothing supports.
+    """Build the rows of the facts, the missing ones first.
+
+    A row has the passages that say the fact, the cause of its absence, and the response's words.
+
+    Args:
+        answered: each fact, judged by the response.
+        retrieved: each fact, judged by the passages.
+        invented: whether each claim of the response is supported by nothing, shape (s,).
     """
     result = []
     for of_answer, of_passages in zip(answered, retrieved, strict=True):
         row, near = of_answer.row, [number - 1 for number in of_answer.row.passages or ()]
-        wrongly = row.verdict == "contradicted" or bool(invented[near or slice(None)].any())
-        cause = CAUSES[bool(_by(of_passages)), wrongly]
-        words = f"the answer says “{row.quote}”" if row.quote else "the answer says nothing near"
-        why = f"{of_passages.row.why}; {words} ({row.entailment:.2f})"
-        verdict = "in the answer" if _by(of_answer) else cause
-        result.append(replace(of_passages.row, verdict=verdict, why=why))
-    return sorted(result, key=lambda one: one.verdict == "in the answer")
+        # Used wrongly: contradicted, or the nearest claims (all, where none is near) hold an
+        # invention.
+        is_used_wrongly = row.verdict == "contradicted" or bool(invented[near or slice(None)].any())
+        cause = CAUSES[bool(_supporting_passages(of_passages)), is_used_wrongly]
+        message = f"the answer says “{row.quote}”" if row.quote else "the answer says nothing near"
+        reason = f"{of_passages.row.why}; {message} ({row.entailment:.2f})"
+        verdict = "in the answer" if _supporting_passages(of_answer) else cause
+        result.append(replace(of_passages.row, verdict=verdict, why=reason))
+    return sorted(result, key=lambda row_of_fact: row_of_fact.verdict == "in the answer")

@@ -1,9 +1,8 @@
-"""The parts of the metric, and the measures that they are.
+"""The parts of ``reference``, and the measures that compute them.
 
-Words in common, BLEU, ROUGE-L, METEOR, chrF; BERTScore, BARTScore, GPTScore. Two recipes of the
-first: ours, and the one by which the TrustScore paper's Table 1 was made (Zheng et al. 2024). The
-last three ask models. Tokens are words after SQuAD's normalisation (Rajpurkar et al. 2016) unless
-said otherwise.
+Common words, BLEU, ROUGE-L, METEOR and chrF need no model; BERTScore, BARTScore and GPTScore do.
+The lexical ones have two recipes: ours, and that of Table 1 of the TrustScore paper (Zheng et al.
+2024). Tokens are words after SQuAD's normalisation (Rajpurkar et al. 2016) unless said otherwise.
 """
 
 import asyncio
@@ -31,24 +30,25 @@ from trustassay.token_matching import Overlap, greedy_match, harmonic_mean
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
 ]
-"""Parts that are computed together, by the same code."""
+"""A group of parts that the same code computes together."""
 Form = Literal["ref", "src", "evid"]
 FORMS: tuple[Form, ...] = ("ref", "src", "evid")
 """What an answer's likelihood is conditioned on: gold answers, the question, the passages."""
 
 
 class Part(NamedTuple):
-    """One number of an answer.
-
-    bounds: its least and largest value; ``None`` for a mean log-probability, which is 0 or less.
-    form: of a likelihood, what it is conditioned on.
-    """
+    """One number of an answer."""
 
     name: str
+    """The name in options and results."""
     explanation: str
+    """One line for the report."""
     family: Family
+    """The group that it is computed with."""
     bounds: tuple[float, float] | None = (0.0, 1.0)
+    """The least and the largest value; ``None`` for a mean log-probability, which is 0 or less."""
     form: Form | None = None
+    """For a likelihood, what it is conditioned on."""
 
     @property
     def needs_gold(self) -> bool:
@@ -56,7 +56,7 @@ class Part(NamedTuple):
         return self.form in (None, "ref")
 
 
-def _read() -> Iterator[Part]:
+def _read_parts() -> Iterator[Part]:
     table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(io.StringIO(table)):
         bounds = (float(row["least"]), float(row["largest"])) if row["least"] else None
@@ -64,31 +64,35 @@ def _read() -> Iterator[Part]:
         yield Part(row["name"], row["explanation"], family, bounds, form)
 
 
-PARTS: Mapping[str, Part] = {part.name: part for part in _read()}
+PARTS: Mapping[str, Part] = {part.name: part for part in _read_parts()}
 """All parts, in the order in which they are shown."""
 
-_BY_MODELS = frozenset({"bertscore", "bartscore", "gptscore"})
-LEXICAL = tuple(part.name for part in PARTS.values() if part.family not in _BY_MODELS)
-"""The parts that ask no model."""
+_MODEL_FAMILIES = frozenset({"bertscore", "bartscore", "gptscore"})
+LEXICAL = tuple(part.name for part in PARTS.values() if part.family not in _MODEL_FAMILIES)
+"""The parts that need no model."""
 
 
 def selected(text: str) -> tuple[str, ...]:
     """Return the parts that a text names, in the order of :data:`PARTS`.
 
-    Names are joined by ``+``: of a part, of a family (``rouge_l`` is all three, ``bartscore`` all
-    forms, ``bartscore_ref`` the three of that form), or ``lexical``. A name that nothing has raises
-    UnknownNameError.
+    Names are joined by ``+``: a part, a family (``rouge_l`` is all three, ``bartscore`` all forms,
+    ``bartscore_ref`` the three of that form), or ``lexical``. Raises UnknownNameError.
     """
-    known: dict[str, set[str]] = {"lexical": set(LEXICAL), **{name: {name} for name in PARTS}}
+    parts_by_name: dict[str, set[str]] = {
+        "lexical": set(LEXICAL),
+        **{name: {name} for name in PARTS},
+    }
     for part in PARTS.values():
         groups = [part.family] if part.form is None else [part.family, f"{part.family}_{part.form}"]
         for group in groups:
-            known.setdefault(group, set()).add(part.name)
+            # A family may have the name of one of its parts ("rouge_l"): the set then holds all of
+            # them.
+            parts_by_name.setdefault(group, set()).add(part.name)
     chosen: set[str] = set()
     for name in filter(None, text.split("+")):
-        if name not in known:
-            raise UnknownNameError(did_you_mean("part of reference", name, known))
-        chosen |= known[name]
+        if name not in parts_by_name:
+            raise UnknownNameError(did_you_mean("part of reference", name, parts_by_name))
+        chosen |= parts_by_name[name]
     return tuple(name for name in PARTS if name in chosen)
 
 
@@ -96,7 +100,7 @@ Aggregate = Literal["best", "first", "mean"]
 
 
 def token_overlap(answer: Sequence[str], gold: Sequence[str]) -> Overlap:
-    """Return the overlap of two lists of tokens, each counted as often as both have it (SQuAD).
+    """Return the overlap of two lists of tokens, counted with repetition (SQuAD).
 
     All three are 1 where both lists are empty, and 0 where one is.
     """
@@ -109,21 +113,21 @@ def token_overlap(answer: Sequence[str], gold: Sequence[str]) -> Overlap:
 
 
 def contains(answer: Sequence[str], gold: Sequence[str]) -> bool:
-    """Whether the gold tokens stand in the answer's, in a row; no tokens stand nowhere."""
+    """Whether the gold tokens occur in the answer in a row; an empty list does not occur."""
     n = len(gold)
     return n > 0 and any(answer[i : i + n] == gold for i in range(len(answer) - n + 1))
 
 
 def novel(answer: Sequence[str], question: Collection[str]) -> Sequence[str]:
-    """Return the answer's tokens that the question lacks; all of them where none is left."""
+    """Return the answer's tokens that are not in the question; all of them if every one is."""
     return [token for token in answer if token not in question] or answer
 
 
 def mean_log_probability(tokens: Sequence[float]) -> float:
     """Return the mean of tokens' natural log-probabilities, log p(y | x) / |y|.
 
-    This is BARTScore (Yuan et al. 2021, eq. 2) and GPTScore (Fu et al. 2023, eq. 1) with the same
-    weight 1 / |y| for each token. Without a token it raises ValueError.
+    This is BARTScore (Yuan et al. 2021, eq. 2) and GPTScore (Fu et al. 2023, eq. 1) with the
+    same weight 1 / |y| for each token. Raises ValueError without a token.
     """
     if not tokens:
         raise ValueError("a text without tokens has no mean log-probability")
@@ -131,18 +135,19 @@ def mean_log_probability(tokens: Sequence[float]) -> float:
 
 
 def aggregated(values: Sequence[float], how: Aggregate) -> float:
-    """Return one number from those of the gold answers, of which there is at least one."""
+    """Combine the values against each gold answer, 1 or more, into one."""
     if how == "first":
         return values[0]
     return max(values) if how == "best" else math.fsum(values) / len(values)
 
 
-DEBIAN = Path("/usr/share/wordnet")
+DEBIAN_WORDNET = Path("/usr/share/wordnet")
 """Where Debian's and Ubuntu's wordnet-base and wordnet-sense-index put WordNet 3.0."""
-ADVICE = (
+WORDNET_ADVICE = (
     "WordNet is not installed: python -m nltk.downloader wordnet, or on Debian and Ubuntu "
     "apt install --no-install-recommends wordnet-base wordnet-sense-index"
 )
+# Files by subject ("noun.animal"), which WordNet 3.0 has.
 _LEXICOGRAPHER_FILES = 45
 
 
@@ -155,11 +160,15 @@ def wordnet_folder() -> Any | None:
             return nltk.data.find(name)
         except LookupError:
             continue
-    if not (DEBIAN / "data.noun").is_file() or not (DEBIAN / "index.sense").is_file():
+    # Both packages are needed: one has the data, the other the index of senses.
+    if (
+        not (DEBIAN_WORDNET / "data.noun").is_file()
+        or not (DEBIAN_WORDNET / "index.sense").is_file()
+    ):
         return None
-    if str(DEBIAN) not in nltk.data.path:  # NLTK reads no folder that is not named there
-        nltk.data.path.append(str(DEBIAN))
-    return nltk.data.FileSystemPathPointer(str(DEBIAN))
+    if str(DEBIAN_WORDNET) not in nltk.data.path:  # NLTK reads no folder that is not named there
+        nltk.data.path.append(str(DEBIAN_WORDNET))
+    return nltk.data.FileSystemPathPointer(str(DEBIAN_WORDNET))
 
 
 @cache
@@ -167,8 +176,8 @@ def wordnet() -> Any:
     """Return NLTK's reader of WordNet; raises LookupError if it is not installed."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]
-        """Looks up synonyms alone: reads no names of lexicographer files, which Debian lacks."""
+    class WordnetReader(WordNetCorpusReader):  # type: ignore[misc]
+        """Reads synonyms only; makes up the file of lexicographer names, absent on Debian."""
 
         def open(self, file: str) -> Any:
             if file != "lexnames":
@@ -181,10 +190,10 @@ def wordnet() -> Any:
 
     folder = wordnet_folder()
     if folder is None:
-        raise LookupError(ADVICE)
+        raise LookupError(WORDNET_ADVICE)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that other languages are not there
-        return Reader(folder, None)
+        warnings.simplefilter("ignore", UserWarning)  # warns that other languages are not installed
+        return WordnetReader(folder, None)
 
 
 Recipe = Literal["default", "trustscore-paper"]
@@ -195,20 +204,25 @@ _MODULES: Mapping[Family, str] = {
     "meteor": "nltk",
     "chrf": "sacrebleu",
 }
-"""By family the module that it needs."""
+"""The module that each family needs."""
 
 
 class Compared(NamedTuple):
-    """An answer with the gold answers, and how it is compared with them."""
+    """An answer with its gold answers, and the way of comparing them."""
 
     answer: str
+    """The answer to assess."""
     golds: Sequence[str]
+    """The gold answers, with all aliases."""
     question: str
+    """The question."""
     aggregate: Aggregate
+    """How the values against the gold answers become one."""
     recipe: Recipe
+    """Whose implementation of the measures to follow."""
 
     def how(self, name: str) -> Aggregate:
-        """Return the aggregate of a part; the paper's recipe has its own for those it knows."""
+        """Return the aggregate of a part; the paper's recipe has its own for some parts."""
         if self.recipe == "trustscore-paper":
             if name == "em":
                 return "best"
@@ -218,64 +232,71 @@ class Compared(NamedTuple):
 
 
 def missing(part: str, recipe: Recipe) -> str | None:
-    """Return what a part needs that is not installed, and how to get it."""
+    """Return which requirement of a part is not installed, and how to install it; else ``None``."""
     family = PARTS[part].family
     paper_bleu = family == "bleu" and recipe == "trustscore-paper"
+    # The paper computed BLEU with NLTK, we do with sacrebleu.
     needed = "nltk" if paper_bleu else _MODULES.get(family)
     if needed and find_spec(needed) is None:
         return f"{part} needs {needed.replace('_', '-')}: {install('reference')}"
     if family == "meteor" and wordnet_folder() is None:
-        return f"{part}: {ADVICE}"
+        return f"{part}: {WORDNET_ADVICE}"
     return None
 
 
-def lexical_parts(names: Sequence[str], given: Compared) -> dict[str, float]:
+def lexical_parts(names: Sequence[str], comparison: Compared) -> dict[str, float]:
     """Return the lexical ones among ``names`` for an answer and its gold answers.
 
-    BLEU by ``best`` takes all gold answers as its references at once, as it defines.
+    With ``best``, BLEU takes all gold answers as its references at once, as its authors define it.
     """
-    columns, result = per_gold(names, given), {}
+    columns, result = per_gold(names, comparison), {}
     for name in names:
         if name in columns:
-            result[name] = aggregated(columns[name], given.how(name))
+            result[name] = aggregated(columns[name], comparison.how(name))
         elif PARTS[name].family == "bleu":
             order = int(name[-1])
-            if given.recipe == "trustscore-paper":
-                result[name] = _paper_bleu(given.answer, given.golds, order)
-            elif given.aggregate == "best":
-                result[name] = _bleu(given.answer, given.golds, order)
+            if comparison.recipe == "trustscore-paper":
+                result[name] = _compute_paper_bleu(comparison.answer, comparison.golds, order)
+            elif comparison.aggregate == "best":
+                result[name] = _compute_bleu(comparison.answer, comparison.golds, order)
             else:
-                values = [_bleu(given.answer, [gold], order) for gold in given.golds]
-                result[name] = aggregated(values, given.aggregate)
+                values = [
+                    _compute_bleu(comparison.answer, [gold], order) for gold in comparison.golds
+                ]
+                result[name] = aggregated(values, comparison.aggregate)
     return result
 
 
-def per_gold(names: Sequence[str], given: Compared) -> Mapping[str, Sequence[float]]:
-    """Return the value of each lexical part against each gold answer, or the first alone where no
-    other counts; BLEU has none.
+def per_gold(names: Sequence[str], comparison: Compared) -> Mapping[str, Sequence[float]]:
+    """Return the values of each lexical part against the gold answers, or against the first where
+    no other counts. BLEU has none, as it compares with all at once.
     """
     columns: dict[str, list[float]] = {}
     for family in dict.fromkeys(PARTS[name].family for name in names):
         if (measure := _MEASURES.get(family)) is None:
             continue
-        own = [name for name in names if PARTS[name].family == family]
-        alone = all(given.how(name) == "first" for name in own)
-        counted = given.golds[:1] if alone else given.golds
-        rows = [measure(given.answer, gold, given.question, given.recipe) for gold in counted]
-        columns |= {name: [row[name] for row in rows] for name in own}
+        names_of_family = [name for name in names if PARTS[name].family == family]
+        # Do not compute what the aggregate ignores.
+        only_first = all(comparison.how(name) == "first" for name in names_of_family)
+        golds_compared = comparison.golds[:1] if only_first else comparison.golds
+        rows = [
+            measure(comparison.answer, gold, comparison.question, comparison.recipe)
+            for gold in golds_compared
+        ]
+        columns |= {name: [row[name] for row in rows] for name in names_of_family}
     return columns
 
 
 @lru_cache(maxsize=4096)
-def _words(text: str) -> tuple[str, ...]:
-    """Return the words that SQuAD's normalisation leaves; where it leaves none, those there are."""
+def _split_words(text: str) -> tuple[str, ...]:
+    """Return the words after SQuAD's normalisation, or before it where it leaves none ("The")."""
     return tuple(normalise_squad(text).split() or text.lower().split())
 
 
-def _tokens(answer: str, gold: str, question: str, _: Recipe) -> Mapping[str, float]:
-    ours, theirs = _words(answer), _words(gold)
+def _measure_tokens(answer: str, gold: str, question: str, _: Recipe) -> Mapping[str, float]:
+    ours, theirs = _split_words(answer), _split_words(gold)
     overlap = token_overlap(ours, theirs)
-    new = novel(ours, frozenset(_words(question)))
+    new = novel(ours, frozenset(_split_words(question)))
     return {
         "em": float(ours == theirs),
         "contains": float(contains(ours, theirs)),
@@ -286,8 +307,8 @@ def _tokens(answer: str, gold: str, question: str, _: Recipe) -> Mapping[str, fl
     }
 
 
-def _rouge_l(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
-    result = _scorer("rouge_l").score(gold, answer)["rougeL"]
+def _measure_rouge_l(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
+    result = _build_scorer("rouge_l").score(gold, answer)["rougeL"]
     return {
         "rouge_l": float(result.fmeasure),
         "rouge_l_precision": float(result.precision),
@@ -295,47 +316,47 @@ def _rouge_l(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
     }
 
 
-def _meteor(answer: str, gold: str, _: str, recipe: Recipe) -> Mapping[str, float]:
+def _measure_meteor(answer: str, gold: str, _: str, recipe: Recipe) -> Mapping[str, float]:
     from nltk.translate.meteor_score import single_meteor_score
 
-    split = _word_tokenizer(recipe).tokenize
+    split = _build_word_tokenizer(recipe).tokenize
     return {"meteor": float(single_meteor_score(split(gold), split(answer), wordnet=wordnet()))}
 
 
-def _chrf(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
-    return {"chrf": _share(_scorer("chrf").sentence_score(answer, [gold]).score)}
+def _measure_chrf(answer: str, gold: str, _: str, __: Recipe) -> Mapping[str, float]:
+    return {"chrf": _to_share(_build_scorer("chrf").sentence_score(answer, [gold]).score)}
 
 
 _MEASURES: Mapping[Family, Callable[[str, str, str, Recipe], Mapping[str, float]]] = {
-    "tokens": _tokens,
-    "rouge_l": _rouge_l,
-    "meteor": _meteor,
-    "chrf": _chrf,
+    "tokens": _measure_tokens,
+    "rouge_l": _measure_rouge_l,
+    "meteor": _measure_meteor,
+    "chrf": _measure_chrf,
 }
 
 
-def _bleu(answer: str, golds: Sequence[str], order: int) -> float:
-    return _share(_scorer("bleu", order).sentence_score(answer, list(golds)).score)
+def _compute_bleu(answer: str, golds: Sequence[str], order: int) -> float:
+    return _to_share(_build_scorer("bleu", order).sentence_score(answer, list(golds)).score)
 
 
-def _share(percentage: float) -> float:
-    return min(float(percentage) / 100, 1.0)  # rounding puts the same text a little above 100
+def _to_share(percentage: float) -> float:
+    return min(float(percentage) / 100, 1.0)  # rounding puts equal texts a little above 100
 
 
-def _paper_bleu(answer: str, golds: Sequence[str], order: int) -> float:
-    """Return NLTK's BLEU of text parted at white space; of four words with smoothing method 4."""
+def _compute_paper_bleu(answer: str, golds: Sequence[str], order: int) -> float:
+    """Return NLTK's BLEU of text split at white space; BLEU-4 with smoothing method 4."""
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
     smoothing = SmoothingFunction().method4 if order == 4 else None
     weights = (0.25,) * 4 if order == 4 else (1.0, 0.0, 0.0, 0.0)
     references = [gold.split() for gold in golds]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that without a common word it is 0
+        warnings.simplefilter("ignore", UserWarning)  # warns that BLEU is 0 without a common word
         return float(sentence_bleu(references, answer.split(), weights, smoothing))
 
 
 @cache
-def _scorer(family: Family, order: int = 0) -> Any:
+def _build_scorer(family: Family, order: int = 0) -> Any:
     if family == "rouge_l":
         from rouge_score.rouge_scorer import RougeScorer
 
@@ -346,77 +367,90 @@ def _scorer(family: Family, order: int = 0) -> Any:
 
 
 @cache
-def _word_tokenizer(recipe: Recipe) -> Any:
-    """Return NLTK's word tokenizer; the paper's as it was in NLTK 3.8.1, where dashes parted no
-    words, and an opening quote stayed with a word of two letters or more.
+def _build_word_tokenizer(recipe: Recipe) -> Any:
+    """Return NLTK's word tokenizer; for the paper's recipe as it was in NLTK 3.8.1.
+
+    There dashes did not split words, and an opening quote stayed with a word of two letters or
+    more.
     """
     from nltk.tokenize import NLTKWordTokenizer
 
     if recipe == "default":
         return NLTKWordTokenizer()
+    # An opening quote before a single letter, as in "'a", but not in "'re" or "'s".
     start = re.compile(r"(?i)'(?!re|ve|ll|[mtsdn])(?=\w\b)")
 
-    class Earlier(NLTKWordTokenizer):  # type: ignore[misc]
+    class EarlierTokenizer(NLTKWordTokenizer):  # type: ignore[misc]
         PUNCTUATION: ClassVar[Any] = [
-            rule for rule in NLTKWordTokenizer.PUNCTUATION if not rule[0].search("\u2013")
+            # \u2013 is the en dash: the rule that splits at dashes is the later addition.
+            rule
+            for rule in NLTKWordTokenizer.PUNCTUATION
+            if not rule[0].search("\u2013")
         ]
         STARTING_QUOTES: ClassVar[Any] = [*NLTKWordTokenizer.STARTING_QUOTES[:-1], (start, "' ")]
 
-    return Earlier()
+    return EarlierTokenizer()
 
 
 JUDGE = "judge"
-"""The role of the models whose likelihoods are BARTScore and GPTScore."""
+"""The role of the models that give the likelihoods of BARTScore and GPTScore."""
 
 
 async def bertscore(models: Models, answer: str, golds: Sequence[str]) -> dict[str, list[float]]:
     """Return BERTScore's parts of an answer against each gold answer.
 
-    A text is asked for with a space before it: that is how models with byte-level tokenizers
-    learnt to read a word, and changes nothing for others. A blank answer has 0.
+    Texts are sent with a leading space: byte-level tokenizers have learnt words that way, and it
+    changes nothing for others. A blank answer has 0.
     """
     if not answer.strip():
-        return {name: [0.0] * len(golds) for name in _BERTSCORE}
+        return {name: [0.0] * len(golds) for name in _BERTSCORE_PARTS}
     texts = [answer, *golds]
     ours, *theirs = await asyncio.gather(*(models.token_vectors(f" {t.strip()}") for t in texts))
-    result = [greedy_match(ours.vectors, one.vectors, ours.special, one.special) for one in theirs]
+    result = [
+        greedy_match(ours.vectors, vectors.vectors, ours.special, vectors.special)
+        for vectors in theirs
+    ]
     columns = zip(*result, strict=True)
-    return {name: list(column) for name, column in zip(_BERTSCORE, columns, strict=True)}
+    return {name: list(column) for name, column in zip(_BERTSCORE_PARTS, columns, strict=True)}
 
 
-_BERTSCORE = ("bertscore_precision", "bertscore_recall", "bertscore")
+_BERTSCORE_PARTS = ("bertscore_precision", "bertscore_recall", "bertscore")
 
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """BARTScore or GPTScore of one answer.
-
-    family: ``bartscore``, whose prompt is the source text alone, or ``gptscore``, whose prompt says
-    what is to be done with it. passages: how many documents are shown at most. prompts: a folder
-    of the user's own prompts for GPTScore.
-    """
+    """BARTScore or GPTScore of one answer."""
 
     family: str
+    """``bartscore`` (the prompt is the source text) or ``gptscore`` (with an instruction)."""
     models: Models
     sample: Sample
     answer: str
+    """The answer to assess."""
     passages: int
+    """The most documents that a prompt shows."""
     prompts: str | None = None
+    """A folder of the user's own prompts for GPTScore."""
 
     async def parts(self, form: Form, golds: Sequence[str]) -> dict[str, list[float]]:
         """Return the parts of a form: against each gold answer for ``ref``, else one value.
 
-        Raises AssessmentError if the answer is blank, there is nothing to be conditioned on, or the
-        run's models do not say which of them is to be asked.
+        Raises AssessmentError if the answer is blank, there is nothing to condition on, or it is
+        unclear which of the run's models to ask.
         """
         if not self.answer.strip():
             raise AssessmentError("the response is blank: no likelihood", "empty")
         if form != "ref":
-            value = await self._likelihood(self._prompt(form), self.answer)
+            value = await self._compute_likelihood(self._build_prompt(form), self.answer)
             return {f"{self.family}_{form}": [value]}
-        there = [self._likelihood(self._prompt(form, gold), self.answer) for gold in golds]
-        back = self._prompt(form, self.answer)
-        values = await asyncio.gather(*there, *(self._likelihood(back, gold) for gold in golds))
+        # Precision: the answer given the gold answer. Recall: the gold answer given the answer.
+        precision_calls = [
+            self._compute_likelihood(self._build_prompt(form, gold), self.answer) for gold in golds
+        ]
+        recall_prompt = self._build_prompt(form, self.answer)
+        values = await asyncio.gather(
+            *precision_calls, *(self._compute_likelihood(recall_prompt, gold) for gold in golds)
+        )
         precisions, recalls = values[: len(golds)], values[len(golds) :]
         return {
             f"{self.family}_ref": [(p + r) / 2 for p, r in zip(precisions, recalls, strict=True)],
@@ -424,15 +458,17 @@ class Likelihoods:
             f"{self.family}_ref_recall": recalls,
         }
 
-    async def _likelihood(self, prompt: str, text: str) -> float:
-        result = await self.models.likelihood(prompt, text.strip(), role=JUDGE, name=self._judge())
+    async def _compute_likelihood(self, prompt: str, text: str) -> float:
+        result = await self.models.likelihood(
+            prompt, text.strip(), role=JUDGE, name=self._find_judge()
+        )
         try:
             return mean_log_probability(result.tokens)
         except ValueError:
             raise AssessmentError(f"{self.family}: the model reads no token in {text!r}") from None
 
-    def _judge(self) -> str:
-        """Return the name of the judge of this family, or of the only one that there is."""
+    def _find_judge(self) -> str:
+        """Return the name of the judge for this family: its own, or the only one of the run."""
         names = self.models.names(JUDGE)
         if self.family in names:
             return self.family
@@ -443,11 +479,11 @@ class Likelihoods:
             f"in --judge {self.family}=hf:MODEL"
         )
 
-    def _prompt(self, form: Form, text: str = "") -> str:
+    def _build_prompt(self, form: Form, text: str = "") -> str:
         """Return what the likelihood is conditioned on."""
         passages = [
-            ": ".join(filter(None, (one.title.strip(), one.text.strip())))
-            for one in (self.sample.documents or ())[: self.passages]
+            ": ".join(filter(None, (document.title.strip(), document.text.strip())))
+            for document in (self.sample.documents or ())[: self.passages]
         ]
         if form == "evid" and not passages:
             raise AssessmentError(f"{self.family}_evid: the sample has no passage")
@@ -455,7 +491,7 @@ class Likelihoods:
         if self.family == "bartscore":
             return {"ref": text.strip(), "src": question, "evid": "\n".join(passages)}[form]
         prompt = prompt_of(form, self.prompts)
-        # The answer stands on a line of its own, so that no token reaches across its beginning.
+        # The answer begins on a line of its own, so that no token spans its beginning.
         return prompt.filled(text=text.strip(), question=question, passages=passages) + "\n"
 
 

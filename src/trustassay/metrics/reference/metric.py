@@ -1,4 +1,4 @@
-"""The metric ``reference``."""
+"""The metric ``reference``: options, assessment, evidence and figures."""
 
 import asyncio
 import dataclasses
@@ -42,30 +42,37 @@ AUTO = "auto"
 
 @cache
 def gold_row(part: str) -> Any:
-    """Return the class of a row of evidence: a gold answer, and its value by a part."""
+    """Return the class of a row of evidence: a gold answer, and its value of a part."""
+    # The key of the value is the part's name, so the class depends on it.
     fields: list[Any] = [("gold", str), (part, float | None, None)]
     told_by = {"told_by": ("gold",)}
     return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=told_by)
 
 
-class Gold(NamedTuple):
-    """A gold answer, its value, and how that is marked; ``None`` where it has none of its own."""
+class GoldLikeness(NamedTuple):
+    """A gold answer, as the report shows it."""
 
     text: str
+    """The gold answer."""
     value: float | None
+    """The value against it; ``None`` where it has none of its own."""
     mark: Mark | None
+    """The mark of the value."""
 
 
-class Golds(NamedTuple):
-    """The gold answers, the nearest first; ``rest`` is evidence of any other kind."""
+class ReferenceTrace(NamedTuple):
+    """All evidence of one assessment, sorted by kind."""
 
     part: str
-    golds: Sequence[Gold]
-    rest: Sequence[Mapping[str, Any]]
+    """The part that is the score."""
+    golds: Sequence[GoldLikeness]
+    """The gold answers, the nearest first."""
+    other_rows: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind, as it is stored."""
 
 
 def mark_of(value: float | None, part: Part) -> Mark | None:
-    """Return the mark of a value from 0 to 1; other scales have no such ends."""
+    """Return the mark of a value from 0 to 1; values on other scales have none."""
     if value is None or part.bounds != (0.0, 1.0):
         return None
     if value >= 1:
@@ -121,6 +128,7 @@ class Reference(Metric):
         if not self.chosen:
             raise UsageError("parts: none is left")
         if self.prompts is not None:
+            # A missing or faulty file must fail before a run starts.
             for form in measures.FORMS:
                 measures.prompt_of(form, self.prompts)
 
@@ -131,17 +139,17 @@ class Reference(Metric):
 
     @cached_property
     def chosen(self) -> tuple[str, ...]:
-        """The parts that are computed, once ``auto`` is settled; the score's is one of them."""
+        """The parts that are computed, with ``auto`` resolved; the score's part is one of them."""
         names = measures.LEXICAL if self.parts == AUTO else measures.selected(self.parts)
-        scored = {self.score} if self.score else set()
-        return tuple(n for n in PARTS if n in {*names, *scored} and n not in self.left_out)
+        score_parts = {self.score} if self.score else set()
+        return tuple(n for n in PARTS if n in {*names, *score_parts} and n not in self.left_out)
 
     @property
     def scored(self) -> Part:
         """The part that is the score."""
         return PARTS[self.score or (HEADLINE if HEADLINE in self.chosen else self.chosen[0])]
 
-    def _of(self, *families: str) -> list[Part]:
+    def _parts_of_families(self, *families: str) -> list[Part]:
         return [PARTS[name] for name in self.chosen if PARTS[name].family in families]
 
     @property
@@ -155,12 +163,15 @@ class Reference(Metric):
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """That of the part which is the score."""
+        """The bounds of the part that is the score."""
+        # Without bounds the score is the exponential of a mean log-probability.
         return self.scored.bounds or (0.0, 1.0)
 
     @property
     def figures(self) -> Mapping[str, Figure]:
-        """The mean of every part, and those that are left out, which have none."""
+        """The mean of every part; parts that are left out have a figure without a mean."""
+        # Headlines: the score, the two figures that papers report, and what is left out, with the
+        # reason.
         main = {self.scored.name, "em", "token_f1"}
         return {
             name: Figure(
@@ -175,25 +186,28 @@ class Reference(Metric):
         }
 
     def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
-        """Settle ``auto`` by what is installed."""
+        """Resolve ``auto`` by the libraries that are installed."""
         if self.parts != AUTO:
             return dataclasses.replace(self, score=self.scored.name)
         absent = [name for name in self.chosen if measures.missing(name, self.recipe)]
         without = "+".join(name for name in measures.LEXICAL if name in {*absent, *self.left_out})
-        settled = dataclasses.replace(self, parts="lexical", without=without)
-        return dataclasses.replace(settled, score=settled.scored.name)
+        # First without a score: which part it is depends on the parts that remain.
+        options = dataclasses.replace(self, parts="lexical", without=without)
+        return dataclasses.replace(options, score=options.scored.name)
 
     def needs(self) -> Sequence[Need]:
-        """An embedder of tokens for BERTScore, judges for the likelihoods, both on this machine; a
-        part asked for by name that needs a package or data raises BackendError.
+        """Token vectors for BERTScore and judges for likelihoods, both on this machine.
+
+        Raises BackendError if a part that the user names needs a package or data that is missing.
         """
+        # With "auto" a missing library only removes its parts.
         for part in self.chosen if self.parts != AUTO else filter(None, [self.score]):
-            if words := measures.missing(part, self.recipe):
-                raise BackendError(f"{self.name}: {words}")
+            if advice := measures.missing(part, self.recipe):
+                raise BackendError(f"{self.name}: {advice}")
         result = []
-        if self._of("bertscore"):
+        if self._parts_of_families("bertscore"):
             result.append(Need("token_vectors"))
-        if self._of("bartscore", "gptscore"):
+        if self._parts_of_families("bartscore", "gptscore"):
             result.append(Need("likelihood", measures.JUDGE, many=True))
         if self._reads_passages:
             result.append(Need("search", optional=True))
@@ -209,19 +223,21 @@ class Reference(Metric):
         return result
 
     async def assess(self, context: Context) -> Assessment:
-        """Compute the parts; the score's value against each gold answer is the evidence."""
+        """Compute the parts; the evidence is the score's value against each gold answer."""
         sample, models = context.sample, context.models
         answer, golds = sample.response or "", golds_of(sample)
         pairs = len(answer.split()) * sum(len(gold.split()) for gold in golds)
         context.limits.count("pairs of words of an answer and a gold answer", pairs)
-        by_models = await self._by_models(sample, models, golds)
+        # Models first: their calls run while other samples compute.
+        by_models = await self._measure_by_models(sample, models, golds)
         work = TextWork.on(sample)
-        given = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
-        result = await work(measures.lexical_parts, self.chosen, given)
+        comparison = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
+        result = await work(measures.lexical_parts, self.chosen, comparison)
         result |= {
             name: measures.aggregated(values, self.aggregate) for name, values in by_models.items()
         }
         parts = {name: result[name] for name in self.chosen}
+        # A blank answer has a score of 0, but its outcome is "blank".
         if not sample.answered:
             parts[BLANK_PART] = 1.0
         part = self.scored
@@ -229,26 +245,32 @@ class Reference(Metric):
         score = value if part.bounds else math.exp(value)
         rows = by_models.get(part.name)
         if not rows:
-            rows = (await work(measures.per_gold, [part.name], given)).get(part.name, ())
-        own = rows if part.needs_gold else ()  # the first alone may have one
-        shown = starmap(gold_row(part.name), zip_longest(golds, own))
-        reason = _reason(part, value, self.aggregate, len(golds))
-        return self.assessed(sample, score, shown, reason=reason, parts=parts)
+            rows = (await work(measures.per_gold, [part.name], comparison)).get(part.name, ())
+        # zip_longest below pads with None: with aggregate=first only the first has a value.
+        values_of_golds = rows if part.needs_gold else ()  # the first alone may have one
+        evidence = starmap(gold_row(part.name), zip_longest(golds, values_of_golds))
+        reason = _build_reason(part, value, self.aggregate, len(golds))
+        return self.assessed(sample, score, evidence, reason=reason, parts=parts)
 
-    async def _by_models(
+    async def _measure_by_models(
         self, sample: Sample, models: Any, golds: Sequence[str]
     ) -> dict[str, Sequence[float]]:
-        """Return, for each wanted part that asks a model, its values against the gold answers."""
+        """Return, for each chosen part that needs a model, its values against the gold answers."""
         answer = sample.response or ""
-        asked = [measures.bertscore(models, answer, golds)] if self._of("bertscore") else []
-        likelihoods = self._of("bartscore", "gptscore")
+        calls = (
+            [measures.bertscore(models, answer, golds)]
+            if self._parts_of_families("bertscore")
+            else []
+        )
+        likelihoods = self._parts_of_families("bartscore", "gptscore")
+        # One call a family and form gives its precision, recall and mean.
         for family, form in dict.fromkeys((p.family, p.form) for p in likelihoods if p.form):
-            likely = measures.Likelihoods(
+            likelihoods_of_answer = measures.Likelihoods(
                 family, models, sample, answer, self.passages, self.prompts
             )
-            asked.append(likely.parts(form, golds))
+            calls.append(likelihoods_of_answer.parts(form, golds))
         result: dict[str, Sequence[float]] = {}
-        for columns in await asyncio.gather(*asked):
+        for columns in await asyncio.gather(*calls):
             result |= {name: values for name, values in columns.items() if name in self.chosen}
         return result
 
@@ -260,23 +282,24 @@ class Reference(Metric):
         return f"its score is 0: it has nothing in common with a gold answer ({self.scored.name})"
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where an answer has nothing in common with the gold answers."""
+        """Return a sentence if an answer has nothing in common with the gold answers."""
         if self.scored.bounds != (0.0, 1.0) or assessment.score != 0:
             return None
         return f"it has nothing in common with the gold answers ({self.scored.name})"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
-        """Return the gold answers with what each gives the answer."""
+        """Return the gold answers, each with the value against it."""
         part = self.scored
         kind = gold_row(part.name)
         rows = Rows(assessment.evidence, kind)
         values = [(row.gold, getattr(row, part.name)) for row in rows.of(kind)]
-        golds = [Gold(text, value, mark_of(value, part)) for text, value in values]
+        golds = [GoldLikeness(text, value, mark_of(value, part)) for text, value in values]
+        # Those without a value of their own come last.
         golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
-        return View(data=Golds(part.name, golds, rows.rest), tells_golds=bool(golds))
+        return View(data=ReferenceTrace(part.name, golds, rows.rest), tells_golds=bool(golds))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return the mean of every part, with intervals, and why a part is not there."""
+        """Return the mean of every part, with intervals, and why a part is missing."""
         result = super().summarise(assessments, seed=seed)
         absent = {
             name: measures.missing(name, self.recipe) or "left out (without=)"
@@ -290,12 +313,12 @@ class Reference(Metric):
 
 
 def golds_of(sample: Sample) -> list[str]:
-    """Return all aliases of all gold answers; the claims of a sample that has no answer."""
-    aliases = [alias for one in sample.answers for alias in one]
+    """Return all aliases of all gold answers; the claims of a sample without gold answers."""
+    aliases = [alias for group in sample.answers for alias in group]
     return list(dict.fromkeys(aliases or sample.claims))
 
 
-def _reason(part: Part, value: float, aggregate: Aggregate, golds: int) -> str:
+def _build_reason(part: Part, value: float, aggregate: Aggregate, golds: int) -> str:
     message = f"{part.name} {value:.2f}"
     if not part.needs_gold or golds < 2:
         return message

@@ -1,7 +1,7 @@
-"""Which values nothing before them supports: numbers, dates, ids and names.
+"""Finds values that nothing before them supports: numbers, dates, ids and names.
 
-What a model may choose by itself is not judged: settings such as ``limit``, queries and code, times
-of day, single words in small letters, short codes in capitals.
+Values that a model may choose by itself are not judged: settings such as ``limit``, queries and
+code, times of day, single words in lower case, short codes in capitals.
 """
 
 import re
@@ -19,118 +19,168 @@ WORDS = {
     name: re.compile(pattern, re.IGNORECASE)
     for name, pattern in read_patterns("words.toml", __package__).items()
 }
-FREE = 8  # words from which a value is the model's own text: only numbers and ids are judged
-FEW = 10  # numbers of the user of which sums, differences, products and ratios are known, too
-ALIKE = 85  # likeness of two names, 0 to 100, from which one is taken for the other, misspelled
-DEEPEST = 12
+MIN_FREE_TEXT_WORDS = 8
+"""Words from which a value is the model's own text, of which only numbers and ids are judged."""
+MAX_COMPUTED_NUMBERS = 10
+"""Most numbers of the user whose sums, differences, products and ratios count as known."""
+MIN_NAME_LIKENESS = 85
+"""Similarity of two names, 0 to 100, from which one counts as the other one misspelled."""
+MAX_DEPTH = 12
+"""Levels of nested data that are read."""
+# "-1,250.5"; not a part of a word, an id or a version such as 1.2.3
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?!\w|\.\d)")
+# An e-mail address, or a word with both letters and digits: "AB-123", "/v2/users".
 _ID = re.compile(r"\S+@\S+\.\w+|(?=[\w./#-]*\d)(?=[\w./#-]*[^\W\d])[\w./#-]+")
+# "2024-05-17", also with a time: "2024-05-17t10:00:00z" (the text is folded).
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)(?:t[\d:.]+(?:z|[+-][\d:]+)?)?(?!\w)")
+# "9:30", "09:30:00"
 _CLOCK = re.compile(r"\b\d?\d:\d\d(?::\d\d)?\b")
 _MONTHS = ",january,february,march,april,may,june,july,august,september,october,november,december"
+# A letter of neither ASCII nor Latin-1: Greek, Cyrillic, Chinese ...
 _OTHER_SCRIPT = re.compile(r"[^\W\d_a-zß-ž]")
 
 
 class Known:
-    """What stands before a value. said: texts of the user and of the model's earlier answers.
-    shown: instructions and results of tools."""
+    """The texts that come before a call, and the values in them.
 
-    def __init__(self, said: Iterable[str], shown: Iterable[str]) -> None:
-        own = folded("\n".join(said))
-        self._text = "\n".join([own, folded("\n".join(shown))])
+    Args:
+        messages: texts of the user, and the model's earlier answers.
+        sources: instructions and results of tools.
+    """
+
+    def __init__(self, messages: Iterable[str], sources: Iterable[str]) -> None:
+        folded_messages = folded("\n".join(messages))
+        self._text = "\n".join([folded_messages, folded("\n".join(sources))])
         self._words = set(plain_words(self._text))
         self._stems = {stem for word in self._words for stem in content_words(word)}
-        self._relative = bool(WORDS["relative"].search(own))
-        self._foreign = bool(_OTHER_SCRIPT.search(own))
-        given = {n for n in _numbers(own) if n > 1 and not 1900 <= n <= 2100}
-        pairs = permutations(given, 2) if len(given) <= FEW else ()
+        # "tomorrow", "next week": any date may follow from it.
+        self._relative = bool(WORDS["relative"].search(folded_messages))
+        # A name in another script may be transliterated in an argument.
+        self._foreign = bool(_OTHER_SCRIPT.search(folded_messages))
+        # Years, and 0 and 1, would make almost any number a result of arithmetic.
+        user_numbers = {
+            n for n in _find_numbers(folded_messages) if n > 1 and not 1900 <= n <= 2100
+        }
+        pairs = permutations(user_numbers, 2) if len(user_numbers) <= MAX_COMPUTED_NUMBERS else ()
         computed = {r for a, b in pairs for r in (a + b, a - b, a * b, a / b)}
-        told = _numbers(self._text)
-        self._numbers = {round(n, digits) for n in told for digits in (0, 1, 2, 6)} | {
-            round(abs(n), 6) for n in computed | {n * by for n in told for by in (100, 0.01)}
+        all_numbers = _find_numbers(self._text)
+        # Also rounded, and as percent or share: "0.256" is known from "25.6 %".
+        self._known_numbers = {round(n, digits) for n in all_numbers for digits in (0, 1, 2, 6)} | {
+            round(abs(n), 6)
+            for n in computed | {n * factor for n in all_numbers for factor in (100, 0.01)}
         }
 
     def says(self, text: str) -> bool:
-        """Return whether a text stands there word for word."""
+        """Whether the texts contain this one word for word."""
         return says(self._text, folded(text))
 
     def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
-        """Yield what is judged in the value of an argument, and whether it is known."""
+        """Yield the parts of an argument's value that are judged, each with whether it is known."""
         text = folded(str(value)).strip()
         if not text or self.says(text):
             yield from [(text, True)] if text else []
             return
         yield from self.figures(text)
-        if len(text.split()) >= FREE or self._foreign:
+        if len(text.split()) >= MIN_FREE_TEXT_WORDS or self._foreign:
             return
         stems = set(content_words(text))
+        # Several words in lower case: a phrase, known if any of its words is. With "_" it is a
+        # constant.
         if len(stems) > 1 and str(value).islower() and "_" not in text:
             yield text, not stems.isdisjoint(self._stems)
         for word in str(value).partition(",")[0].split():  # of "Paris, France" the first is judged
-            bare = word.strip("\"'()[]{}.:;!?")
-            if bare[:1].isupper() and bare.isalpha() and not (bare.isupper() and len(bare) <= 4):
-                name = folded(bare)
-                alike = (one for one in self._words if one[0] == name[0])
-                known = self._stems.issuperset(content_words(name))
-                yield bare, known or any(fuzz.ratio(name, one) >= ALIKE for one in alike)
+            stripped = word.strip("\"'()[]{}.:;!?")
+            # A capitalised word is a name; a short one all in capitals is a code such as "USD".
+            if (
+                stripped[:1].isupper()
+                and stripped.isalpha()
+                and not (stripped.isupper() and len(stripped) <= 4)
+            ):
+                name = folded(stripped)
+                # Only words with the same first letter: misspellings rarely begin with another
+                # one.
+                candidates = (known_word for known_word in self._words if known_word[0] == name[0])
+                is_known = self._stems.issuperset(content_words(name))
+                yield (
+                    stripped,
+                    is_known
+                    or any(
+                        fuzz.ratio(name, known_word) >= MIN_NAME_LIKENESS
+                        for known_word in candidates
+                    ),
+                )
 
     def figures(self, text: str) -> Iterator[tuple[str, bool]]:
         """Yield the dates, ids and numbers of a folded text, and whether each is known."""
-        for found in _DAY.finditer(text):
-            yield found.group(), self._relative or self._has_day(*found.groups())
+        for match in _DAY.finditer(text):
+            yield match.group(), self._relative or self._has_day(*match.groups())
+        # Dates first, then ids, then numbers: each pattern would match parts of the ones before.
         text = _CLOCK.sub(" ", _DAY.sub(" ", text))
-        for word in (found.group().strip("./#-") for found in _ID.finditer(text)):
+        for word in (match.group().strip("./#-") for match in _ID.finditer(text)):
             yield word, self.says(word)
-        for found in _NUMBER.finditer(_ID.sub(" ", text)):
-            number = abs(float(found.group().replace(",", "")))
-            yield found.group(), found.group() in "01" or round(number, 6) in self._numbers
+        for match in _NUMBER.finditer(_ID.sub(" ", text)):
+            number = abs(float(match.group().replace(",", "")))
+            # 0 and 1 are mostly flags and counts.
+            yield match.group(), match.group() in "01" or round(number, 6) in self._known_numbers
 
     def _has_day(self, year: str, month: str, day: str) -> bool:
         d, m = int(day), int(month)
         name = _MONTHS.split(",")[m] if 1 <= m <= 12 else "none"
-        written = rf"(?<!\d)(?:0?{d}[./-]0?{m}|0?{m}[./-]0?{d}|{year}-0?{m}-0?{d})(?!\d)"
-        both = rf"\b(?:{name}|{name[:3]})\b", rf"(?<!\d)0?{d}(?:st|nd|rd|th)?\b"
-        said = all(re.search(one, self._text) for one in both) or re.search(written, self._text)
+        # 17.05., 5/17, 2024-5-17: day and month in either order.
+        digits_pattern = rf"(?<!\d)(?:0?{d}[./-]0?{m}|0?{m}[./-]0?{d}|{year}-0?{m}-0?{d})(?!\d)"
+        # Or the name of the month and the day: "May 17th", "17 may".
+        name_patterns = rf"\b(?:{name}|{name[:3]})\b", rf"(?<!\d)0?{d}(?:st|nd|rd|th)?\b"
+        is_written = all(re.search(pattern, self._text) for pattern in name_patterns) or re.search(
+            digits_pattern, self._text
+        )
         years = re.findall(r"(?<!\d)(?:19|20)\d\d(?!\d)", self._text)
-        return bool(said and (not years or year in years))
+        return bool(is_written and (not years or year in years))
 
 
-def unsupported(arguments: Any, known: Known) -> tuple[int, list[tuple[str, str, str]]]:
-    """Return how many values of a call's arguments were judged, and those that nothing supports:
-    the argument, the value, and the part of it that is new."""
+def unsupported(arguments: Any, context: Known) -> tuple[int, list[tuple[str, str, str]]]:
+    """Find the values of a call's arguments that nothing supports.
+
+    Returns:
+        How many values were judged, and for each unsupported one the argument, the value, and the
+        part of it that is new.
+    """
     judged, result = 0, []
     for name, value in values_in(arguments):
-        last = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name.rpartition(".")[2])[-1:]
-        chosen = value is None or isinstance(value, bool) or WORDS["chosen"].fullmatch(*last or "-")
-        parts = [] if chosen else [*known.parts(value)]
+        # The last word of the argument's name: "maxResults" and "max_results" give "results".
+        last_word = re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name.rpartition(".")[2])[-1:]
+        is_free = (
+            value is None or isinstance(value, bool) or WORDS["chosen"].fullmatch(*last_word or "-")
+        )
+        parts = [] if is_free else [*context.parts(value)]
         judged += bool(parts)
         if new := [part for part, is_known in parts if not is_known]:
             result.append((name, str(value)[:200], new[0]))
     return judged, result
 
 
-def values_in(value: Any, name: str = "", left: int = DEEPEST) -> Iterator[tuple[str, Any]]:
-    """Yield the values of data, each with the names that lead to it."""
+def values_in(value: Any, name: str = "", depth: int = MAX_DEPTH) -> Iterator[tuple[str, Any]]:
+    """Yield the leaf values of nested data, each with its path ("user.address.city")."""
     if not isinstance(value, list | Mapping):
         yield name, value
         return
-    pairs = value.items() if isinstance(value, Mapping) else [("", one) for one in value]
-    for key, one in pairs if left else ():
-        yield from values_in(one, ".".join(filter(None, [name, str(key)])), left - 1)
+    pairs = value.items() if isinstance(value, Mapping) else [("", item) for item in value]
+    for key, item in pairs if depth else ():
+        yield from values_in(item, ".".join(filter(None, [name, str(key)])), depth - 1)
 
 
 def says(text: str, part: str) -> bool:
-    """Return whether a text has a part of it word for word."""
+    """Whether a text contains another one word for word."""
     return part in text and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text))
 
 
 def folded(text: str) -> str:
-    """Return a text without accents, in small letters."""
+    """Return a text without accents, in lower case."""
+    # NFKD puts each accent behind its letter, where it can be dropped.
     parts = unicodedata.normalize("NFKD", text)
     return "".join(c for c in parts if not unicodedata.combining(c)).casefold()
 
 
-def _numbers(text: str) -> set[float]:
+def _find_numbers(text: str) -> set[float]:
     words = {word for word in plain_words(text) if word[0].isdigit()}
     return {float(word) for word in words if re.fullmatch(r"\d{1,15}(?:\.\d+)?", word)}
 
@@ -141,18 +191,24 @@ _IRREGULAR = {"send": "sent", "make": "made", "buy": "bought", "pay": "paid", "p
 
 
 def admits(response: str, tools: Iterable[str]) -> bool:
-    """Whether an answer says that something failed, and nowhere that what these tools do was done:
-    a polite word beside "it is cancelled" admits nothing.
+    """Whether an answer admits a failure, and never claims that one of these tools succeeded.
+
+    "I'm sorry for the trouble; it is cancelled" admits nothing.
     """
+    # "cancel_order" gives "cancel" and "order".
     verbs = {word for tool in tools for word in re.findall("[a-z]{3,}", folded(tool))}
+    # "cancel" matches "cancelled", "book" "booked"; irregular verbs are listed.
     forms = [
         _IRREGULAR.get(verb, rf"{verb.removesuffix('e')}\w{{0,2}}ed") for verb in sorted(verbs)
     ]
-    done = re.compile("|".join([WORDS["done"].pattern, *(rf"\b(?:{form})\b" for form in forms)]))
-    admitted = False
+    done_pattern = re.compile(
+        "|".join([WORDS["done"].pattern, *(rf"\b(?:{form})\b" for form in forms)])
+    )
+    has_admitted = False
     for part in WORDS["parts"].split(folded(response)):
+        # Part by part: where a part admits a failure, a word such as "complete" claims nothing.
         if WORDS["admits"].search(WORDS["smooth"].sub("", part)):
-            admitted = True
-        elif done.search(part):
+            has_admitted = True
+        elif done_pattern.search(part):
             return False
-    return admitted
+    return has_admitted

@@ -1,4 +1,4 @@
-"""The metric ``tool_use``: what an agent made of its calls, and of what it said before."""
+"""The metric ``tool_use``: faults of an agent in its calls, their results and its own words."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,45 +44,60 @@ FAULTS = {
     "contradicts_itself": "contradicts itself",
     "unsupported_argument": "unsupported argument",
 }
-"""Verdicts on answers with a fault, by their figures, the worst first."""
-_ORDER = list(FAULTS.values())
+"""The verdict of each kind of fault, by the key of its figure, the worst first."""
+_FAULT_ORDER = list(FAULTS.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Step(EvidenceRow):
-    """A step before an answer, as ``steps`` of a sample has it, and its number from 1."""
+class AgentStep(EvidenceRow):
+    """A step before an answer, from the ``steps`` of a sample."""
 
     user: str | None = None
+    """A message of the user."""
     system: str | None = None
+    """An instruction."""
     assistant: str | None = None
+    """An earlier answer."""
     tool: str | None = None
+    """The name of the tool that was called."""
     arguments: Any = None
+    """The arguments of the call."""
     passages: Sequence[int] = ()
+    """The numbers of the documents that the call returned, from 1."""
     error: str = ""
+    """The error of a failed call."""
     number: int = 0
+    """The number of the step, from 1."""
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The call as one line."""
-        given = json.dumps(self.arguments, ensure_ascii=False, default=str)
-        return f"{self.tool or 'a tool'}({'' if self.arguments is None else given})"
+        arguments = json.dumps(self.arguments, ensure_ascii=False, default=str)
+        return f"{self.tool or 'a tool'}({'' if self.arguments is None else arguments})"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault(EvidenceRow, row_kind="fault", told_by=("verdict",)):
-    """A fault. step: the number of the call. argument, value: what nothing supports. text: the
-    sentence. passages: what the call returned; quote: the words that decide. turn: the earlier
-    answer, from 1."""
+    """A fault of an answer or of a call."""
 
     verdict: str
+    """The kind of fault, a value of :data:`FAULTS`."""
     why: str
+    """The fault in one sentence."""
     step: int | None = None
+    """The number of the call."""
     argument: str | None = None
+    """The path of the argument that nothing supports."""
     value: str | None = None
+    """The value that nothing supports."""
     text: str | None = None
+    """The sentence of the answer."""
     passages: Sequence[int] = ()
+    """The numbers of the documents that decide."""
     quote: str | None = None
+    """The words that decide."""
     turn: int | None = None
+    """The number of the earlier answer that is contradicted, from 1."""
 
     @property
     def mark(self) -> Mark:
@@ -90,48 +105,68 @@ class Fault(EvidenceRow, row_kind="fault", told_by=("verdict",)):
         return Mark("bad", "✕", self.verdict)
 
 
-class Turn:
-    """What is before an answer. said: earlier answers. calls, failed: those since the last
-    question. results: the passages, those of failed calls blank. owners: by the number of a passage
-    the call that returned it."""
+class AgentTurn:
+    """The steps before an answer, sorted.
+
+    Attributes:
+        earlier_answers: as documents.
+        calls: the calls since the last question; failed: those of them that failed.
+        results: the passages, those of failed calls blank.
+        owners: the call that returned each passage, by its number from 1.
+    """
 
     def __init__(self, sample: Sample) -> None:
-        self.sample, given = sample, sample.metadata.get("steps")
-        read = [Step.read(one) for one in given] if isinstance(given, list | tuple) else []
-        self.steps = [replace(one, number=n) for n, one in enumerate(filter(None, read), 1)]
-        asked = max((one.number for one in self.steps if one.user is not None), default=0)
-        told = [one.assistant for one in self.steps[:asked] if one.assistant is not None]
-        self.said = [Document(str(n), text) for n, text in enumerate(told, 1)]
-        self.calls = [one for one in self.steps[asked:] if one.tool is not None]
-        self.failed = [one for one in self.calls if one.error]
+        self.sample, raw_steps = sample, sample.metadata.get("steps")
+        # Steps are user data: what is no list, or no step, is skipped.
+        parsed_steps = (
+            [AgentStep.read(item) for item in raw_steps]
+            if isinstance(raw_steps, list | tuple)
+            else []
+        )
+        self.steps = [
+            replace(item, number=n) for n, item in enumerate(filter(None, parsed_steps), 1)
+        ]
+        # The number of the last question: calls before it belong to earlier answers.
+        question_number = max(
+            (item.number for item in self.steps if item.user is not None), default=0
+        )
+        earlier_answers = [
+            item.assistant for item in self.steps[:question_number] if item.assistant is not None
+        ]
+        self.earlier_answers = [Document(str(n), text) for n, text in enumerate(earlier_answers, 1)]
+        self.calls = [item for item in self.steps[question_number:] if item.tool is not None]
+        self.failed = [item for item in self.calls if item.error]
         self.documents = sample.documents or ()
         places = range(1, len(self.documents) + 1)
-        of = {n: one for one in self.steps for n in one.passages if n in places}
-        self.owners = {n: one for n, one in of.items() if not one.error}
+        call_of_document = {n: item for item in self.steps for n in item.passages if n in places}
+        self.owners = {n: item for n, item in call_of_document.items() if not item.error}
+        # Blank instead of removed, so that the numbers of passages stay.
         self.results = [
-            replace(one, text="", excerpt=None) if n in of and n not in self.owners else one
-            for n, one in enumerate(self.documents, 1)
+            replace(item, text="", excerpt=None)
+            if n in call_of_document and n not in self.owners
+            else item
+            for n, item in enumerate(self.documents, 1)
         ]
 
     def values(self, *numbers: int) -> list[tuple[str, Any]]:
-        """Return the values of the data in passages, each with the names that lead to it."""
+        """Return the leaf values of the JSON in passages, each with its path."""
         result: list[tuple[str, Any]] = []
         for number in numbers:
             with suppress(ValueError, RecursionError):
                 result += values_in(json.loads(self.results[number - 1].text))
         return result
 
-    def changes(self) -> Iterator[tuple[Step, str, str, str]]:
-        """Yield what a call returned otherwise than the same call before: the call, the name of the
-        value, and both values."""
+    def changes(self) -> Iterator[tuple[AgentStep, str, str, str]]:
+        """Yield values that changed between two equal calls: call, path, old value, new value."""
         last: dict[str, int] = {}
         for number, call in self.owners.items():
-            before = last.get(call.shown, number)
+            # Compared with itself at first, which gives no change.
+            before = last.get(call.label, number)
             pairs = zip(*map(self.values, (before, number)), strict=False)
             for (name, old), (same, new) in pairs if len(call.passages) == 1 else ():
                 if name == same and old != new:
                     yield call, name, str(old), str(new)
-            last[call.shown] = number
+            last[call.label] = number
 
 
 @dataclass(frozen=True)
@@ -153,7 +188,7 @@ class ToolUse(FaithfulnessOptions):
     part_directions = directions(
         lower=" ".join(FAULTS), neither="calls failed_calls arguments no_steps"
     )
-    verdicts: ClassVar[Sequence[str]] = ("sound", *_ORDER)
+    verdicts: ClassVar[Sequence[str]] = ("sound", *_FAULT_ORDER)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
@@ -166,51 +201,65 @@ class ToolUse(FaithfulnessOptions):
         return missing(sample, response="the text to assess")
 
     async def assess(self, context: Context) -> Assessment:
-        """Look for faults; the evidence has each with the step that decides."""
+        """Look for faults; the evidence holds each one with the step that decides."""
         sample, response, work = context.sample, context.response(), TextWork.on(context.sample)
-        turn = await work(Turn, sample)
-        if not (turn.calls or turn.said):
+        turn = await work(AgentTurn, sample)
+        if not (turn.calls or turn.earlier_answers):
             return self.assessed(sample, None, reason=NO_STEPS, parts={"no_steps": 1.0})
-        judged, rows = await work(_arguments, turn)
-        every = await self.claims_of(context, response)
-        refused = self.refusal_in(response, every)
-        claims = [] if refused else [one for one in every if one.hypothesis is not None]
+        # Step 1: arguments of calls. These need no reader.
+        judged, rows = await work(_judge_arguments, turn)
+        all_claims = await self.claims_of(context, response)
+        refused = self.refusal_in(response, all_claims)
+        claims = [] if refused else [item for item in all_claims if item.hypothesis is not None]
         context.limits.count("statements", len(claims))
-        looked = await work(self.verifier, context, turn.results)
-        found = await all_of(map(looked.verdict, claims))
-        if not (refused or admits(response, [one.tool or "" for one in turn.failed])):
-            rows += _given_as_success(turn, found, response)
-        rows += await work(lambda: list(_against_results(turn, claims, found)))
-        fresh = {n for one in turn.calls for n in one.passages}
-        back = WORDS["takes_back"].search
-        for claim, one in zip([*claims], found, strict=True):
-            new = one.row.verdict == "supported" and fresh.intersection(one.row.passages or ())
-            if new or back(response if turn.calls else claim.text):
+        # Step 2: the sentences, judged by the results of successful calls.
+        result_verifier = await work(self.verifier, context, turn.results)
+        findings = await all_of(map(result_verifier.verdict, claims))
+        # Step 3: failed calls given as success, then contradictions with results.
+        if not (refused or admits(response, [item.tool or "" for item in turn.failed])):
+            rows += _find_hidden_failures(turn, findings, response)
+        rows += await work(lambda: list(_find_result_faults(turn, claims, findings)))
+        # Step 4: contradictions with earlier answers. A sentence that a new result supports may
+        # differ from one, and so may one that takes something back.
+        new_passages = {n for item in turn.calls for n in item.passages}
+        takes_back = WORDS["takes_back"].search
+        for claim, item in zip([*claims], findings, strict=True):
+            is_new = item.row.verdict == "supported" and new_passages.intersection(
+                item.row.passages or ()
+            )
+            # Without a new call only the sentence itself can take something back.
+            if is_new or takes_back(response if turn.calls else claim.text):
                 claims.remove(claim)
-        own = await work(self.verifier, context, turn.said)
-        for row in (one.row for one in await all_of(map(own.verdict, claims))):
+        answer_verifier = await work(self.verifier, context, turn.earlier_answers)
+        for row in (item.row for item in await all_of(map(answer_verifier.verdict, claims))):
             if row.verdict == "contradicted" and row.passages:
-                why = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
-                told: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
-                rows.append(Fault(FAULTS["contradicts_itself"], why, text=row.text, **told))
-        assessment = self._assessed(turn, rows, judged, len(found))
+                reason = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
+                details: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
+                rows.append(Fault(FAULTS["contradicts_itself"], reason, text=row.text, **details))
+        assessment = self._build_assessment(turn, rows, judged, len(findings))
         if not refused:
             return assessment
         return replace(assessment, parts={**assessment.parts, REFUSED_PART: 1.0})
 
-    def _assessed(self, turn: Turn, rows: list[Fault], judged: int, sentences: int) -> Assessment:
-        rows.sort(key=lambda one: _ORDER.index(one.verdict))
-        may_be: dict[str, Any] = dict.fromkeys(FAULTS, turn.owners)
-        may_be |= {"failed_call": turn.failed, "contradicts_itself": turn.said}
-        may_be["unsupported_argument"] = judged
-        kinds = {one.verdict for one in rows}
-        parts = {key: float(FAULTS[key] in kinds) for key, given in may_be.items() if given}
+    def _build_assessment(
+        self, turn: AgentTurn, rows: list[Fault], judged: int, sentences: int
+    ) -> Assessment:
+        rows.sort(key=lambda row: _FAULT_ORDER.index(row.verdict))
+        # A kind of fault has a figure only where it could occur: without failed calls none can be
+        # given as success.
+        basis_by_fault: dict[str, Any] = dict.fromkeys(FAULTS, turn.owners)
+        basis_by_fault |= {"failed_call": turn.failed, "contradicts_itself": turn.earlier_answers}
+        basis_by_fault["unsupported_argument"] = judged
+        kinds = {row.verdict for row in rows}
+        parts = {key: float(FAULTS[key] in kinds) for key, basis in basis_by_fault.items() if basis}
         parts |= {"calls": float(len(turn.calls)), "failed_calls": float(len(turn.failed))}
+        # Everything that could be at fault.
         checks = max(1, judged + len(turn.failed) + sentences)
-        bad = len({(one.argument and one.step, one.argument, one.text) for one in rows})
+        # Several faults of one sentence or argument count once.
+        faulty = len({(row.argument and row.step, row.argument, row.text) for row in rows})
         return self.assessed(
             turn.sample,
-            1 - min(bad / checks, 1.0),
+            1 - min(faulty / checks, 1.0),
             rows,
             verdict=rows[0].verdict if rows else "sound",
             reason=rows[0].why if rows else "no fault",
@@ -221,7 +270,7 @@ class ToolUse(FaithfulnessOptions):
     failed_word: ClassVar[str] = "faulty"
 
     def outcome(self, assessment: Assessment) -> Outcome:
-        """Return what became of a question; a refusal with a fault, as in its calls, has failed."""
+        """Return the outcome of a question; a refusal fails if it has a fault, as in its calls."""
         if assessment.parts.get(REFUSED_PART) and self.problem(assessment) is not None:
             return Outcome(FAILED)
         return super().outcome(assessment)
@@ -229,102 +278,141 @@ class ToolUse(FaithfulnessOptions):
     @property
     def line(self) -> str:
         """Any fault."""
-        return "it has one of these faults: " + ", ".join(_ORDER)
+        return "it has one of these faults: " + ", ".join(_FAULT_ORDER)
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return the worst fault."""
-        fault = assessment.verdict in _ORDER
+        fault = assessment.verdict in _FAULT_ORDER
         return f"{assessment.verdict}: {assessment.reason}" if fault else None
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the calls, each with its faults, and then all other faults."""
-        rows, turn, response = Rows(assessment.evidence, Fault), Turn(sample), sample.response or ""
-        faults = [(f"f{place}", one) for place, one in enumerate(rows.of(Fault), 1)]
-        calls = [(one, [row for row in faults if row[1].step == one.number]) for one in turn.calls]
-        others = [row for row in faults if row[1].step not in {one.number for one in turn.calls}]
+        rows, turn, response = (
+            Rows(assessment.evidence, Fault),
+            AgentTurn(sample),
+            sample.response or "",
+        )
+        faults = [(f"f{place}", item) for place, item in enumerate(rows.of(Fault), 1)]
+        calls = [
+            (item, [row for row in faults if row[1].step == item.number]) for item in turn.calls
+        ]
+        other_faults = [
+            row for row in faults if row[1].step not in {item.number for item in turn.calls}
+        ]
         ties = {
-            n: [Tie(at, one.mark.word, one.mark) for at, one in faults if n in one.passages]
+            n: [Tie(at, item.mark.word, item.mark) for at, item in faults if n in item.passages]
             for n in range(1, len(turn.documents) + 1)
         }
-        said = [one for _, one in faults if one.text and one.text in response]
-        said.sort(key=lambda one: response.find(one.text or ""))
+        faults_in_response = [item for _, item in faults if item.text and item.text in response]
+        faults_in_response.sort(key=lambda item: response.find(item.text or ""))
         return View(
-            data={"calls": calls, "others": others, "rest": rows.rest},
-            judged=[Judged(one.text or "", one.mark, one.why) for one in said],
-            passages={n: PassageNote(citing=own, tied_by="decides") for n, own in ties.items()},
+            data={"calls": calls, "others": other_faults, "rest": rows.rest},
+            judged=[Judged(item.text or "", item.mark, item.why) for item in faults_in_response],
+            passages={
+                n: PassageNote(citing=ties_of_passage, tied_by="decides")
+                for n, ties_of_passage in ties.items()
+            },
         )
 
 
-def _arguments(turn: Turn) -> tuple[int, list[Fault]]:
-    """Return how many arguments were judged, and those that nothing supports."""
+def _judge_arguments(turn: AgentTurn) -> tuple[int, list[Fault]]:
+    """Return the number of judged arguments, and a fault for each unsupported one."""
     count, rows = 0, list[Fault]()
     for call in turn.calls:
         before, after = turn.steps[: call.number - 1], turn.steps[call.number - 1 :]
-        later = {n for one in after for n in one.passages}
-        shown = [one.text for n, one in enumerate(turn.documents, 1) if n not in later]
-        shown += [one.system or "" for one in before]
-        known = Known([one.user or one.assistant or "" for one in before], shown)
-        judged, new = unsupported(call.arguments, known)
+        # A call can only know the results of earlier steps. Documents of no step count as known.
+        later_passages = {n for item in after for n in item.passages}
+        texts = [item.text for n, item in enumerate(turn.documents, 1) if n not in later_passages]
+        texts += [item.system or "" for item in before]
+        values_before = Known([item.user or item.assistant or "" for item in before], texts)
+        judged, unsupported_values = unsupported(call.arguments, values_before)
         count += judged
-        for name, value, part in new:
-            why = f"{part!r} in {name or 'the argument'} of {call.tool} has no source"
+        for name, value, part in unsupported_values:
+            reason = f"{part!r} in {name or 'the argument'} of {call.tool} has no source"
             kind = FAULTS["unsupported_argument"]
-            rows.append(Fault(kind, why, call.number, argument=name, value=value))
+            rows.append(Fault(kind, reason, call.number, argument=name, value=value))
     return count, rows
 
 
-def _given_as_success(turn: Turn, found: Sequence[Finding], response: str) -> list[Fault]:
-    """Return the failed calls that no later one makes good, where the answer says what no other
-    result does, or where all calls failed."""
-    new = [one.row.text for one in found if one.row.verdict != "supported"]
-    good = [one for one in turn.calls if not one.error]
-    if not (new or good) and ("?" not in response or WORDS["done"].search(response)):
-        new = [response]
+def _find_hidden_failures(
+    turn: AgentTurn, findings: Sequence[Finding], response: str
+) -> list[Fault]:
+    """Return a fault for each failed call that the answer presents as a success.
+
+    No later call of the same tool succeeded, and the answer states something that no other result
+    supports, or all calls failed.
+    """
+    unsupported_texts = [item.row.text for item in findings if item.row.verdict != "supported"]
+    successful = [item for item in turn.calls if not item.error]
+    # No sentence is left to blame and no call succeeded: the answer as a whole is at fault, unless
+    # it only asks back.
+    if not (unsupported_texts or successful) and (
+        "?" not in response or WORDS["done"].search(response)
+    ):
+        unsupported_texts = [response]
     rows = []
-    for call in turn.failed if new else ():
-        if any(one.tool == call.tool and one.number > call.number for one in good):
+    for call in turn.failed if unsupported_texts else ():
+        if any(item.tool == call.tool and item.number > call.number for item in successful):
             continue
-        why = f"step {call.number}, {call.tool}, failed; the answer says “{new[0]}”"
-        told: dict[str, Any] = {"text": new[0], "quote": call.error, "passages": call.passages}
-        rows.append(Fault(FAULTS["failed_call"], why, call.number, **told))
+        reason = (
+            f"step {call.number}, {call.tool}, failed; the answer says “{unsupported_texts[0]}”"
+        )
+        details: dict[str, Any] = {
+            "text": unsupported_texts[0],
+            "quote": call.error,
+            "passages": call.passages,
+        }
+        rows.append(Fault(FAULTS["failed_call"], reason, call.number, **details))
     return rows
 
 
-def _against_results(
-    turn: Turn, claims: Sequence[Claim], found: Sequence[Finding]
+def _find_result_faults(
+    turn: AgentTurn, claims: Sequence[Claim], findings: Sequence[Finding]
 ) -> Iterator[Fault]:
-    """Yield the fault of each sentence that a result contradicts, that says what a call returned
-    before it returned something else, or that has a value of no result, or of another row."""
-    said = [one.user or one.system or one.shown for one in turn.steps if one.assistant is None]
-    every = {str(value) for _, value in turn.values(*turn.owners)}
-    held = [one for one in every if len(one) > 1 and one != one.lower()]  # no usual words
+    """Yield the faults of sentences against results.
+
+    A result contradicts it; it gives a value that a later, equal call replaced; or it has a value
+    that no result, or only an unrelated row, contains.
+    """
+    messages = [
+        item.user or item.system or item.label for item in turn.steps if item.assistant is None
+    ]
+    values_of_results = {str(value) for _, value in turn.values(*turn.owners)}
+    distinctive_values = [
+        item for item in values_of_results if len(item) > 1 and item != item.lower()
+    ]  # no usual words
+    # Three checks in this order; a sentence gets one fault.
     changes = list(turn.changes())
-    last = max((one.number for one in turn.owners.values()), default=None)
-    for claim, one in zip(claims, found, strict=True) if turn.owners else ():
-        row, text = one.row, claim.hypothesis or ""
-        number, words = (row.passages or [0])[0], set(plain_words(text))
+    last = max((item.number for item in turn.owners.values()), default=None)
+    for claim, item in zip(claims, findings, strict=True) if turn.owners else ():
+        row, text = item.row, claim.hypothesis or ""
+        number, words_of_sentence = (row.passages or [0])[0], set(plain_words(text))
         if row.verdict == "contradicted" and (call := turn.owners.get(number)):
-            why = f"step {call.number} says otherwise than “{row.text}” ({row.contradiction:.2f})"
-            told: dict[str, Any] = {"passages": [number], "quote": row.quote}
-            yield Fault(FAULTS["ignored_result"], why, call.number, text=row.text, **told)
+            reason = (
+                f"step {call.number} says otherwise than “{row.text}” ({row.contradiction:.2f})"
+            )
+            details: dict[str, Any] = {"passages": [number], "quote": row.quote}
+            yield Fault(FAULTS["ignored_result"], reason, call.number, text=row.text, **details)
             continue
         for call, name, *values in changes:
             before, after = [set(plain_words(value)) for value in values]
-            if before and before <= words and not after <= words:
-                why = f"step {call.number} has {name} {values[1]}, “{row.text}” what was before"
-                told = {"text": row.text, "passages": call.passages}
-                yield Fault(FAULTS["ignored_result"], why, call.number, **told)
+            # The sentence has all words of the old value, and not of the new one.
+            if before and before <= words_of_sentence and not after <= words_of_sentence:
+                reason = f"step {call.number} has {name} {values[1]}, “{row.text}” what was before"
+                details = {"text": row.text, "passages": call.passages}
+                yield Fault(FAULTS["ignored_result"], reason, call.number, **details)
                 break
         else:
-            shown = [f"{result.title}\n{as_prose(result.text, text)}" for result in turn.results]
-            known = KnownDetails([folded(part) for part in (*said, *shown)], [], "")
-            new = known.missing_values(text)
-            new += [
+            # Of a table only the rows that the sentence is about count (as_prose).
+            results = [f"{result.title}\n{as_prose(result.text, text)}" for result in turn.results]
+            details_known = KnownDetails([folded(part) for part in (*messages, *results)], [], "")
+            new_values = details_known.missing_values(text)
+            new_values += [
                 value
-                for value in held
-                if says(text, value) and not says("\n".join((*said, *shown)), value)
+                for value in distinctive_values
+                if says(text, value) and not says("\n".join((*messages, *results)), value)
             ]
-            if new:
-                why = f"{new[0]!r} in “{row.text}” is in no result that is about it"
+            if new_values:
+                reason = f"{new_values[0]!r} in “{row.text}” is in no result that is about it"
                 kind = FAULTS["unsupported_value"]
-                yield Fault(kind, why, last, text=row.text, value=new[0])
+                yield Fault(kind, reason, last, text=row.text, value=new_values[0])

@@ -1,4 +1,4 @@
-"""Evidence of uncertainty, and its view: the sentences, the other replies, doubtful tokens."""
+"""Evidence of ``uncertainty``, and its view: sentences, other replies, doubtful tokens."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,27 +9,29 @@ from trustassay.sample import Sample
 from trustassay.views import EvidenceRow, Judged, Mark, Rows, View
 
 LEAST_SURE = 0.5
-"""Tokens below this probability are kept as evidence."""
-KEPT_TOKENS = 40
+"""Probability below which a token is stored as evidence."""
+MAX_STORED_TOKENS = 40
+"""Most tokens that are stored as evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
-    """A sentence of the answer.
-
-    selfcheck_nli: ``None`` for one that claims nothing. unlike: the reply, from 1, that agrees
-    least.
-    """
+    """A sentence of the answer."""
 
     text: str
+    """The sentence."""
     selfcheck_nli: float | None = None
+    """Its doubt by SelfCheckGPT-NLI, 0 to 1; ``None`` for a sentence that claims nothing."""
     disagreement: float | None = None
+    """1 minus the mean probability that a reply entails it."""
     unlike: int | None = None
+    """The number of the reply that agrees least, from 1."""
     doubtful: bool = False
+    """Whether ``selfcheck_nli`` is ``doubtful_from`` or more."""
 
     @property
     def mark(self) -> Mark:
-        """What the other replies say of it."""
+        """The verdict of the other replies on it."""
         if self.selfcheck_nli is None:
             return Mark("none", "○", "claims nothing")
         if self.doubtful:
@@ -39,47 +41,58 @@ class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
 
 @dataclass(frozen=True, slots=True)
 class OtherReply(EvidenceRow, row_kind="reply", told_by=("text",)):
-    """Another reply to the question; equal ones are one row, given ``times`` times.
-
-    meaning: the number of its meaning, from 1; the answer's own is 0, where it has the same.
-    """
+    """Another reply to the question; equal replies are one row."""
 
     text: str
+    """The reply."""
     times: int = 1
+    """How often it was given."""
     meaning: int | None = None
+    """The number of its meaning, from 1; 0 for the meaning of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token(EvidenceRow, row_kind="token", told_by=("text", "probability")):
-    """A token of which the model was not sure; ``place`` counts tokens, ``start`` characters."""
+    """A token of which the model was not sure."""
 
     text: str
+    """The token."""
     probability: float
+    """Its probability, below :data:`LEAST_SURE`."""
     place: int = 0
+    """Its number among the tokens, from 0."""
     start: int | None = None
+    """Its first character in the response, from 0; ``None`` for white space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stop(EvidenceRow, row_kind="stop", told_by=("asked", "most", "why")):
-    """After how many replies of ``most`` none was asked for any more, and why: ``certain`` (the
-    others cannot change the verdict), ``confident`` (they do not, at the confidence asked for),
-    ``most`` (there are no others), or ``no claim`` to compare them with.
-    """
+    """When and why no more replies were asked for."""
 
     asked: int
+    """The number of replies that were asked for."""
     most: int
+    """The most that could be asked for."""
     why: str
+    """``certain``: further replies cannot change the verdict. ``confident``: they do not, with the
+    confidence of the options. ``most``: there are none left. ``no claim``: the answer has nothing
+    to compare them with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All evidence of one assessment; ``rest`` is evidence of any other kind."""
+    """All evidence of one assessment, sorted by kind."""
 
     sentences: Sequence[Sentence]
+    """The sentences of the answer."""
     replies: Sequence[OtherReply]
+    """The different replies, in the order in which they came first."""
     tokens: Sequence[Token]
+    """The tokens of low probability."""
     stops: Sequence[Stop]
-    rest: Sequence[Mapping[str, Any]]
+    """With ``samples=auto``, when the asking stopped."""
+    other_rows: Sequence[Mapping[str, Any]]
+    """Evidence of any other kind, as it is stored."""
 
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> "Trace":
@@ -90,14 +103,20 @@ class Trace:
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:
-    """Return what the report needs to show the evidence of one answer."""
+    """Build the view of one answer's evidence for the report."""
     trace = Trace.read(assessment.evidence)
     judged = []
-    for one in trace.sentences:
-        place = (one.unlike or 0) - 1
+    for sentence in trace.sentences:
+        place = (sentence.unlike or 0) - 1
+        # The evidence may come from an edited file, so the number may be out of range.
         other = trace.replies[place].text.strip() if 0 <= place < len(trace.replies) else ""
-        why = f"Asked again, it said: “{other}”" if one.doubtful and other else ""
-        judged.append(Judged(one.text, one.mark, why))
-    message = "".join("".join(one.text for one in trace.sentences).split())
-    whole = "".join((sample.response or "").split())
-    return View(data=trace, tells_response=bool(message) and message == whole, judged=judged)
+        reason = f"Asked again, it said: “{other}”" if sentence.doubtful and other else ""
+        judged.append(Judged(sentence.text, sentence.mark, reason))
+    # The page leaves the response out where its sentences show all of it.
+    sentences_text = "".join("".join(sentence.text for sentence in trace.sentences).split())
+    response_text = "".join((sample.response or "").split())
+    return View(
+        data=trace,
+        tells_response=bool(sentences_text) and sentences_text == response_text,
+        judged=judged,
+    )

@@ -1,7 +1,7 @@
-"""Doubt in an answer from replies to the same question, and from the probabilities of its tokens.
+"""Measures of doubt, from replies to the same question and from probabilities of tokens.
 
-All functions are pure, and more doubt is a larger number. Notation: k replies to one question; E,
-C of shape (k, k) hold the probabilities that reply i entails, and contradicts, reply j.
+All functions are pure; more doubt is a larger number. Notation: k replies to one question; E and C,
+shape (k, k), are the probabilities that reply i entails, or contradicts, reply j.
 """
 
 from collections import Counter
@@ -15,55 +15,54 @@ from trustassay.capabilities import TokenVectors
 from trustassay.statistics import Floats, Places
 from trustassay.token_matching import greedy_match
 
-SPECTRUM = 0.9
-"""Eigenvalues of the Laplacian below it count for the eccentricity, as in LM-Polygraph."""
-HEAT = 0.3
-"""t of the heat kernel, as in LM-Polygraph."""
+SPECTRUM_BOUND = 0.9
+"""Bound of the Laplacian's eigenvalues that count for the eccentricity, as in LM-Polygraph."""
+HEAT_TIME = 0.3
+"""The parameter t of the heat kernel, as in LM-Polygraph."""
 
 
 class Matrices(NamedTuple):
-    """Probabilities of entailment and of contradiction between k texts, shape (k, k) each.
-
-    Row i is the premise. The diagonal of ``entailment`` is 1, that of ``contradiction`` 0, as
-    of texts that are the same.
-    """
+    """Probabilities between k texts; row i is the premise, column j the hypothesis."""
 
     entailment: Floats
+    """Shape (k, k); the diagonal is 1."""
     contradiction: Floats
+    """Shape (k, k); the diagonal is 0."""
 
     def without(self, place: int) -> "Matrices":
-        """Return those of the other texts."""
+        """Return the matrices without the text at ``place``."""
         keep = np.arange(len(self.entailment)) != place
-        return Matrices(*(one[np.ix_(keep, keep)] for one in self))
+        return Matrices(*(matrix[np.ix_(keep, keep)] for matrix in self))
 
 
 # --------------------------------------------------------------------------- meanings of replies
 
 
 def semantic_sets(replies: Matrices) -> int:
-    """Return the number of sets of replies, 1 to k, that say the same (Lin et al. 2024).
+    """Return the number of sets of replies with the same meaning, 1 to k (Lin et al. 2024).
 
     Two replies are in one set if each entails the other more than it contradicts it, or a chain
     of such replies joins them. 0 replies have 0 sets.
     """
     entails = replies.entailment > replies.contradiction
     joined = entails & entails.T
-    left, sets = set(range(len(joined))), 0
-    while left:
+    # Connected components of the graph, by a search from any reply that is left.
+    unvisited, sets = set(range(len(joined))), 0
+    while unvisited:
         sets += 1
-        todo = [left.pop()]
-        while todo:
-            near = {int(j) for j in np.flatnonzero(joined[todo.pop()])} & left
-            left -= near
-            todo += near
+        frontier = [unvisited.pop()]
+        while frontier:
+            near = {int(j) for j in np.flatnonzero(joined[frontier.pop()])} & unvisited
+            unvisited -= near
+            frontier += near
     return sets
 
 
 def clusters(replies: Matrices) -> Places:
     """Return the meaning of each reply as a number from 0, shape (k,) (Kuhn et al. 2023).
 
-    A reply has the meaning of the first cluster whose first reply it entails, and is entailed by:
-    entailment is the likeliest of the three outcomes both ways.
+    A reply joins the first cluster whose first reply entails it and is entailed by it: entailment
+    is the likeliest of the three outcomes in both directions.
     """
     e, c = replies
     entails = (e > c) & (e > 1 - e - c)
@@ -71,6 +70,7 @@ def clusters(replies: Matrices) -> Places:
     firsts: list[int] = []
     result = np.empty(len(e), dtype=np.int64)
     for i in range(len(e)):
+        # Compared with first replies only, as in the paper; the order of the replies can matter.
         same = next((n for n, first in enumerate(firsts) if both[first, i]), len(firsts))
         if same == len(firsts):
             firsts.append(i)
@@ -87,14 +87,20 @@ def semantic_entropy(meanings: ArrayLike, log_likelihoods: ArrayLike | None = No
             likelihoods of its replies, and the entropy is the mean over replies of minus its
             logarithm. Without them it has its share of the replies: 0 to log k.
     """
-    of = np.asarray(meanings)
-    own: Floats
+    meaning_of_reply = np.asarray(meanings)
+    log_weights: Floats
     if log_likelihoods is None:
-        own = np.log(np.bincount(of) / len(of))
+        log_weights = np.log(np.bincount(meaning_of_reply) / len(meaning_of_reply))
     else:
         logs = np.asarray(log_likelihoods, dtype=np.float64)
-        own = np.array([np.logaddexp.reduce(logs[of == n]) for n in range(of.max() + 1)])
-    return float(-np.mean(own[of])) + 0.0
+        log_weights = np.array(
+            [
+                np.logaddexp.reduce(logs[meaning_of_reply == n])
+                for n in range(meaning_of_reply.max() + 1)
+            ]
+        )
+    # + 0.0 turns -0.0 into 0.0.
+    return float(-np.mean(log_weights[meaning_of_reply])) + 0.0
 
 
 def similarities(replies: Matrices) -> Floats:
@@ -102,8 +108,9 @@ def similarities(replies: Matrices) -> Floats:
     return (replies.entailment + replies.entailment.T) / 2
 
 
-def _spectrum(weights: Floats) -> tuple[Floats, Floats]:
+def _compute_spectrum(weights: Floats) -> tuple[Floats, Floats]:
     """Return eigenvalues and eigenvectors of the symmetric normalised Laplacian."""
+    # I - D^-1/2 W D^-1/2; the degrees are at least 1, from the diagonal.
     root = 1 / np.sqrt(weights.sum(axis=1))
     values, vectors = np.linalg.eigh(np.eye(len(weights)) - root[:, None] * weights * root)
     return values, vectors
@@ -112,15 +119,16 @@ def _spectrum(weights: Floats) -> tuple[Floats, Floats]:
 def eigenvalue_sum(weights: Floats) -> float:
     """Return the sum of max(0, 1 - eigenvalue) of the Laplacian, 1 to k (Lin et al. 2024).
 
-    It is the number of semantic sets where all similarities are 0 or 1. weights: shape (k, k),
-    with positive sums of rows.
+    Where all similarities are 0 or 1 it equals the number of semantic sets. ``weights`` has shape
+    (k, k) and positive row sums.
     """
-    return float(np.maximum(0, 1 - _spectrum(weights)[0]).sum())
+    return float(np.maximum(0, 1 - _compute_spectrum(weights)[0]).sum())
 
 
 def degree(weights: Floats) -> float:
-    """Return 1 minus the mean similarity of all pairs, each with itself, too: 0 to 1 - 1/k (Lin et
-    al. 2024).
+    """Return 1 minus the mean similarity of all pairs, 0 to 1 - 1/k (Lin et al. 2024).
+
+    Pairs of a reply with itself count, too.
     """
     return float(1 - weights.mean())
 
@@ -128,14 +136,14 @@ def degree(weights: Floats) -> float:
 def eccentricity(weights: Floats) -> float:
     """Return how far replies lie from their centre, 0 or more (Lin et al. 2024).
 
-    The length of the eigenvectors with small eigenvalues, each less its mean.
+    The Frobenius norm of the eigenvectors with small eigenvalues, each centred.
     """
-    values, vectors = _spectrum(weights)
-    small = vectors[:, values < SPECTRUM]
+    values, vectors = _compute_spectrum(weights)
+    small = vectors[:, values < SPECTRUM_BOUND]
     return float(np.linalg.norm(small - small.mean(axis=0)))
 
 
-def kernel_entropy(replies: Matrices, t: float = HEAT) -> float:
+def kernel_entropy(replies: Matrices, t: float = HEAT_TIME) -> float:
     """Return the von Neumann entropy of the heat kernel, 0 to 1 (Nikitin et al. 2024).
 
     A pair weighs 1 for entailment and 1/2 for neither, summed both ways; divided by log k. A
@@ -150,6 +158,7 @@ def kernel_entropy(replies: Matrices, t: float = HEAT) -> float:
     kernel = (vectors * np.exp(-t * values)) @ vectors.T
     root = np.sqrt(np.diag(kernel))
     shares = np.linalg.eigvalsh(kernel / np.outer(root, root) / k)
+    # 0 log 0 is 0, and rounding leaves eigenvalues just below 0.
     shares = shares[shares > 1e-8]
     return float(-(shares * np.log(shares)).sum() / np.log(k))
 
@@ -162,8 +171,9 @@ def agreement(replies: Matrices) -> Floats:
 def ratio(entailment: ArrayLike, contradiction: ArrayLike) -> Floats:
     """Return E / (E + C) of each pair, 0 to 1, and 1/2 where both are 0; any equal shapes."""
     e, c = np.asarray(entailment, dtype=np.float64), np.asarray(contradiction, dtype=np.float64)
-    whole = e + c
-    return np.divide(e, whole, out=np.full_like(whole, 0.5), where=whole > 0)
+    # Divided only where the sum is above 0; else the half stays.
+    total = e + c
+    return np.divide(e, total, out=np.full_like(total, 0.5), where=total > 0)
 
 
 def luq(agreements: Floats) -> float:
@@ -189,13 +199,22 @@ def selfcheck_ngram(
         texts: the sentences of each text, the answer among them, as tokens.
         n: tokens of an n-gram; a sentence begins with n - 1 of nothing.
     """
-    counts = Counter(gram for text in texts for sentence in text for gram in _grams(sentence, n))
+    counts = Counter(
+        gram for text in texts for sentence in text for gram in _split_grams(sentence, n)
+    )
+    # The answer is among the texts, so no n-gram of it has a count of 0.
     total = counts.total()
-    logs = [[-np.log(counts[gram] / total) for gram in _grams(one, n)] for one in sentences]
-    return np.array([np.mean(one) for one in logs]), np.array([max(one) for one in logs])
+    logs = [
+        [-np.log(counts[gram] / total) for gram in _split_grams(sentence, n)]
+        for sentence in sentences
+    ]
+    return np.array([np.mean(values) for values in logs]), np.array(
+        [max(values) for values in logs]
+    )
 
 
-def _grams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
+def _split_grams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    # The first n-grams of a sentence begin with empty tokens.
     padded = [""] * (n - 1) + [token.lower() for token in tokens]
     return [tuple(padded[i : i + n]) for i in range(len(tokens))]
 
@@ -245,8 +264,9 @@ def entropy(alternatives: ArrayLike) -> float:
     bound, and the whole vocabulary the entropy itself.
     """
     p = np.exp(np.asarray(alternatives, dtype=np.float64))
-    rest = 1 - p.sum()
-    p = np.append(p, rest) if rest > 1e-9 else p
+    # Rounding must not add an alternative.
+    remainder = 1 - p.sum()
+    p = np.append(p, remainder) if remainder > 1e-9 else p
     p = p[p > 0]
     return float(-(p * np.log(p)).sum()) + 0.0
 
@@ -257,8 +277,9 @@ def self_certainty(alternatives: Sequence[ArrayLike]) -> float:
     Over the alternatives that are known, which should be as many for each token.
     """
     each = []
-    for one in alternatives:
-        logs = np.asarray(one, dtype=np.float64)
+    for alternatives_of_token in alternatives:
+        logs = np.asarray(alternatives_of_token, dtype=np.float64)
+        # KL(uniform || p) is infinite where p is 0.
         logs = logs[np.isfinite(logs)]
         each.append(-logs.mean() - np.log(len(logs)))
     return float(-np.mean(each)) + 0.0
@@ -274,8 +295,14 @@ def claim_conditioned(alternatives: Sequence[Sequence[tuple[float, str]]]) -> fl
     """
     result = 0.0
     for token in alternatives:
-        same = [log for place, (log, how) in enumerate(token) if place == 0 or how == "entail"]
-        other = [log for place, (log, how) in enumerate(token) if place and how == "contra"]
+        same = [
+            log for place, (log, relation) in enumerate(token) if place == 0 or relation == "entail"
+        ]
+        # Place 0 is the token itself.
+        other = [
+            log for place, (log, relation) in enumerate(token) if place and relation == "contra"
+        ]
+        # log p(same) - log p(same or contradicting), summed over tokens.
         if same:
             result += np.logaddexp.reduce(same) - np.logaddexp.reduce([*same, *other])
     return float(1 - np.exp(result))

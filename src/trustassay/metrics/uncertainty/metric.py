@@ -1,4 +1,4 @@
-"""The metric ``uncertainty``."""
+"""The metric ``uncertainty``: collects replies and tokens, and computes the chosen parts."""
 
 import math
 from collections import Counter
@@ -18,8 +18,8 @@ from trustassay.judging.passages import read
 from trustassay.metric import Assessment, Context, Summary, directions, unless_empty
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.evidence import (
-    KEPT_TOKENS,
     LEAST_SURE,
+    MAX_STORED_TOKENS,
     OtherReply,
     Sentence,
     Stop,
@@ -46,16 +46,15 @@ from trustassay.views import View
 NO_TOKENS = "needs token log-probabilities of the answer"
 
 
-class Texts(NamedTuple):
-    """The answer and the other replies: ``of`` gives each reply's place among the ``unlike`` ones.
-
-    claims: the answer's sentences. unlike: texts that differ, the answer's first, each as a
-    statement. of: shape (k,).
-    """
+class ComparedTexts(NamedTuple):
+    """The answer and k other replies; equal ones are compared only once."""
 
     claims: Sequence[Claim]
+    """The answer's sentences."""
     unlike: Sequence[str]
+    """The different texts, the answer first, each as a statement."""
     of: Places
+    """The place of each reply in ``unlike``, shape (k,)."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,15 @@ class Uncertainty(UncertaintyOptions):
     )
 
     async def assess(self, context: Context) -> Assessment:
-        """Compare the replies; sentences, replies and doubtful tokens stand in the evidence."""
+        """Compare the replies; the evidence holds sentences, replies and doubtful tokens."""
         sample, response = context.sample, context.response()
-        given, stop = await self._given(context) if self.reads_replies else ((), None)
-        replies, empty = _said(given) if self.reads_replies else ([], 0)
-        tokens = await self._tokens(context) if OF_TOKENS & self.families else ()
-        texts = await TextWork.on(sample)(self._texts, sample.question, response, replies)
+        all_replies, stop = (
+            await self._collect_replies(context) if self.reads_replies else ((), None)
+        )
+        # Raises where most replies are blank: a few are no basis for a score.
+        replies, empty = _without_blank(all_replies) if self.reads_replies else ([], 0)
+        tokens = await self._find_tokens(context) if OF_TOKENS & self.families else ()
+        texts = await TextWork.on(sample)(self._build_texts, sample.question, response, replies)
         context.limits.count("statements", len(texts.claims))
         parts: dict[str, float] = {"replies": len(replies), "empty": empty, "tokens": len(tokens)}
         parts["different"] = len(set(texts.of.tolist()))
@@ -118,30 +120,32 @@ class Uncertainty(UncertaintyOptions):
             parts |= {"asked": stop.asked, "undecided": stop.why == "most"}
         rows: list[Sentence] = []
         meanings: Sequence[int] = ()
+        # "sentences" come first: "both" multiplies token scores by the disagreement found there.
         if self.families & {"sentences", "both", "pairs"}:
-            rows = await self._sentences(context.models, texts, parts)
+            rows = await self._score_sentences(context.models, texts, parts)
         if "meanings" in self.families:
-            meanings = await self._meanings(context.models, texts, sample, parts)
+            meanings = await self._score_meanings(context.models, texts, sample, parts)
         if "words" in self.families:
-            of_words = words.parts(self.chosen, texts.claims, [response, *replies], self.split)
-            parts |= of_words
+            word_parts = words.parts(self.chosen, texts.claims, [response, *replies], self.split)
+            parts |= word_parts
         if "vectors" in self.families:
-            parts |= await self._vectors(context, texts, replies)
+            parts |= await self._score_vectors(context, texts, replies)
         if tokens:
-            await self._of_tokens(context.models, tokens, parts)
+            await self._score_tokens(context.models, tokens, parts)
         if "asked" in self.families:
-            await self._asked(context, texts, replies, parts)
+            await self._ask_model(context, texts, replies, parts)
+        # A family computes all of its parts; those that were not chosen are dropped here.
         wanted = ("replies", "empty", "asked", "undecided", "different", "tokens", *self.chosen)
         parts = {name: float(parts[name]) for name in wanted if name in parts}
-        others = _others(texts, replies, meanings)
-        return self._assessment(sample, parts, rows, others, tokens, stop)
+        reply_rows = _build_reply_rows(texts, replies, meanings)
+        return self._build_assessment(sample, parts, rows, reply_rows, tokens, stop)
 
-    def _assessment(
+    def _build_assessment(
         self,
         sample: Sample,
         parts: dict[str, float],
         rows: Sequence[Sentence],
-        others: Sequence[OtherReply],
+        reply_rows: Sequence[OtherReply],
         tokens: Sequence[TokenLogprob],
         stop: Stop | None,
     ) -> Assessment:
@@ -150,31 +154,36 @@ class Uncertainty(UncertaintyOptions):
             score = part.score(parts[part.name], int(parts["replies"]))
             verdict = "doubtful" if score >= self.doubtful_from else "sure"
             reason = f"{part.name} {parts[part.name]:.2f}"
-            reason += _reason(rows, others, parts)
+            reason += _build_reason(rows, reply_rows, parts)
             reason += f" ({stop.asked} of up to {stop.most} asked)" if stop else ""
         else:
-            reason = f"not assessable: {_lacking(part, tokens)}"
+            reason = f"not assessable: {_explain_missing(part, tokens)}"
+        # Tokens and response may differ in white space: a token's start is found by counting the
+        # other characters before it.
         letters = [n for n, letter in enumerate(sample.response or "") if not letter.isspace()]
-        before = accumulate((len("".join(one.token.split())) for one in tokens), initial=0)
+        letters_before = accumulate(
+            (len("".join(token.token.split())) for token in tokens), initial=0
+        )
         unsure = [
-            Token(one.token, round(p, 4), place, letters[n] if one.token.strip() else None)
-            for place, (one, n) in enumerate(zip(tokens, before, strict=False))
-            if one.token and (p := math.exp(one.logprob)) < LEAST_SURE
+            Token(token.token, round(p, 4), place, letters[n] if token.token.strip() else None)
+            for place, (token, n) in enumerate(zip(tokens, letters_before, strict=False))
+            if token.token and (p := math.exp(token.logprob)) < LEAST_SURE
         ]
-        shown = (*rows, *others, *filter(None, [stop]), *unsure[:KEPT_TOKENS])
-        return self.assessed(sample, score, shown, verdict=verdict, reason=reason, parts=parts)
+        evidence = (*rows, *reply_rows, *filter(None, [stop]), *unsure[:MAX_STORED_TOKENS])
+        return self.assessed(sample, score, evidence, verdict=verdict, reason=reason, parts=parts)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return the mean of every part, and what a part needs that no sample has."""
+        """Return the mean of every part, and what parts need that no sample has."""
         result = super().summarise(assessments, seed=seed)
         names = [name for name in result.not_applicable if name in PARTS]
         reasons = dict.fromkeys((n for n in names if PARTS[n].family in OF_TOKENS), NO_TOKENS)
         return replace(result, not_applicable={**result.not_applicable, **reasons})
 
     def problem(self, assessment: Assessment) -> str | None:
-        """Say where an answer is in doubt."""
+        """Return why an answer is in doubt, in one sentence."""
         if assessment.verdict != "doubtful":
             return None
+        # These compare no replies.
         if self.scored.family in OF_TOKENS | {"asked"}:
             return f"the model is not sure of it ({self.scored.name})"
         return f"asked again, the model says something else ({self.scored.name})"
@@ -185,107 +194,124 @@ class Uncertainty(UncertaintyOptions):
 
     # ------------------------------------------------------------------- what is read and asked
 
-    async def _given(self, context: Context) -> tuple[Sequence[str], Stop | None]:
-        """Return the replies of the sample or the model, and why no more were asked for."""
+    async def _collect_replies(self, context: Context) -> tuple[Sequence[str], Stop | None]:
+        """Return the replies of the sample or the model, and when asking stopped, with auto."""
         if context.sample.resamples:
             return context.sample.resamples, None
         asking = OtherReplies(self, context)
         if not self.until_decided:
-            return await asking.more(self.most_asked), None
+            return await asking.ask_more(self.most_asked), None
         line = (self.doubtful_from, self.most, self.confidence)
-        before = context.models.stand_ins
-        given, values, known = list[str](), list[float](), dict[str, float]()
+        # Stand-ins are made-up replies of a plan, which counts calls without making them.
+        stand_ins_before = context.models.stand_ins
+        replies, values, value_by_text = list[str](), list[float](), dict[str, float]()
         wanted = max(self.least, fewest_more([], *line))
         while True:
-            given += await asking.more(wanted)
+            replies += await asking.ask_more(wanted)
             new = dict[str, str]()  # equal ones have the value of the first
-            for text in given[len(values) :]:
-                if (key := words.normal(text)) not in known:
+            # Only replies of this round that are new: each different one is read once.
+            for text in replies[len(values) :]:
+                if (key := words.normal(text)) not in value_by_text:
                     new.setdefault(key, text)
-            read = await all_of(self._value(context, text) for text in new.values())
-            known |= dict(zip(new, read, strict=True))
-            values += [known[words.normal(text)] for text in given[len(values) :]]
-            left, why = self.most - len(given), ""
+            new_values = await all_of(self._score_reply(context, text) for text in new.values())
+            value_by_text |= dict(zip(new, new_values, strict=True))
+            values += [value_by_text[words.normal(text)] for text in replies[len(values) :]]
+            # Four ways to stop: nothing to compare, a plan, a decision, no replies left.
+            remaining, reason = self.most - len(replies), ""
             if math.isnan(values[0]):
-                return given, Stop(len(given), self.most, "no claim")
-            if context.models.stand_ins > before:  # a plan counts the most that may be asked
-                given += await asking.more(left)
-                left = 0
-            elif decisions(values, *line)[-1] and _enough(given):
-                why = "certain" if decisions(values, *line[:2], 1.0)[-1] else "confident"
-            if why or not left:
-                return given, Stop(len(given), self.most, why if left else "most")
+                return replies, Stop(len(replies), self.most, "no claim")
+            if (
+                context.models.stand_ins > stand_ins_before
+            ):  # a plan counts the most that may be asked
+                replies += await asking.ask_more(remaining)
+                remaining = 0
+            # The verdict may be decided while most replies are blank: then more are asked for.
+            elif decisions(values, *line)[-1] and _has_enough(replies):
+                reason = "certain" if decisions(values, *line[:2], 1.0)[-1] else "confident"
+            if reason or not remaining:
+                return replies, Stop(len(replies), self.most, reason if remaining else "most")
             wanted = fewest_more(values, *line)
 
-    async def _value(self, context: Context, reply: str) -> float:
-        """Return what one reply says of the answer, 0 to 1: the mean over replies is the score.
+    async def _score_reply(self, context: Context, reply: str) -> float:
+        """Return the score that one reply gives the answer, 0 to 1; the mean over replies counts.
 
-        One that is blank counts as the line itself, which moves no mean over it; NaN where no
+        A blank reply gives ``doubtful_from`` itself, which moves no mean across it. NaN where no
         sentence claims anything.
         """
         sample, response = context.sample, context.response()
-        given = [] if is_blank(reply) else [reply]
-        texts = await TextWork.on(sample)(self._texts, sample.question, response, given)
-        claiming = [str(one.hypothesis) for one in texts.claims if one.hypothesis is not None]
-        if not claiming or not given:
+        replies = [] if is_blank(reply) else [reply]
+        texts = await TextWork.on(sample)(self._build_texts, sample.question, response, replies)
+        claiming = [str(item.hypothesis) for item in texts.claims if item.hypothesis is not None]
+        if not claiming or not replies:
             return self.doubtful_from if claiming else math.nan
-        said = texts.unlike[int(texts.of[0])]
-        read = await all_of(_entail(context.models, said, one) for one in claiming)
-        entailed, _, contradicted = np.array(read, dtype=np.float64).T
+        statement = texts.unlike[int(texts.of[0])]
+        entailments = await all_of(_entail(context.models, statement, item) for item in claiming)
+        entailed, _, contradicted = np.array(entailments, dtype=np.float64).T
         if self.scored.name == "selfcheck_nli":
             entailed = maths.ratio(entailed, contradicted)
         return float(np.clip(1 - entailed, 0, 1).mean())
 
-    async def _tokens(self, context: Context) -> Sequence[TokenLogprob]:
-        """Return the answer's tokens; none where they are not known."""
+    async def _find_tokens(self, context: Context) -> Sequence[TokenLogprob]:
+        """Return the answer's tokens with their probabilities; empty where they are not known."""
         sample, models = context.sample, context.models
         if result := read_tokens(sample):
             return result
+        # -1 says not to ask.
         if self.alternatives < 0 or not models.names("model"):
             return ()
         text, name = self.asks(sample.question)
         options: dict[str, Any] = {"max_tokens": self.max_tokens, "logprobs": self.alternatives}
         reply = await unless_empty(models.chat(text, prompt=name, **options))
-        said, tokens = sample.response or "", reply.logprobs if reply else None
-        if reply and reply.text.strip() == said.strip() and spell(tokens or (), reply.text):
+        response, tokens = sample.response or "", reply.logprobs if reply else None
+        # Only if the model, asked again, gives the very response: other tokens say nothing of it.
+        if reply and reply.text.strip() == response.strip() and spell(tokens or (), reply.text):
             return tokens or ()
         if models.tells_likelihood("model"):
-            with suppress(CallError):  # refused: its tokens do not spell every text
-                likely = await models.likelihood(text, said, role="model")
-                return [TokenLogprob("", one) for one in likely.tokens]
+            with suppress(CallError):  # it refuses texts that its tokens cannot spell
+                likelihood = await models.likelihood(text, response, role="model")
+                return [TokenLogprob("", logprob) for logprob in likelihood.tokens]
         return ()
 
-    def _texts(self, question: str, response: str, replies: Sequence[str]) -> Texts:
+    def _build_texts(self, question: str, response: str, replies: Sequence[str]) -> ComparedTexts:
         claims = build_claims(question, response, self.split)
         places: dict[str, int] = {}
         unlike: list[str] = []
         of = []
         for text in (response, *replies):
             key = words.normal(text)
+            # The answer itself comes first, and so has place 0.
             if key not in places:
                 places[key] = len(unlike)
-                own = claims if not unlike else build_claims(question, text, self.split)
-                said = [one.hypothesis for one in own if one.hypothesis]
-                unlike.append(said[0] if len(own) == len(said) == 1 else plain_answer(text))
+                claims_of_text = claims if not unlike else build_claims(question, text, self.split)
+                statements = [claim.hypothesis for claim in claims_of_text if claim.hypothesis]
+                # A short reply ("Paris") is compared as the statement that it makes with its
+                # question.
+                unlike.append(
+                    statements[0]
+                    if len(claims_of_text) == len(statements) == 1
+                    else plain_answer(text)
+                )
             of.append(places[key])
-        return Texts(claims, unlike, np.array(of[1:], dtype=np.int64))
+        return ComparedTexts(claims, unlike, np.array(of[1:], dtype=np.int64))
 
     # ----------------------------------------------------------------------------- the statistics
 
-    async def _sentences(
-        self, models: Models, texts: Texts, parts: dict[str, float]
+    async def _score_sentences(
+        self, models: Models, texts: ComparedTexts, parts: dict[str, float]
     ) -> list[Sentence]:
-        """Compare each sentence with each reply; add the parts and return the sentences."""
-        claiming = [one for one in texts.claims if one.hypothesis is not None]
+        """Compare each sentence with each reply; add the parts, and return the sentences' rows."""
+        claiming = [item for item in texts.claims if item.hypothesis is not None]
         if not claiming:
-            return [Sentence(one.text) for one in texts.claims]
-        others = sorted(set(texts.of.tolist()))
-        place = {other: n for n, other in enumerate(others)}
-        counts = np.bincount([place[one] for one in texts.of.tolist()])
+            return [Sentence(item.text) for item in texts.claims]
+        places = sorted(set(texts.of.tolist()))
+        column_of_place = {place: n for n, place in enumerate(places)}
+        counts = np.bincount([column_of_place[item] for item in texts.of.tolist()])
+        # Equal replies are read once and weigh as often as they were given.
         weights = counts / counts.sum()
-        pairs = [(texts.unlike[one], str(c.hypothesis)) for c in claiming for one in others]
-        read = await all_of(_entail(models, *pair) for pair in pairs)
-        table = np.array(read, dtype=np.float64).reshape(len(claiming), len(others), 3)
+        pairs = [(texts.unlike[item], str(c.hypothesis)) for c in claiming for item in places]
+        entailments = await all_of(_entail(models, *pair) for pair in pairs)
+        # Last axis: probabilities of entailment, neutral, contradiction.
+        table = np.array(entailments, dtype=np.float64).reshape(len(claiming), len(places), 3)
         entailed = table[..., 0]
         agreed = maths.ratio(entailed, table[..., 2])
         disagreement = np.clip(1 - entailed @ weights, 0, 1)  # rounding
@@ -293,76 +319,107 @@ class Uncertainty(UncertaintyOptions):
         parts["selfcheck_nli"], parts["weakest_sentence"] = float(check.mean()), float(check.max())
         parts["disagreement"] = float(disagreement.mean())
         if "pairs" in self.families:
-            parts["luq_pair"] = await self._pairs(
-                models, claiming, [texts.unlike[o] for o in others], weights
+            parts["luq_pair"] = await self._score_pairs(
+                models, claiming, [texts.unlike[o] for o in places], weights
             )
-        shown = {one: n for n, one in enumerate(dict.fromkeys(texts.of.tolist()), 1)}
-        result, number = [], 0
-        for one in texts.claims:
-            if one.hypothesis is None:
-                result.append(Sentence(one.text))
+        # Numbers of the replies in the evidence: in the order in which they came first.
+        number_of_reply = {item: n for n, item in enumerate(dict.fromkeys(texts.of.tolist()), 1)}
+        result, row_number = [], 0
+        for item in texts.claims:
+            if item.hypothesis is None:
+                result.append(Sentence(item.text))
                 continue
-            least = others[int(agreed[number].argmin())]
-            value = round(float(check[number]), 6)
+            # Rows exist for claiming sentences only, hence the separate number.
+            least_agreeing = places[int(agreed[row_number].argmin())]
+            value = round(float(check[row_number]), 6)
             doubtful = value >= self.doubtful_from
-            unsaid = round(float(disagreement[number]), 6)
-            row = Sentence(one.text, value, unsaid, shown[least], doubtful)
+            unsupported_share = round(float(disagreement[row_number]), 6)
+            row = Sentence(
+                item.text, value, unsupported_share, number_of_reply[least_agreeing], doubtful
+            )
             result.append(row)
-            number += 1
+            row_number += 1
         return result
 
-    async def _pairs(
-        self, models: Models, claiming: Sequence[Claim], others: Sequence[str], weights: Floats
+    async def _score_pairs(
+        self,
+        models: Models,
+        claiming: Sequence[Claim],
+        distinct_replies: Sequence[str],
+        weights: Floats,
     ) -> float:
-        """Return LUQ-pair: of each reply the sentence that agrees best counts."""
-        own = [
-            [one.hypothesis or one.text for one in build_claims("", t, self.split)] for t in others
+        """Return LUQ-pair: for each reply, the sentence that agrees best counts."""
+        sentences_of_replies = [
+            [
+                sentences.hypothesis or sentences.text
+                for sentences in build_claims("", t, self.split)
+            ]
+            for t in distinct_replies
         ]
-        pairs = [(said, str(claim.hypothesis)) for claim in claiming for one in own for said in one]
-        read = iter(await all_of(_entail(models, *pair) for pair in pairs))
+        # Asked in one batch; the loops below consume the replies in the same order.
+        pairs = [
+            (sentence, str(claim.hypothesis))
+            for claim in claiming
+            for sentences in sentences_of_replies
+            for sentence in sentences
+        ]
+        results = iter(await all_of(_entail(models, *pair) for pair in pairs))
         total = 0.0
         for _ in claiming:
-            for weight, one in zip(weights, own, strict=True):
-                outcomes = [next(read) for _ in one]
-                agreed = [maths.ratio(found.entailment, found.contradiction) for found in outcomes]
+            for weight, sentences in zip(weights, sentences_of_replies, strict=True):
+                outcomes = [next(results) for _ in sentences]
+                agreed = [
+                    maths.ratio(outcome.entailment, outcome.contradiction) for outcome in outcomes
+                ]
                 total += weight * float(max(agreed, default=0.0))
         return 1 - total / len(claiming)
 
-    async def _vectors(
-        self, context: Context, texts: Texts, replies: Sequence[str]
+    async def _score_vectors(
+        self, context: Context, texts: ComparedTexts, replies: Sequence[str]
     ) -> dict[str, float]:
-        """Compare the tokens of each sentence with those of each sentence of the other replies."""
+        """Compare the token vectors of each sentence with those of the other replies' sentences."""
         places = texts.of.tolist()
         counts = Counter(places)
-        others = [replies[places.index(place)] for place in counts]
+        # The first of equal replies stands for all of them.
+        distinct_replies = [replies[places.index(place)] for place in counts]
         work = TextWork.on(context.sample)
-        split = await work(lambda: [[*self.split(text)] for text in others])
-        groups = [[one.text for one in texts.claims], *split]
-        groups = [[one.strip() for one in group if not is_blank(one)] for group in groups]
-        asked = (context.models.token_vectors(f" {one}") for group in groups for one in group)
-        read = iter(await all_of(asked))
-        said, *of_others = [[next(read) for _ in group] for group in groups]
-        if not said:
+        split = await work(lambda: [[*self.split(text)] for text in distinct_replies])
+        groups = [[sentence.text for sentence in texts.claims], *split]
+        groups = [
+            [sentence.strip() for sentence in group if not is_blank(sentence)] for group in groups
+        ]
+        # With a leading space, as byte-level tokenizers have learnt words.
+        calls = (
+            context.models.token_vectors(f" {sentence}") for group in groups for sentence in group
+        )
+        results = iter(await all_of(calls))
+        answer_vectors, *reply_vectors = [[next(results) for _ in group] for group in groups]
+        if not answer_vectors:
             return {}
         value = await TextWork(long=True)(
-            maths.selfcheck_bertscore, said, of_others, list(counts.values())
+            maths.selfcheck_bertscore, answer_vectors, reply_vectors, list(counts.values())
         )
         return {"selfcheck_bertscore": float(value.mean())}
 
-    async def _meanings(
-        self, models: Models, texts: Texts, sample: Sample, parts: dict[str, float]
+    async def _score_meanings(
+        self, models: Models, texts: ComparedTexts, sample: Sample, parts: dict[str, float]
     ) -> Sequence[int]:
-        """Compare the replies with each other; return the meaning of each, from 0, the answer's
-        own first.
+        """Compare the replies with each other, and add the parts.
+
+        Returns:
+            The number of each reply's meaning; 0 is the meaning of the answer.
         """
         n = len(texts.unlike)
         places = [(i, j) for i in range(n) for j in range(n) if i != j]
-        read = await all_of(_entail(models, texts.unlike[i], texts.unlike[j]) for i, j in places)
+        entailments = await all_of(
+            _entail(models, texts.unlike[i], texts.unlike[j]) for i, j in places
+        )
         entailment, contradiction = np.eye(n), np.zeros((n, n))
-        for (i, j), outcome in zip(places, read, strict=True):
+        for (i, j), outcome in zip(places, entailments, strict=True):
             entailment[i, j], contradiction[i, j] = outcome.entailment, outcome.contradiction
         unlike = maths.Matrices(entailment, contradiction)
-        replies = maths.Matrices(*(one[np.ix_(texts.of, texts.of)] for one in unlike))
+        # From the different texts to all replies: equal ones repeat rows and columns.
+        replies = maths.Matrices(*(item[np.ix_(texts.of, texts.of)] for item in unlike))
         weights, meanings = maths.similarities(replies), maths.clusters(replies)
         parts["semantic_sets"] = maths.semantic_sets(replies)
         parts["semantic_entropy"] = maths.semantic_entropy(meanings)
@@ -373,31 +430,40 @@ class Uncertainty(UncertaintyOptions):
         parts["luq"] = maths.luq(maths.agreement(replies))
         if likelihoods := read_likelihoods(sample):
             parts["semantic_entropy_weighted"] = maths.semantic_entropy(meanings, likelihoods)
-        every = np.concatenate([[0], texts.of])
-        both = maths.Matrices(*(one[np.ix_(every, every)] for one in unlike))
-        return [int(one) for one in maths.clusters(both)[1:]]
+        # With the answer in front, so that its cluster is number 0. The parts above leave it out.
+        places_with_answer = np.concatenate([[0], texts.of])
+        with_answer = maths.Matrices(
+            *(item[np.ix_(places_with_answer, places_with_answer)] for item in unlike)
+        )
+        return [int(item) for item in maths.clusters(with_answer)[1:]]
 
-    async def _of_tokens(
+    async def _score_tokens(
         self, models: Models, tokens: Sequence[TokenLogprob], parts: dict[str, float]
     ) -> None:
-        own = [one.logprob for one in tokens]
-        parts["nll"], parts["mean_nll"] = maths.sequence_nll(own), maths.mean_nll(own)
-        parts["weakest_token"] = 1 - math.exp(min(own))
-        known = [[p for _, p in one.alternatives] for one in tokens]
-        if all(known):
-            entropies = [maths.entropy(one) for one in known]
+        logprobs = [item.logprob for item in tokens]
+        parts["nll"], parts["mean_nll"] = maths.sequence_nll(logprobs), maths.mean_nll(logprobs)
+        parts["weakest_token"] = 1 - math.exp(min(logprobs))
+        alternatives = [[p for _, p in item.alternatives] for item in tokens]
+        # Entropies need alternatives of every token.
+        if all(alternatives):
+            entropies = [maths.entropy(item) for item in alternatives]
             parts["mean_entropy"], parts["max_entropy"] = float(np.mean(entropies)), max(entropies)
-            parts["self_certainty"] = maths.self_certainty(known)
+            parts["self_certainty"] = maths.self_certainty(alternatives)
         if "disagreement" in parts:
+            # CoCoA: probability of the tokens times disagreement of the replies.
             for name, value in (("cocoa_nll", "nll"), ("cocoa_mean_nll", "mean_nll")):
                 parts[name] = parts[value] * parts["disagreement"]
             if "mean_entropy" in parts:
                 parts["cocoa_entropy"] = parts["mean_entropy"] * parts["disagreement"]
-        if "claims" in self.families and all(known):
+        if "claims" in self.families and all(alternatives):
             parts["ccp"] = maths.claim_conditioned(await relations(models, tokens))
 
-    async def _asked(
-        self, context: Context, texts: Texts, replies: Sequence[str], parts: dict[str, float]
+    async def _ask_model(
+        self,
+        context: Context,
+        texts: ComparedTexts,
+        replies: Sequence[str],
+        parts: dict[str, float],
     ) -> None:
         """Ask the model whether the answer is true, and whether replies support its sentences."""
         sample, models = context.sample, context.models
@@ -407,55 +473,64 @@ class Uncertainty(UncertaintyOptions):
                 question=sample.question, answer=sample.response, replies=list(replies)
             )
             choice = await models.choose(text, ["true", "false"], prompt=prompt.name, max_tokens=8)
+            # The probability of "true", or the choice itself where there are none: 1 for "false".
             if choice.probabilities:
                 parts["p_true"] = 1 - choice.probabilities[0]
             elif choice.index is not None:
                 parts["p_true"] = float(choice.index)
-        claiming = [str(one.hypothesis) for one in texts.claims if one.hypothesis is not None]
+        claiming = [
+            str(statement.hypothesis)
+            for statement in texts.claims
+            if statement.hypothesis is not None
+        ]
         if "selfcheck_prompt" in self.chosen and claiming:
             prompt = shipped(__package__, "selfcheck")
-            asked = [
+            calls = [
                 models.chat(
-                    prompt.filled(context=reply, sentence=one), prompt=prompt.name, max_tokens=8
+                    prompt.filled(context=reply, sentence=statement),
+                    prompt=prompt.name,
+                    max_tokens=8,
                 )
-                for one in claiming
+                for statement in claiming
                 for reply in replies
             ]
-            said = [words.unsupported(reply.text) for reply in await all_of(asked)]
-            parts["selfcheck_prompt"] = float(np.mean(said))
+            judgements = [words.unsupported(reply.text) for reply in await all_of(calls)]
+            parts["selfcheck_prompt"] = float(np.mean(judgements))
 
 
 async def _entail(models: Models, premise: str, hypothesis: str) -> Entailment:
-    """Return what an entailer says; a text entails itself."""
+    """Return an entailer's probabilities; a text entails itself."""
     if premise.strip() == hypothesis.strip():
         return Entailment(1.0, 0.0, 0.0)
     return await read(models, premise, hypothesis)
 
 
-def _enough(given: Sequence[str]) -> bool:
-    """Whether some of the replies say something, and no fewer than those that do not."""
-    empty = sum(map(is_blank, given))
-    return len(given) - empty >= max(empty, FEWEST)
+def _has_enough(replies: Sequence[str]) -> bool:
+    """Whether enough replies are not blank: two or more, and no fewer than the blank ones."""
+    empty = sum(map(is_blank, replies))
+    return len(replies) - empty >= max(empty, FEWEST)
 
 
-def _said(given: Sequence[str]) -> tuple[list[str], int]:
-    """Return the replies that say something, and how many do not."""
-    result = [text for text in given if not is_blank(text)]
-    empty = len(given) - len(result)
-    if not _enough(given):
-        raise AssessmentError(f"{empty} of {len(given)} replies are blank", "empty")
-    return result, empty
+def _without_blank(replies: Sequence[str]) -> tuple[list[str], int]:
+    """Return the replies that are not blank, and the number of those that are."""
+    texts = [text for text in replies if not is_blank(text)]
+    empty = len(replies) - len(texts)
+    if not _has_enough(replies):
+        raise AssessmentError(f"{empty} of {len(replies)} replies are blank", "empty")
+    return texts, empty
 
 
-def _others(texts: Texts, replies: Sequence[str], meanings: Sequence[int]) -> list[OtherReply]:
-    """Return the replies that differ, in the order in which they came first."""
+def _build_reply_rows(
+    texts: ComparedTexts, replies: Sequence[str], meanings: Sequence[int]
+) -> list[OtherReply]:
+    """Return a row for each different reply, in the order in which they came first."""
     places = texts.of.tolist()
     firsts = [(places.index(place), times) for place, times in Counter(places).items()]
     return [OtherReply(replies[n], k, meanings[n] if meanings else None) for n, k in firsts]
 
 
-def _lacking(part: Part, tokens: Sequence[TokenLogprob]) -> str:
-    """Say why a part has no value."""
+def _explain_missing(part: Part, tokens: Sequence[TokenLogprob]) -> str:
+    """Return why a part has no value."""
     if part.family in OF_TOKENS and not tokens:
         return NO_TOKENS
     if part.family in ("tokens", "claims"):
@@ -467,15 +542,15 @@ def _lacking(part: Part, tokens: Sequence[TokenLogprob]) -> str:
     return "no sentence claims anything"
 
 
-def _reason(
-    rows: Sequence[Sentence], others: Sequence[OtherReply], parts: Mapping[str, float]
+def _build_reason(
+    rows: Sequence[Sentence], reply_rows: Sequence[OtherReply], parts: Mapping[str, float]
 ) -> str:
-    """Say what became of the sentences and of the replies."""
+    """Return the second half of the reason: doubtful sentences, meanings, blank replies."""
     doubtful, message = sum(row.doubtful for row in rows), ""
     if len(rows) > 1 and doubtful:
         message = f"; {doubtful} of {len(rows)} sentences in doubt"
-    if others and others[0].meaning is not None:
-        same = sum(one.times for one in others if one.meaning == 0)
+    if reply_rows and reply_rows[0].meaning is not None:
+        same = sum(row_of_reply.times for row_of_reply in reply_rows if row_of_reply.meaning == 0)
         message += f"; {same} of {parts['replies']:.0f} other replies mean the same"
     if empty := int(parts["empty"]):
         message += f"; {amount(empty, 'empty reply', 'empty replies')} left out"

@@ -1,4 +1,4 @@
-"""The parts of ``uncertainty``, its options, and what follows from them: figures and needs."""
+"""The parts of ``uncertainty``, its options, and the figures and needs that they imply."""
 
 import csv
 import io
@@ -29,86 +29,93 @@ from trustassay.text.sentences import Splitter, splitter
 Family = Literal[
     "sentences", "pairs", "meanings", "words", "vectors", "tokens", "both", "claims", "asked"
 ]
-"""Parts that need the same: of ``both``, replies and tokens; of ``vectors``, those of tokens."""
+"""Parts with the same needs; ``both`` needs replies and tokens, ``vectors`` token vectors."""
 AUTO: tuple[Family, ...] = ("sentences", "meanings", "tokens", "both")
-"""Those that ask for nothing but replies, one matrix of entailment, and tokens where known."""
+"""Families that need only replies, one matrix of entailment, and tokens where they are known."""
 OF_TOKENS = frozenset({"tokens", "both", "claims"})
-_NEEDS: Mapping[str, str] = {"rouge_l": "rouge_score", "bleu": "nltk"}
+"""Families that need the tokens of the answer."""
+_PACKAGES: Mapping[str, str] = {"rouge_l": "rouge_score", "bleu": "nltk"}
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One statistic; a larger value is more doubt.
-
-    bounds: its least and largest value, where it has both. scale: how it becomes a score.
-    """
+    """One statistic; a larger value is more doubt."""
 
     name: str
+    """The name in options and results."""
     explanation: str
+    """One line for the report."""
     family: Family
+    """The group that it is computed with."""
     scale: Literal["", "sets", "entropy", "length", "nll"]
+    """How a value becomes a score, see :meth:`score`."""
     bounds: tuple[float, float] | None
+    """The least and the largest value; ``None`` where one of them does not exist."""
 
     def score(self, value: float, replies: int) -> float:
         """Return the value as a score, 0 to 1, in the same order for equally many replies."""
-        most = max(2, replies)
+        max_replies = max(2, replies)
+        # Each scale is divided by its largest value for this many replies.
         if self.scale == "sets":
-            result = (value - 1) / (most - 1)
+            result = (value - 1) / (max_replies - 1)
         elif self.scale == "entropy":
-            result = value / math.log(most)
+            result = value / math.log(max_replies)
         elif self.scale == "length":
-            result = value / math.sqrt(most)
+            result = value / math.sqrt(max_replies)
         elif self.scale == "nll":
+            # -log p becomes 1 - p.
             result = 1 - math.exp(-value)
         else:
             result = value if self.bounds == (0.0, 1.0) else 1 / (1 + math.exp(-value))
         return min(max(result, 0.0), 1.0)
 
 
-def _read() -> Iterator[Part]:
+def _read_parts() -> Iterator[Part]:
     table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(io.StringIO(table)):
         ends = row["least"], row["largest"]
+        # An empty cell is an open end.
         bounds = (float(ends[0]), float(ends[1])) if all(ends) else None
         scale = cast('Literal["", "sets", "entropy", "length", "nll"]', row["scale"])
         family = cast("Family", row["family"])
         yield Part(row["name"], row["explanation"], family, scale, bounds)
 
 
-PARTS: Mapping[str, Part] = {part.name: part for part in _read()}
+PARTS: Mapping[str, Part] = {part.name: part for part in _read_parts()}
 """All parts, in the order in which they are shown."""
 FAMILIES = tuple(dict.fromkeys(part.family for part in PARTS.values()))
 
 
 def selected(names: str) -> tuple[str, ...]:
-    """Return parts by names of parts and families joined by ``+``; ``auto`` and ``all`` are names.
+    """Return the parts that a text names: parts, families, ``auto`` or ``all``, joined by ``+``.
 
     Raises:
         UnknownNameError: a name is none of these.
     """
-    result: set[str] = set()
-    for name in filter(None, (one.strip() for one in names.split("+"))):
+    chosen: set[str] = set()
+    for name in filter(None, (item.strip() for item in names.split("+"))):
         families = {"auto": AUTO, "all": FAMILIES}.get(name, (name,))
-        own = {part.name for part in PARTS.values() if part.family in families}
-        if not own and name not in PARTS:
-            known = [*PARTS, *FAMILIES, "auto", "all"]
-            raise UnknownNameError(did_you_mean("part of uncertainty", name, known))
-        result |= own or {name}
-    return tuple(name for name in PARTS if name in result)
+        # A name may be that of a family, a part, or a group of families.
+        parts_of_family = {part.name for part in PARTS.values() if part.family in families}
+        if not parts_of_family and name not in PARTS:
+            names_of_all = [*PARTS, *FAMILIES, "auto", "all"]
+            raise UnknownNameError(did_you_mean("part of uncertainty", name, names_of_all))
+        chosen |= parts_of_family or {name}
+    return tuple(name for name in PARTS if name in chosen)
 
 
 def missing(name: str) -> str | None:
-    """Return which package a part needs that is not installed, and how to get it."""
-    needed = _NEEDS.get(name)
+    """Return which package of a part is not installed, and how to install it; else ``None``."""
+    needed = _PACKAGES.get(name)
     if needed is None or find_spec(needed) is not None:
         return None
     return f"{name} needs {needed.replace('_', '-')}: {install('reference')}"
 
 
 FEWEST = 2
-"""Replies; one alone has no spread."""
+"""Fewest replies: a single one has no spread."""
 MEANS = ("selfcheck_nli", "disagreement")
-"""Parts that are a mean over replies of a number from 0 to 1, which each reply has by itself."""
+"""Parts that are means over replies, each of which gives a number from 0 to 1 by itself."""
 Replies = Literal["resamples", "perturbed"]
 
 
@@ -140,7 +147,8 @@ class UncertaintyOptions(Metric):
         if not self.chosen:
             raise UsageError("parts: none is left")
         self._check_samples()
-        _ = self.split, self.template  # may be unknown, or faulty
+        # Build these now: an unknown name or a faulty file must fail before a run starts.
+        _ = self.split, self.template
 
     def _check_samples(self) -> None:
         if isinstance(self.samples, int):
@@ -152,25 +160,27 @@ class UncertaintyOptions(Metric):
         check_least(self, least=FEWEST, most=self.least)
         if not 0 < self.confidence <= 1:
             raise UsageError("confidence: expected a number above 0 and up to 1")
+        # Only a mean over replies has a value after each reply, which stopping early needs.
         if self.scored.name not in MEANS:
             message = f"auto needs a score that is a mean over replies ({' or '.join(MEANS)})"
             raise UsageError(f"samples: {message}, got {self.scored.name}")
 
     @property
     def until_decided(self) -> bool:
-        """Whether replies are asked for until the verdict is known."""
+        """Whether replies are asked for until the verdict is known (``samples=auto``)."""
         return self.samples == "auto"
 
     @property
     def most_asked(self) -> int:
-        """The most replies that are asked for."""
+        """The largest number of replies to ask for."""
         return self.most if self.samples == "auto" else self.samples
 
     @cached_property
     def perturbing(self) -> Harmonicity:
-        """The metric whose perturbed prompts are asked with ``replies=perturbed``."""
+        """The metric that perturbs prompts with ``replies=perturbed``."""
         return Harmonicity(
             perturbations=self.most_asked,
+            # The answer to the original prompt is the response: it is not asked for again.
             original="response",
             prompt=self.prompt,
             max_tokens=self.max_tokens,
@@ -185,6 +195,7 @@ class UncertaintyOptions(Metric):
     @property
     def scored(self) -> Part:
         """The part that is the score."""
+        # The default score (docs/methods/uncertainty.md), where it is computed.
         first = "selfcheck_nli" if "selfcheck_nli" in self.chosen else self.chosen[0]
         return PARTS[self.score or first]
 
@@ -204,12 +215,13 @@ class UncertaintyOptions(Metric):
         return frozenset(PARTS[name].family for name in self.chosen)
 
     @property
-    def _entails(self) -> bool:
+    def _needs_entailer(self) -> bool:
         return bool(self.families & {"sentences", "pairs", "meanings", "both", "claims"})
 
     @property
     def reads_replies(self) -> bool:
         """Whether a part compares the answer with other replies."""
+        # p_true asks the model about its answer; replies are only context for it.
         return bool(self.families - {"tokens", "claims"}) and self.chosen != ("p_true",)
 
     @property
@@ -217,36 +229,40 @@ class UncertaintyOptions(Metric):
         """The score's mean, the share of answers in doubt, and the mean of every part."""
         lead = f"mean score, from {self.scored.name}; 0 is no doubt"
         doubtful = Share("doubtful")
-        made = {
+        result = {
             "mean": Figure("mean", lead, "", headline=True, statistic=Mean()),
             "doubtful": Figure(
-                "doubtful", f"answers with {self._bound}", "%", headline=True, statistic=doubtful
+                "doubtful",
+                f"answers with {self._bound_text}",
+                "%",
+                headline=True,
+                statistic=doubtful,
             ),
         }
         if self.until_decided:
             lead = f"mean number of replies asked for, of {self.most} (most)"
-            made["asked"] = Figure("asked", lead, "", statistic=Mean("asked", (0.0, self.most)))
+            result["asked"] = Figure("asked", lead, "", statistic=Mean("asked", (0.0, self.most)))
             lead = f"share of answers for which all {self.most} were asked for"
             undecided = Mean("undecided", (0.0, 1.0))
-            made["undecided"] = Figure("undecided", lead, "", statistic=undecided)
+            result["undecided"] = Figure("undecided", lead, "", statistic=undecided)
         for name in self.chosen:
             part = PARTS[name]
             mean = Mean(name, part.bounds)
-            made[name] = Figure(name, part.explanation, "", group="parts", statistic=mean)
-        return made
+            result[name] = Figure(name, part.explanation, "", group="parts", statistic=mean)
+        return result
 
     @property
-    def _bound(self) -> str:
+    def _bound_text(self) -> str:
         return f"a score of {self.doubtful_from:g} or more (doubtful_from)"
 
     @property
     def line(self) -> str:
         """The rule of :meth:`problem`."""
-        return f"its {self.scored.name} gives {self._bound}"
+        return f"its {self.scored.name} gives {self._bound_text}"
 
     def needs(self) -> Sequence[Need]:
-        """An entailer, an embedder of tokens for ``vectors``, and a model where samples bring no
-        replies, or parts ask it.
+        """An entailer, token vectors for ``vectors``, and a model for replies that samples lack or
+        for parts that ask it.
 
         Raises:
             BackendError: a part needs a package that is not installed.
@@ -254,7 +270,7 @@ class UncertaintyOptions(Metric):
         for name in self.chosen:
             if reason := missing(name):
                 raise BackendError(f"{self.name}: {reason}")
-        result = [Need("entail")] if self._entails else []
+        result = [Need("entail")] if self._needs_entailer else []
         if "vectors" in self.families:
             result.append(Need("token_vectors"))
         if "p_true" in self.chosen:
@@ -262,10 +278,12 @@ class UncertaintyOptions(Metric):
         return [*result, Need("chat", "model", optional="asked" not in self.families)]
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A sample needs a response; its replies and tokens have to be those of an answer."""
+        """A sample needs a response, and valid replies and tokens where it brings any."""
         result = tokens_problems(sample)
+        # Without resamples a missing response is generated by the model.
         if not sample.answered and sample.resamples:
             result.append(Problem("response", "is missing (expected the answer to assess)"))
+        # A list in a CSV cell that is no JSON is read as a single text.
         if self.reads_replies and len(sample.resamples) == 1:
             message = f"has 1 reply (expected a list of {FEWEST} or more; in a cell, as JSON)"
             result.append(Problem("resamples", message))
@@ -279,7 +297,7 @@ class UncertaintyOptions(Metric):
         return [Problem("resamples", message)]
 
     def asks(self, question: str) -> tuple[str, str]:
-        """Return what is asked, and the name of the prompt that was made for it."""
+        """Return the prompt for a question, and the name of the template, empty without one."""
         if self.template is None:
             return question, ""
         return self.template.filled(question=question), self.template.name

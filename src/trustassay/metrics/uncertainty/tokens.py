@@ -1,4 +1,4 @@
-"""The tokens of an answer: read from a sample, checked, and compared with their alternatives."""
+"""Tokens of an answer: reads and checks them, and relates them to their alternatives."""
 
 import math
 import string
@@ -10,25 +10,29 @@ from trustassay.event_loop import all_of
 from trustassay.sample import TOKENS, Problem, Sample, is_blank
 from trustassay.text.words import amount
 
-OF_REPLIES = "resample_logprobs"
+REPLY_LOGPROBS = "resample_logprobs"
 """The field with the log-probability of each of the ``resamples``."""
 _EDGES = string.punctuation + string.whitespace
 
 
 def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
-    """Return the tokens of a sample that :func:`tokens_problems` has nothing to say of."""
+    """Return the tokens of a sample, which :func:`tokens_problems` has found valid."""
     value = sample.metadata.get(TOKENS)
-    return tuple(token for one in value or () if (token := _token(one)) is not None)
+    return tuple(token for item in value or () if (token := _read_token(item)) is not None)
 
 
 def read_likelihoods(sample: Sample) -> list[float]:
-    """Return the log-probability of each reply that is not blank; none where they are not known."""
-    value = sample.metadata.get(OF_REPLIES) or ()
-    return [one for one, text in zip(value, sample.resamples, strict=False) if not is_blank(text)]
+    """Return the log-probability of each reply that is not blank; empty where unknown."""
+    value = sample.metadata.get(REPLY_LOGPROBS) or ()
+    return [
+        logprob
+        for logprob, text in zip(value, sample.resamples, strict=False)
+        if not is_blank(text)
+    ]
 
 
 def tokens_problems(sample: Sample) -> list[Problem]:
-    """Return what is wrong with the log-probabilities that came with a sample."""
+    """Return the problems of the log-probabilities that came with a sample."""
     result: list[Problem] = []
     value = sample.metadata.get(TOKENS)
     if value is not None:
@@ -37,23 +41,29 @@ def tokens_problems(sample: Sample) -> list[Problem]:
         else:
             result += [
                 Problem(f"{TOKENS}[{place}]", "expected [token, log-probability of 0 or less]")
-                for place, one in enumerate(value)
-                if _token(one) is None
+                for place, item in enumerate(value)
+                if _read_token(item) is None
+                # Three are enough to find the mistake.
             ][:3]
+    # Tokens of another text would mark the wrong words.
     if value and not result and not spell(read_tokens(sample), sample.response or ""):
         result.append(Problem(TOKENS, "are of another text than the response"))
-    replies = sample.metadata.get(OF_REPLIES)
+    replies = sample.metadata.get(REPLY_LOGPROBS)
     if replies is not None:
         if not isinstance(replies, list) or not all(map(_is_logprob, replies)):
-            result.append(Problem(OF_REPLIES, "expected a list of log-probabilities, 0 or less"))
+            result.append(
+                Problem(REPLY_LOGPROBS, "expected a list of log-probabilities, 0 or less")
+            )
+        # Log-probabilities belong to the replies by their order.
         elif len(replies) != len(sample.resamples):
             message = f"has {amount(len(replies), 'number')} for {len(sample.resamples)} resamples"
-            result.append(Problem(OF_REPLIES, message))
+            result.append(Problem(REPLY_LOGPROBS, message))
     return result
 
 
 def _is_logprob(value: Any) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    # Some endpoints report a little more than 0 for certain tokens.
     return number and math.isfinite(value) and value <= 1e-6
 
 
@@ -62,56 +72,72 @@ def _is_pair(value: Any) -> bool:
     return listed and isinstance(value[0], str) and _is_logprob(value[1])
 
 
-def _token(value: Any) -> TokenLogprob | None:
-    """Read one token in either form."""
+def _read_token(value: Any) -> TokenLogprob | None:
+    """Read one token: [text, log-probability, alternatives], or an object as of OpenAI."""
     if isinstance(value, Mapping):
-        told = [one for one in value.get("top_logprobs") or () if isinstance(one, Mapping)]
-        own, *rest = ([one.get("token"), one.get("logprob")] for one in (value, *told))
-        value = [*own, rest]
+        alternatives = [
+            item for item in value.get("top_logprobs") or () if isinstance(item, Mapping)
+        ]
+        own_pair, *other_pairs = (
+            [item.get("token"), item.get("logprob")] for item in (value, *alternatives)
+        )
+        value = [*own_pair, other_pairs]
     if not isinstance(value, list | tuple) or len(value) not in (2, 3):
         return None
-    token, logprob, others = (*value, ())[:3]
-    if not _is_pair((token, logprob)) or not isinstance(others, list | tuple):
+    # Alternatives may be missing.
+    token, logprob, raw_alternatives = (*value, ())[:3]
+    if not _is_pair((token, logprob)) or not isinstance(raw_alternatives, list | tuple):
         return None
-    kept = tuple((text, float(number)) for text, number in filter(_is_pair, others))
-    return TokenLogprob(token, min(float(logprob), 0.0), kept)
+    pairs = tuple((text, float(number)) for text, number in filter(_is_pair, raw_alternatives))
+    return TokenLogprob(token, min(float(logprob), 0.0), pairs)
 
 
 async def relations(
     models: Models, tokens: Sequence[TokenLogprob]
 ) -> list[list[tuple[float, str]]]:
-    """Return, of each token, itself and its alternatives: log-probabilities, and whether each
-    entails, or contradicts, the token, or is neutral (Fadeeva et al. 2024).
+    """Relate each token to its alternatives (Fadeeva et al. 2024).
 
-    Words are compared without punctuation around them, both ways; of two outcomes that differ the
-    one that is not neutral counts, and entailment with contradiction is neutral.
+    Words are compared without punctuation around them, in both directions. If the outcomes differ,
+    the one that is not neutral counts; entailment and contradiction together are neutral.
+
+    Returns:
+        For each token a list, the token itself first: log-probability, and ``entail``, ``contra``
+        or ``neutral``.
     """
     pairs: dict[tuple[str, str], str] = {}
-    for one in tokens:
-        own = one.token.strip(_EDGES)
-        for other, _ in one.alternatives:
+    for token in tokens:
+        own_word = token.token.strip(_EDGES)
+        for other, _ in token.alternatives:
             word = other.strip(_EDGES)
-            if word != own:
-                pairs |= {(own, word): "", (word, own): ""}
-    asked = [pair for pair in pairs if all(pair)]
-    read = await all_of(models.entail(*pair) for pair in asked)
+            if word != own_word:
+                pairs |= {(own_word, word): "", (word, own_word): ""}
+    # A token of punctuation alone is an empty word, which is related to nothing.
+    word_pairs = [pair for pair in pairs if all(pair)]
+    entailments = await all_of(models.entail(*pair) for pair in word_pairs)
     names = ("entail", "neutral", "contra")
-    for pair, outcome in zip(asked, read, strict=True):
+    for pair, outcome in zip(word_pairs, entailments, strict=True):
         pairs[pair] = names[max(range(3), key=lambda i: outcome[i])]
     result = []
-    for one in tokens:
-        own = one.token.strip(_EDGES)
-        rows = [(one.logprob, "entail")]
-        for other, logprob in one.alternatives:
+    for token in tokens:
+        own_word = token.token.strip(_EDGES)
+        rows = [(token.logprob, "entail")]
+        for other, logprob in token.alternatives:
             word = other.strip(_EDGES)
-            if other != one.token:
-                both = {pairs.get((own, word)), pairs.get((word, own))}
-                rows.append((logprob, _combined(both) if word != own else "entail"))
+            # The token itself may be among its alternatives.
+            if other != token.token:
+                relations_both_ways = {pairs.get((own_word, word)), pairs.get((word, own_word))}
+                rows.append(
+                    (
+                        logprob,
+                        _combine_relations(relations_both_ways) if word != own_word else "entail",
+                    )
+                )
         result.append(rows)
     return result
 
 
-def _combined(outcomes: set[str | None]) -> str:
+def _combine_relations(outcomes: set[str | None]) -> str:
+    # One direction entails, the other contradicts: no relation to rely on.
     if {"entail", "contra"} <= outcomes:
         return "neutral"
-    return next((one for one in ("entail", "contra") if one in outcomes), "neutral")
+    return next((relation for relation in ("entail", "contra") if relation in outcomes), "neutral")
