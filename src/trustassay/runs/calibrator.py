@@ -1,4 +1,8 @@
-"""What turns the scores of a run into probabilities of being right, and its thresholds."""
+"""Calibrators: they turn scores into probabilities of being right, and hold thresholds.
+
+A calibrator is a JSON file of a few kB that ``calibrate`` writes and other runs apply. Reading one
+checks every field: it may come from another person.
+"""
 
 import hashlib
 import itertools
@@ -30,74 +34,83 @@ OF_ALL: Kind = "of all"
 
 @dataclass(frozen=True)
 class Input:
-    """A score that is read: a metric's, or a part of it.
-
-    options, backends: with which it was computed. sign: -1 where lower is better; it is the score
-    times this that the model and the thresholds are about.
-    """
+    """A score that a calibrator reads: that of a metric, or one of its parts."""
 
     metric: str
     part: str
+    """The name of the part; empty for the score itself."""
     options: Mapping[str, Any]
+    """The metric's options with which the score was computed."""
     backends: Mapping[str, Any]
+    """The backends with which the score was computed, by their option names."""
     sign: int = 1
+    """-1 if lower scores are better. Model and thresholds apply to the score times this sign."""
 
     @property
     def name(self) -> str:
-        """As ``study`` names it: ``faithfulness``, ``faithfulness.support``."""
+        """The name in ``study``: ``faithfulness``, ``faithfulness.support``."""
         return f"{self.metric}.{self.part}" if self.part else self.metric
 
 
 @dataclass(frozen=True)
 class Promise:
-    """A threshold and what it promises.
-
-    kind: ``among accepted``: with the stated ``confidence``, at most the share ``at_most`` of the
-    accepted answers is wrong. ``of all``: on average, at most that share of a question's answers is
-    accepted and wrong (``confidence`` is ``None``). above: accepted is what ranks above it (see
-    :attr:`Calibrator.rank`); ``None``: all that have a probability. questions, answers, wrong: of
-    the labelled answers that are accepted. without: why there is no threshold; empty if there is
-    one. needed: about how many labelled questions would do, where that can be said.
-    """
+    """A threshold and the promise that it keeps."""
 
     kind: Kind
+    """``among accepted``: with the stated ``confidence``, at most the share ``at_most`` of the
+    accepted answers is wrong. ``of all``: on average, at most that share of a question's answers is
+    accepted and wrong."""
     at_most: float
+    """The promised share, from 0 to 1."""
     confidence: float | None
+    """From 0 to 1; ``None`` for ``of all``."""
     above: float | None = None
+    """Answers are accepted that rank above it (see :attr:`Calibrator.rank`); ``None``: all that
+    have a probability."""
     questions: int = 0
+    """Questions of the accepted labelled answers."""
     answers: int = 0
+    """Accepted labelled answers."""
     wrong: int = 0
+    """Accepted labelled answers that are wrong."""
     without: str = ""
+    """Why there is no threshold; empty if there is one."""
     needed: int | None = None
+    """About how many labelled questions would suffice for a threshold, if that can be estimated."""
 
     def accepts(self, ranks: ArrayLike) -> Bools:
-        """Return which answers are accepted, by their ranks; none of those that have no rank."""
+        """Return which answers are accepted, by their ranks; NaN, no rank, is never accepted."""
         given = np.asarray(ranks, dtype=np.float64)
         if self.without:
             return np.zeros(given.shape, dtype=bool)
+        # NaN is above nothing, so answers without a rank are rejected.
         return given > (-math.inf if self.above is None else self.above)
 
 
 @dataclass(frozen=True)
 class Calibrator:
-    """What turns scores into probabilities.
-
-    label: its name. answers, questions, right: those that it was made from. inputs: the scores.
-    model: of one score an isotonic or a logistic curve, of several a logistic regression.
-    promises: thresholds. spreads: the distributions of all scores and parts of the metrics, by
-    name. figures: how good the probabilities are, out of fold: value and interval by name.
-    """
+    """A model that turns scores into probabilities, with its thresholds."""
 
     label: str
+    """The name of the label that says which answers are right."""
     answers: int
+    """Labelled answers from which it was made."""
     questions: int
+    """Questions of these answers."""
     right: float
+    """The share of these answers that is right, from 0 to 1."""
     inputs: Sequence[Input]
+    """The scores that it reads."""
     model: Isotonic | Combination
+    """For one score an isotonic or a logistic curve, for several a logistic regression."""
     promises: Sequence[Promise]
+    """Its thresholds."""
     spreads: Mapping[str, Spread]
+    """By name, the distributions of all scores and parts of the metrics, to notice other data."""
     figures: Mapping[str, Any] = field(default_factory=dict)
+    """How good the probabilities are, out of fold: value and interval by name."""
     made_by: str = ""
+    """The version of the program."""
 
     @property
     def method(self) -> str:
@@ -113,21 +126,24 @@ class Calibrator:
 
     @property
     def fingerprint(self) -> str:
-        """The same for all calibrators of the same scores and settings."""
+        """A digest of the inputs, equal for all calibrators of the same scores and settings."""
         told = [asdict(one) for one in self.inputs]
         text = json.dumps(told, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def oriented(self, table: ArrayLike) -> Floats:
-        """Return scores, shape (n, d), each with the sign by which higher is better."""
+        """Return scores, shape (n, d), with their signs changed so that higher is better."""
         signs = np.array([one.sign for one in self.inputs], dtype=np.float64)
         return np.asarray(np.asarray(table, dtype=np.float64) * signs)
 
     def probabilities(self, table: ArrayLike) -> Floats:
-        """Return the probability of being right of each answer, shape (n,), from its scores as the
-        metrics give them, shape (n, d), NaN where there is none.
+        """Return the probability that each answer is right, shape (n,).
 
-        NaN where the only score is missing, or one that no labelled answer was without.
+        It is NaN if the only score is missing, or if a score is missing that all labelled answers
+        had.
+
+        Args:
+            table: the scores as the metrics return them, shape (n, d), NaN where there is none.
         """
         x = self.oriented(table)
         if isinstance(self.model, Isotonic):
@@ -135,13 +151,16 @@ class Calibrator:
         return self.model.probabilities(x)
 
     def ranks(self, table: ArrayLike) -> Floats:
-        """Return what thresholds are about: of one score the score itself (times its sign), of
-        several the probability."""
+        """Return the values that thresholds apply to, shape (n,).
+
+        With one score this is the score times its sign, with several it is the probability.
+        """
+        # An isotonic curve has steps: thresholds on the score can lie within a step.
         return self.oriented(table)[:, 0] if len(self.inputs) == 1 else self.probabilities(table)
 
     @property
     def rank(self) -> str:
-        """Say what the ranks are."""
+        """The name of the values that thresholds apply to."""
         if len(self.inputs) > 1:
             return "probability"
         return self.inputs[0].name if self.inputs[0].sign > 0 else f"-{self.inputs[0].name}"
@@ -169,18 +188,23 @@ class Calibrator:
 
 T = TypeVar("T")
 LARGEST_FILE = 1 << 20
+"""Bytes of a calibrator's file; a real one has a few kB."""
 LARGEST = 1e100
+"""The largest absolute value of a number: products of two stay finite."""
 MOST = 5000
-"""Items of a list at most."""
+"""Items of a list, and characters of a text, at most."""
 
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file; it is complete or not there."""
     write_whole(path, _text(calibrator.to_dict()).encode())
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    """Return JSON with a line a field, and lists of numbers on one line."""
+    """Return JSON with one field per line, and lists of numbers on one line.
+
+    A person should be able to read the file, and to compare two of them line by line.
+    """
 
     def told(value: Any, indent: str) -> str:
         if isinstance(value, Mapping) and value:
@@ -204,10 +228,12 @@ def read_calibrator(path: Path) -> Calibrator:
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
+        # One byte more than allowed tells a file that is too large, without reading all of it.
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise InputError(f"{path}: larger than 1 MB; expected a calibrator of a few kB")
     try:
+        # ``json`` accepts NaN and Infinity, which are not JSON and would pass comparisons.
         result = json.loads(content, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
@@ -219,7 +245,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class _Fields:
-    """An object of the file, and where it stands."""
+    """Reads the fields of one object of the file; errors name the path of the field."""
 
     def __init__(self, path: Path, where: str, content: Any) -> None:
         self.path, self.where = path, where
@@ -252,7 +278,9 @@ class _Fields:
     def number(
         self, name: str, low: float = -LARGEST, high: float = LARGEST, value: Any = None
     ) -> float:
+        # ``value`` is given for the items of a list, which have no field of their own.
         value = self.any(name) if value is None else value
+        # In Python a bool is an int; in JSON ``true`` is no number.
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         if not plain or not low <= value <= high:  # compares huge integers, too; false of NaN
             span = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
@@ -277,7 +305,7 @@ class _Fields:
     def numbers(
         self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1
     ) -> tuple[float, ...]:
-        """Return numbers that rise; with ``falls`` equal neighbours are allowed as well."""
+        """Return increasing numbers; with ``falls`` equal neighbours are allowed as well."""
         result = [self.number(name, low, high, one) for one in self.items(name, fewest)]
         for before, after in itertools.pairwise(result):
             if after < before or (after == before and not falls):
@@ -298,6 +326,7 @@ class _Fields:
         inputs = [one.input() for one in self.parts("inputs", 1)]
         spreads = self.part("spreads")
         metrics = {one.metric for one in inputs}
+        # A spread of another metric would be compared with scores that the run does not have.
         for name in spreads.content:
             if name.partition(".")[0] not in metrics:
                 self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
@@ -313,6 +342,8 @@ class _Fields:
             self.part("figures").content,
             self.text("made_by"),
         )
+        # These two follow from the other fields: a difference shows that the file was edited by
+        # hand.
         if result.method != self.any("method"):
             self.refuse("method", repr(result.method), self.any("method"))
         if result.fingerprint != self.any("fingerprint"):
@@ -336,6 +367,7 @@ class _Fields:
         )
 
     def model(self, inputs: int) -> Isotonic | Combination:
+        # An isotonic curve is stored by its knots, a regression by its terms.
         if "knots" in self.content:
             knots = self.numbers("knots", -LARGEST, LARGEST, falls=False)
             values = self.numbers("values", 0, 1, falls=True)
@@ -350,6 +382,7 @@ class _Fields:
     def term(self) -> LogOddsTerm:
         return LogOddsTerm(
             self.number("centre"),
+            # Scores are divided by it.
             self.number("scale", 1e-100),
             self.number("coefficient"),
             self.optional("missing", self.number),

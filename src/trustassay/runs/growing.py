@@ -1,8 +1,9 @@
-"""Runs that grow: by single samples, each on disk before it is scored, or with their input.
+"""Runs that grow: by single samples, each stored before it is scored, or with their input.
 
-The folder of a :class:`GrowingRun` is a run like any other when it is closed. Killed and opened
-again it lacks nothing: what was accepted and not scored is scored then, and replies are among the
-calls. Of an input that grew (:class:`StoredSamples`) the new samples alone are scored.
+The folder of a :class:`GrowingRun` is a run like any other when it is closed. If the process is
+killed, nothing is lost: the next one scores the samples that were accepted and not scored, with the
+replies that are stored among the calls. If an input grew (:class:`StoredSamples`), only the new
+samples are scored.
 """
 
 import hashlib
@@ -42,22 +43,17 @@ from trustassay.runs.second_reading import FILE, readers_of
 from trustassay.sample import Problem, Sample, SampleError
 
 SENT = "samples sent one by one"
-"""What ``run.json`` names as the input of a scorer's run."""
+"""The input of a scorer's run in ``run.json``."""
 SETTLED = "settled_by"
-"""Part of ``run.json``: the fields of the samples by which ``auto`` options were settled."""
+"""Key in ``run.json``: the inventory of fields by which ``auto`` options were settled."""
 
 
 class GrowingRun:
-    """The folder of a run to which samples are added, inside :meth:`opened`.
+    """A run to which samples are added one by one, inside :meth:`open`.
 
     Args:
-        source: what ``run.json`` names as the input.
+        source: the input in ``run.json``.
         place: returns further fields of ``run.json``, which say how far the source was read.
-
-    metrics: their ``auto`` options are settled, as ``run.json`` says: by :meth:`settle`, else by
-    the first sample. before: ``run.json`` as it was found. last: the last sample that was there.
-    settled: by what the options were. ids: hashes of all ids. faulty: records of the source that
-    were left out.
     """
 
     def __init__(
@@ -70,19 +66,24 @@ class GrowingRun:
         place: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.metrics = list(metrics)
+        """Their ``auto`` options are settled by :meth:`settle`, else by the first sample."""
         self.folder, self.faulty, self.ids = folder, 0, HashSet()
+        """``faulty``: records of the source that were left out. ``ids``: hashes of all ids."""
         self.before: Mapping[str, Any] = {}
+        """``run.json`` of the run that is continued; empty for a new one."""
         self.last: Sample | None = None
+        """The last sample of the run that is continued."""
         self._source, self._place = source, place
         self._backends, self._options = backends, options
         self.settled: Inventory | None = None
+        """The fields by which ``auto`` options were settled."""
         self._known, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
         self._began: str | None = utc_now()
 
     @contextmanager
     def opened(self) -> Iterator[list[Sample]]:
-        """Hold the folder, begin or take up its run, and yield the samples that lack a score."""
+        """Lock the folder, begin or continue its run, and yield the samples that lack a score."""
         with self.folder.claimed():
             waiting = self._take_up()
             self._samples = Appender(self.folder.samples_path)
@@ -93,34 +94,38 @@ class GrowingRun:
                 self.close_files()
 
     def settle(self, inventory: Inventory) -> None:
-        """Settle the ``auto`` options of the metrics by what samples bring, and store it."""
+        """Settle the ``auto`` options of the metrics by the fields of samples, and store that."""
         self._resolve(inventory)
         self._write_run(Intake(faulty=self.faulty))
 
     def accept(self, sample: Sample) -> None:
-        """Store a sample, before it is scored; one that equals an earlier one is there already.
+        """Store a sample before it is scored; do nothing if an equal one is stored.
 
         Raises:
             SampleError: an earlier sample with other content has its id.
             DiskFullError: it could not be stored.
         """
         line = encoded_sample(sample)
+        # A client that sends a sample twice, since it got no reply, is not at fault.
         known = hash64(line.decode())
         if known in self._known:
             return
         if hash64(sample.id) in self.ids:
             message = f"{sample.id!r} is already used by an earlier sample with other content"
             raise SampleError([Problem("id", message)])
+        # Options such as ``auto`` must not change from sample to sample: the first one decides.
         if self.settled is None:
             inventory = Inventory()
             inventory.add(sample)
             self.settle(inventory)
+        # Stored first, remembered second: a full disk raises here, and the sample can be sent
+        # again.
         self._samples.append(line)
         self._known.add(known)
         self.ids.add(hash64(sample.id))
 
     def note(self, assessment: Assessment, line: bytes) -> None:
-        """Store an assessment, unless its sample is scored by this metric already."""
+        """Store an assessment, unless this metric has scored its sample already."""
         pair = hash64(assessment.id, assessment.metric)
         if pair in self._scored:
             return
@@ -134,12 +139,13 @@ class GrowingRun:
         self._assessments.close()
 
     async def finish(self) -> None:
-        """Write the results of the run, once nothing is added any more.
+        """Write the results of the run after the last sample.
 
         Raises:
-            OSError: they cannot be written; all that was scored is on disk.
+            OSError: they cannot be written; all assessments are on disk.
         """
         self.close_files()
+        # The digest and the inventory of all samples are known only now.
         intake = Intake(faulty=self.faulty)
         with self.folder.samples_path.open("rb") as file:
             intake.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -161,14 +167,16 @@ class GrowingRun:
             folder.check_empty()
             self._write_run(Intake(faulty=self.faulty))
             return []
+        # Order matters: a run of another kind is refused before its settings are compared.
         self._check_source(before)
         if isinstance(before.get(SETTLED), dict):
             self._resolve(Inventory(**before[SETTLED]))
         now = self._settings()
         check_settings(folder.path, {name: before.get(name) for name in now}, now)
         self.before, self.faulty = before, int(before.get("skipped") or 0)
-        # a run of an earlier version has no start, and this is not it
+        # A run of an earlier version has no start; that of this process is not the run's.
         self._began = before.get(STARTED)
+        # Before reading: a killed process may have left half a line.
         cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
         waiting = []
@@ -178,11 +186,14 @@ class GrowingRun:
             self._known.add(hash64(encoded_sample(sample).decode()))
             if any(hash64(sample.id, m.name) not in self._scored for m in self.metrics):
                 waiting.append(sample)
+        # The summary would say that the run is finished.
         folder.drop_outputs()
         return waiting
 
     def _check_source(self, before: Mapping[str, Any]) -> None:
         """Refuse a run of another kind, to which nothing can be added."""
+        # A followed file leaves fields in run.json that say how far it was read; other runs lack
+        # them.
         if self._source == SENT:
             same, maker = before["input"] == SENT, "a scorer"
         else:
@@ -216,9 +227,10 @@ class GrowingRun:
         self.folder.write_json("run", as_stored(content))
 
     def _fail_the_rest(self) -> None:
-        """Note what has no assessment, since the disk was full or the closing was interrupted.
+        """Store a failure for each sample that has no assessment.
 
-        The next opening scores it.
+        There are some if the disk was full or the closing was interrupted. The next process scores
+        them.
         """
         noted = self.folder.scored(or_failed=True)
         ended = "the scorer" if self._source == SENT else "watching"
@@ -235,22 +247,24 @@ ANOTHER = "choose another --out to score all"
 
 
 def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
-    """Raise :class:`UsageError` if new samples would change what is found of earlier ones."""
+    """Raise :class:`UsageError` if new samples would change the scores of earlier ones."""
     whys = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
     if whys := whys + ["a second reader's part is drawn from all answers"] * second:
         raise UsageError(f"append: earlier scores would change, as {whys[0]}")
 
 
 class StoredSamples:
-    """The samples that a run has, 24 bytes of each, as a check of those that its input has today.
+    """The stored samples of a run whose input grew, to check the samples that the input has today.
 
-    Fields that the run filled (``stages``), as a response, may be absent today.
+    24 bytes are held of each: hashes of id and content, and the offset. A field that ``stages`` of
+    the run filled, such as the response, may be absent today.
     """
 
     def __init__(self, folder: RunFolder, stages: Sequence[Stage]) -> None:
         self._folder, self._stages = folder, stages
         lines = located_lines(folder.samples_path)
         rows = ((hash64(sample_id(line)), hash64(line.decode()), at) for at, line in lines)
+        # Sorted by the hash of the id, for binary search.
         stored = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
         self._ids, self._contents, self._at = (stored[name] for name in ("f0", "f1", "f2"))
 
@@ -265,24 +279,32 @@ class StoredSamples:
             return file.readline()
 
     def __call__(self, sample: Sample) -> list[Problem]:
-        """Return the fields of a sample that differ from what the run has of its id."""
+        """Return a problem for each field of a sample that differs from the stored sample."""
         place, line = self._place(sample.id), encoded_sample(sample)
         if place is None or self._contents[place] == np.uint64(hash64(line.decode())):
             return []
         stored, today = json.loads(self._line(place)), json.loads(line)
+        # If a stage filled the stored sample, it has more fields: only those of today are compared.
         keys = today if any(stage.lacks(sample) for stage in self._stages) else today | stored
         message = f"was changed since {sample.id!r} was scored; {ANOTHER} again"
         return [Problem(key, message) for key in keys if stored.get(key) != today.get(key)]
 
     def _join(self, part: Path) -> bool:
-        """Put what the run has into the file of today's samples; return whether any are new."""
+        """Replace today's samples by the stored ones where there are; return whether any are new.
+
+        Raises:
+            RunFolderError: a stored sample is not among today's.
+        """
         gone, new = np.ones(len(self._ids), dtype=bool), False
         with part.open("rb") as today, whole(part) as file:
             for line in today:
                 if (place := self._place(sample_id(line))) is None:
                     new = bool(file.write(line))
                 else:
+                    # ``write`` returns the number of bytes, which is true: this sample is not gone.
                     gone[place] = not file.write(self._line(place))
+            # Its old score would stay in the figures (decision 161), so that a lost sample is
+            # refused.
             if gone.any():
                 first = sample_id(self._line(int(np.flatnonzero(gone)[0])))
                 count = f"{gone.sum():,} of {len(gone):,} scored samples, as {first!r},"
@@ -291,18 +313,27 @@ class StoredSamples:
         return new
 
     def grow(self, before: Mapping[str, Any], now: dict[str, Any], part: Path) -> None:
-        """Add today's samples, the file ``part``, to the run, and keep its figures beside today's.
+        """Add the new samples to the run, and keep its figures so far for comparison.
+
+        Args:
+            before: ``run.json`` of the run.
+            now: ``run.json`` of this command; changed in place.
+            part: the file of today's samples, which replaces the run's.
 
         Raises:
-            RunFolderError: one is gone, or a setting ``now`` is not that of ``before`` (run.json).
+            RunFolderError: a stored sample is gone, or a setting has changed.
         """
         new, of_input = self._join(part), {name: now[name] for name in ("skipped", "samples")}
+        # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
+        # not.
         if DRAWN in before and DRAWN in now:
             counts = {name: now[DRAWN][name] for name in ("answers", "of", "units")}
             of_input[DRAWN] = {**before[DRAWN], **counts}
         check_settings(self._folder.path, {**before, **of_input}, now)
+        # The figures are kept in run.json, so that they survive a kill before the new summary.
         if new and (summary := self._folder.read_summary()):
             now[GROWN] = {"samples": before["samples"]["samples"], "metrics": summary["metrics"]}
+        # run.json before the samples: after a kill in between, the same command joins them again.
         self._folder.write_json("run", {**before, **now})
         part.replace(self._folder.samples_path)
         if any(before[name] != value for name, value in of_input.items()):

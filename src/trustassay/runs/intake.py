@@ -1,4 +1,10 @@
-"""How a run is carried out, and the first pass over its input, before anything is started."""
+"""The options of a run, and the first pass over its input, before anything is started.
+
+1. Read the records, check each sample, and give it a unique id.
+2. Draw a part of them, if that is wanted.
+3. Write them in canonical form and count their fields.
+4. Refuse the input if a record is faulty, or if metrics need what no sample has.
+"""
 
 import asyncio
 import dataclasses
@@ -39,7 +45,7 @@ from trustassay.sample import Problem, Sample
 from trustassay.text.limits import LONGEST_ANSWER, TextLimits
 
 WHY = "why"
-"""Key in ``run.json`` of why the metric was chosen, where nobody named it."""
+"""Key in ``run.json``: why the metric was chosen, if the user did not name one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +99,10 @@ class RunOptions(InputOptions):
             raise UsageError("sample: not with limit, which takes the first records")
         if self.sample is None and self.sample_by:
             raise UsageError("sample_by: needs sample, how many answers are drawn")
+        # A fixed number, or strata, would draw other answers from a larger input; a share does not.
         if self.append and (self.sample_by or "%" not in str(self.sample or "%")):
             raise UsageError("append: of samples only a share without strata grows (sample 1%)")
+        # The turns of a chat are alike; as single units they would make intervals too narrow.
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
 
@@ -118,6 +126,7 @@ def run_options(**options: Any) -> RunOptions:
     """
     if (path := options.get("calibrator")) is not None:
         options["calibrator"] = read_calibrator(Path(path))
+    # Python users give all options flat; each dataclass of options takes its own fields.
     filling, calls, second = (
         {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
         for kind in (Filling, CallOptions, SecondOptions)
@@ -133,10 +142,11 @@ def run_options(**options: Any) -> RunOptions:
 PathText = str | os.PathLike[str]
 Source = PathText | ArrowStream | Iterable[Mapping[str, Any] | Sample | PathText]
 FAULTS_KEPT = 1000
+"""Faults that are kept in memory; more are only counted."""
 CHAT = "conversation"
-"""The field by which the turns of a chat are one unit."""
+"""Field of samples that are turns of a chat: those with the same value are one unit."""
 SHARD = "trustassay_shard"
-"""The field by which a sample says that it belongs to a shard of an input."""
+"""Field of samples that belong to a shard of an input; holds a :class:`ShardMark`."""
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""
 Check = Callable[[Sample], list[Problem]]
@@ -144,23 +154,24 @@ Check = Callable[[Sample], list[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class ShardMark:
-    """To what a sample belongs.
-
-    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
-    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
-    shard, from 0. order: its place in the input, from 0.
-    """
+    """The shard and the input to which a sample belongs."""
 
     of: str
+    """SHA-256 of all samples of the input, in canonical form."""
     samples: int
+    """The number of samples of the input."""
     skipped: int
+    """Records of the input that were left out as faulty."""
     into: int
+    """The number of shards."""
     number: int
+    """The sample's shard, from 0."""
     order: int
+    """The sample's place in the input, from 0."""
 
     @classmethod
     def take(cls, record: dict[str, Any]) -> Self | None:
-        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
+        """Remove the mark from a stored sample and return it; ``None`` if it has no valid one."""
         result = record.pop(SHARD, None)
         kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
         if not isinstance(result, Mapping) or result.keys() != kinds.keys():
@@ -170,7 +181,10 @@ class ShardMark:
 
 
 class BadInputError(Portable, UsageError):
-    """The input has faults: the first thousand in ``faults``, ``count`` of them in all."""
+    """The input has faults.
+
+    ``faults`` holds the first thousand of them, ``count`` their number.
+    """
 
     def __init__(self, faults: Sequence[Fault], count: int) -> None:
         told = summarised(faults)
@@ -182,16 +196,21 @@ class BadInputError(Portable, UsageError):
 
 @dataclass(slots=True)
 class Intake:
-    """The result of the first pass: the samples' digest, counts of fields, faults, the draw."""
+    """The result of the first pass over an input."""
 
     sha256: str = ""
+    """Digest of the samples in canonical form."""
     inventory: Inventory = field(default_factory=Inventory)
+    """How many samples have which fields."""
     faults: list[Fault] = field(default_factory=list)
+    """The first thousand faults."""
     faulty: int = 0
+    """The number of faulty records."""
     drawn: Mapping[str, Any] | None = None
+    """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
 
     def note(self, fault: Fault) -> None:
-        """Count a fault; the first thousand are kept."""
+        """Count a fault, and keep it if it is among the first thousand."""
         self.faulty += 1
         if len(self.faults) < FAULTS_KEPT:
             self.faults.append(fault)
@@ -211,11 +230,13 @@ async def take_in(
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    ``check`` returns the problems of a well-formed sample. The progress is shown as one of
-    checking ``what``. With a ``drawing`` the samples that it draws are written alone.
+    Args:
+        check: returns the problems of a well-formed sample.
+        what: how the progress names the input.
+        drawing: draws a part of the samples; only these are written.
 
     Raises:
-        BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
+        BadInputError: samples have faults, and ``skip_bad`` is off. ``target`` does not exist then.
         InputError: the input cannot be read at all, or holds no usable sample.
     """
     intake = Intake()
@@ -229,6 +250,8 @@ async def take_in(
             target.open("wb") as file,
         ):
             async for sample in _sound(records, check, intake, progress.step):
+                # Samples that cannot be drawn any more are not written; of the others some are
+                # dropped below.
                 if drawing and not drawing.takes(sample):
                     continue
                 line = encoded_sample(sample)
@@ -236,6 +259,7 @@ async def take_in(
                     intake.inventory.add(sample)
                     digest.update(line)
                 file.write(line)
+        # After all records: the user sees all faults at once.
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
         if drawing:
@@ -248,12 +272,13 @@ async def take_in(
     except BaseException:
         target.unlink(missing_ok=True)
         raise
+    # The digest is of the written samples: the same content gives it from CSV, JSON or a frame.
     intake.sha256 = digest.hexdigest()
     return intake
 
 
 def _keep(path: Path, kept: Iterable[bool], intake: Intake, digest: Any) -> None:
-    """Leave some lines of a file of samples, and count them."""
+    """Rewrite a file of samples with some of its lines; add them to inventory and digest."""
     with path.open("rb") as lines, whole(path) as file:
         for line in compress(lines, kept):
             intake.inventory.add(Sample.parse(json.loads(line)))
@@ -270,13 +295,15 @@ async def admit(
     options: RunOptions,
     also: Check = lambda _: [],
 ) -> Intake:
-    """Take in the samples of a run: all that can be refused before anything is asked.
+    """Take in the samples of a run, and refuse all that can be refused before a call.
 
-    ``stages`` fill samples before they are scored. ``also`` returns further problems of a sample.
+    Args:
+        stages: they fill samples before these are scored.
+        also: returns further problems of a sample.
 
     Raises:
         BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
-        ValueError: a metric needs a backend or a field that is not there.
+        ValueError: a metric needs a backend that the run lacks, or a field that no sample has.
     """
     asked = backends.find("chat", MODEL) is not None
     check = checks_of(metrics, stages, asked=asked, pool=options.pool)
@@ -286,6 +313,7 @@ async def admit(
         drawing = Drawing(options.sample, options.sample_by or "", options.unit, options.seed)
     intake = await take_in(source, target, options, both, drawing=drawing)
     try:
+        # Only now is it known whether any sample brings the field that replaces a backend.
         check_served(metrics, backends, intake.inventory)
         _check_unit(target, options)
     except BaseException:
@@ -295,7 +323,7 @@ async def admit(
 
 
 def _check_unit(samples: Path, options: RunOptions) -> None:
-    """Refuse samples of which none has the field that says what is independent."""
+    """Refuse the samples if none has the field of ``options.unit``."""
     if options.unit in (None, QUESTION, ANSWER):
         return
     with samples.open("rb") as file:
@@ -311,9 +339,10 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
 
 
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
-    """Return the index of the rows of a pandas frame that were taken in; ``None`` of all else.
+    """Return the index of the rows of a pandas frame that were taken in.
 
-    Drawn rows, and more faulty ones than are kept, are not known one by one: no index either.
+    ``None`` for other sources, after a draw, and if more rows were faulty than faults are kept:
+    which rows are left is not known then.
     """
     known = len(intake.faults) == intake.faulty and not intake.drawn
     return frame_index(source, intake.faults, limit) if known else None
@@ -326,11 +355,13 @@ def checks_of(
     asked: bool,
     pool: str | os.PathLike[str] | None = None,
 ) -> Check:
-    """Return the check of a run's samples: why they cannot be filled, or cannot be scored.
+    """Return a function that says why a sample cannot be filled, or cannot be scored.
 
-    ``asked`` says whether the run has a model under assessment. The check raises
-    :class:`ValueError` for a sample of a shard if a metric looks at other samples, and ``pool`` is
-    not the file of all samples.
+    It raises :class:`ValueError` for a sample of a shard if a metric looks at other samples and
+    ``pool`` is not the file of all samples.
+
+    Args:
+        has_model: whether the run has a model under assessment.
     """
     beyond = [metric.name for metric in metrics if metric.pool]
     known: set[Any] = set()
@@ -338,6 +369,7 @@ def checks_of(
     def check(sample: Sample) -> list[Problem]:
         if beyond and (mark := sample.metadata.get(SHARD)) is not None:
             of = mark.get("of") if isinstance(mark, Mapping) else None
+            # The file of the pool is hashed once for each input, not for each sample.
             if of not in known:
                 _check_whole(pool, of, beyond[0])
                 known.add(of)
@@ -346,10 +378,12 @@ def checks_of(
         for stage in stages:
             if stage.lacks(sample):
                 result += stage.problems(as_filled)
+                # Metrics check the sample as it will be when it is filled.
                 as_filled = stage.stand_in(as_filled)
         for metric in metrics:
             result += metric.problems(as_filled)
             if not asked:
+                # The sample as it came: a stand-in is no reply of the model.
                 result += metric.problems_without_model(sample)
         return result
 
@@ -374,7 +408,7 @@ def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> N
 async def _sound(
     records: Iterable[Located | Fault], check: Check, intake: Intake, step: Callable[[], None]
 ) -> AsyncIterator[Sample]:
-    """Yield the samples without fault, each with a unique id; record the faults of others."""
+    """Yield the samples without faults, each with a unique id; record the faults in ``intake``."""
     ids = HashSet()
     repeats: Counter[str] = Counter()
     for number, record in enumerate(records):
@@ -387,8 +421,11 @@ async def _sound(
         sample = record.sample
         lacking = check(sample)
         problems = [record.in_own_words(problem) for problem in lacking]
+        # Hashes and not the ids themselves: an input may have millions of samples.
         known_as = hash64(sample.id)
         if known_as in ids:
+            # An id from the input that occurs twice is a fault; ids that were made from content get
+            # a number.
             if record.has_id:
                 message = f"{sample.id!r} is already used by an earlier record"
                 problems.append(Problem("id", message))
@@ -396,6 +433,7 @@ async def _sound(
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
                 known_as = hash64(sample.id)
         if problems:
+            # Two metrics may have the same problem with a sample.
             shown = tuple(dict.fromkeys(problems))
             intake.note(Fault(record.where, shown, record.untold(lacking)))
             continue
@@ -404,7 +442,10 @@ async def _sound(
 
 
 def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
-    """Return the first of ``ID-2``, ``ID-3``, ... that is not taken; ``repeats`` says how far."""
+    """Return the first of ``ID-2``, ``ID-3``, ... that is free.
+
+    ``repeats`` holds how many were tried for each id, so that many equal records take linear time.
+    """
     while True:
         repeats[sample_id] += 1
         name = f"{sample_id}-{repeats[sample_id] + 1}"
@@ -420,8 +461,8 @@ STEM = 60
 def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Path:
     """Return the folder for these settings and this state of the input, one source or several.
 
-    The same command finds its folder again; a file that was changed since gets a new one. What
-    comes on standard input is known by its content.
+    The same command finds its folder again; after a change of the file it gets a new one. Standard
+    input is identified by its content.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
     state = [part for path in paths for part in state_of(path)]
@@ -429,12 +470,13 @@ def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Pa
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
     given = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
     names = [name_of(path).split(".")[0] for path in given]
+    # Other characters of file names are awkward in a shell: "my data (1).csv" gives "my_data_1_".
     stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
     return Path(HOME) / f"{stem}-{digest}"
 
 
 def state_of(source: PathText) -> list[str]:
-    """Return what changes with an input: of a folder, the state of each file in it."""
+    """Return texts that change when an input does: path, size and time of each file of it."""
     if is_standard_input(source):
         return [kept_input().digest]
     if (place := place_of(os.fspath(source))) is not None:

@@ -1,8 +1,8 @@
-"""Lines of samples and assessments, read only as far as needed, and sets of their hashes.
+"""Lines of samples and assessments, decoded only as far as needed, and sets of hashes.
 
 Evidence makes up most of a line, and most readers do without it. It stands between two marks that
-no JSON string can hold (a quotation mark inside a string has a backslash before it), so it is cut
-out before the rest is decoded. What is damaged raises :class:`ValueError` or :class:`KeyError`.
+no JSON string can contain (a quotation mark inside a string has a backslash before it), so it is
+cut out before the rest is decoded. Damaged lines raise :class:`ValueError` or :class:`KeyError`.
 """
 
 import hashlib
@@ -21,11 +21,15 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.sample import Sample, clean
 
+# The spaces are those that ``json.dumps`` writes by default.
 BEFORE_EVIDENCE = b', "evidence": ['
 AFTER_EVIDENCE = b'], "calls": {'
+# The last field of an assessment, so that the end of a line tells whether it failed.
 WITHOUT_ERROR = b'"error": null}'
+# Earlier versions wrote lines without these three fields.
 REQUIRED = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
 _decode = json.JSONDecoder().raw_decode
+# A JSON string of printable ASCII without escapes: "q1", but not "caf\u00e9" or "a\"b".
 _PLAIN = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
 _PLAIN_ID = re.compile(rb'\{"id": ' + _PLAIN)
 _PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN + rb"[,}]")
@@ -35,7 +39,7 @@ def encoded(assessment: Assessment) -> bytes:
     """Return the line of an assessment.
 
     Raises:
-        TypeError, ValueError: it holds something that JSON cannot say.
+        TypeError, ValueError: it holds a value that JSON cannot express, such as NaN.
     """
     return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
 
@@ -46,7 +50,7 @@ def encoded_sample(sample: Sample) -> bytes:
 
 
 def decoded(line: bytes) -> dict[str, Any]:
-    """Return what ``json.loads`` returns for the line of an object, in less time."""
+    """Decode the line of an object, in less time than ``json.loads`` takes."""
     text = line.decode()
     result, end = _decode(text)
     if not isinstance(result, dict) or text[end:].strip():
@@ -55,19 +59,20 @@ def decoded(line: bytes) -> dict[str, Any]:
 
 
 def is_scored(line: bytes) -> bool:
-    """Whether the line tells of no failure."""
+    """Whether the line of an assessment reports no failure."""
     return line.rstrip().endswith(WITHOUT_ERROR)
 
 
 def sample_id(line: bytes) -> str:
-    """Return the id of a sample's line, without decoding the rest of it."""
+    """Return the id in a sample's line, without decoding the rest of it."""
     if plain := _PLAIN_ID.match(line):
         return plain[1].decode()
+    # An id with escapes or other characters: decode this one string.
     return str(_decode(line.decode(), len('{"id": '))[0])
 
 
 def identity(line: bytes) -> tuple[str, str]:
-    """Return id and metric of an assessment's line, without decoding the rest of it."""
+    """Return id and metric in an assessment's line, without decoding the rest of it."""
     if plain := _PLAIN_IDENTITY.match(line):
         return plain[1].decode(), plain[2].decode()
     text = line.decode()
@@ -89,15 +94,15 @@ def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
 
 
 class Line(NamedTuple):
-    """A line that was read: all fields decoded but ``evidence``, which is the JSON text between
-    the brackets of its list and begins at the byte ``start`` of the line.
-
-    A line that is not as :func:`encoded` writes it is decoded whole, and ``start`` is -1.
-    """
+    """The line of an assessment, decoded except for its evidence."""
 
     fields: Mapping[str, Any]
+    """All fields but ``evidence``, or all, if the line could not be cut."""
     evidence: bytes
+    """The JSON text between the brackets of the list of evidence."""
     start: int
+    """The byte of the line at which ``evidence`` begins; -1 if the line is not as
+    :func:`encode_assessment` writes it and was decoded as a whole."""
 
     def located(self, path: Path, offset: int) -> dict[str, Any]:
         """Return the fields of an assessment whose line begins at the byte ``offset`` of a file."""
@@ -108,6 +113,7 @@ class Line(NamedTuple):
 
     def evidence_text(self) -> str:
         """Return the evidence as the JSON text of a list, with all characters as themselves."""
+        # Most evidence is ASCII and is passed on as it is; only escapes have to be decoded.
         text = f"[{self.evidence.decode()}]"
         if "\\u" not in text:
             return text
@@ -118,18 +124,23 @@ def read_line(line: bytes) -> Line:
     """Read an assessment's line without decoding its evidence."""
     before, after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
     start = before + len(BEFORE_EVIDENCE)
+    # Another program wrote the line: the marks are missing, or in another order.
     if before < 0 or after < start:
         fields = decoded(line)
         evidence, start = json.dumps(list(fields["evidence"]))[1:-1].encode(), -1
     else:
         fields, evidence = decoded(line[:start] + line[after:]), line[start:after]
+    # The last mark is searched from the right, since "calls" stands behind the evidence.
     if not fields.keys() >= REQUIRED:
         raise ValueError(f"has no {' and no '.join(sorted(REQUIRED - fields.keys()))}")
     return Line(fields, evidence, start)
 
 
 class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
-    """The evidence of one assessment: where it stands; read again each time it is looked at."""
+    """The evidence of one assessment, read from its file each time it is accessed.
+
+    A table or a summary of a million assessments would not fit into memory with all evidence.
+    """
 
     __hash__ = None  # type: ignore[assignment]  # as a list
     __slots__ = ("_length", "_path", "_start")
@@ -165,9 +176,9 @@ def nothing() -> None:
 
 
 class StoredAssessments(Sequence[Assessment]):
-    """Assessments in a file; only their places are held in memory.
+    """The assessments in a file; only their offsets are held in memory.
 
-    They keep a reference to their owner, so that a temporary folder exists as long as they do.
+    They keep a reference to their ``owner``, so that a temporary folder exists as long as they do.
     """
 
     def __init__(
@@ -187,8 +198,9 @@ class StoredAssessments(Sequence[Assessment]):
                 self._offsets.append(offset)
 
     def failed(self) -> Iterator[Assessment]:
-        """Yield those that failed, without decoding the others."""
+        """Yield the assessments that failed, without decoding the others."""
         for offset, line in self._lines_at(self._offsets):
+            # The end of the line is a quick test; a line of another program is decoded to be sure.
             if not is_scored(line) and (result := self._read(offset, line)).error is not None:
                 yield result
 
@@ -200,6 +212,7 @@ class StoredAssessments(Sequence[Assessment]):
         if self._units is None:
             return result
         return (
+            # -1: a unit of one sample, which needs no number.
             one if unit < 0 else replace(one, unit=unit)
             for one, unit in zip(result, self._units.tolist(), strict=True)
         )
@@ -222,6 +235,7 @@ class StoredAssessments(Sequence[Assessment]):
         at = 0
         with self._path.open("rb") as file:
             for offset in offsets:
+                # Consecutive lines are read without seeking, which would empty the buffer.
                 if offset != at:
                     file.seek(offset)
                 line = file.readline()
@@ -240,25 +254,25 @@ class StoredAssessments(Sequence[Assessment]):
 
 
 def damaged_at(path: Path, offset: int) -> RunFolderError:
-    """Return the error of the line that begins at a byte."""
+    """Return the error for a damaged line that begins at the byte ``offset``."""
     with path.open("rb") as file:
         return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
 
 
 def damaged_assessment(path: Path, number: int) -> RunFolderError:
-    """Return the error of a line that is not an assessment."""
+    """Return the error for a damaged line with this number."""
     return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
 
 def file_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, none if it is not there."""
+    """Yield the lines of a file; none if it does not exist."""
     if path.exists():
         with path.open("rb") as file:
             yield from file
 
 
 def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file, each with the byte at which it begins."""
+    """Yield the lines of a file, each with its offset in bytes."""
     offset = 0
     for line in file_lines(path):
         yield offset, line
@@ -266,18 +280,21 @@ def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 FRESH = 65_536
+"""Hashes that are collected before they are merged into the sorted array."""
 
 
 def hash64(*parts: str) -> int:
-    """Return 64 bits of BLAKE2b of the parts."""
+    """Return 64 bits of BLAKE2b of the parts, which are separated by the character U+001F."""
+    # Half of a surrogate pair, as some JSON has it, must not raise here.
     text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 class HashSet:
-    """A growing set of 64-bit hashes: recent ones in a set, the rest in one sorted array.
+    """A growing set of 64-bit hashes: recent ones in a set, the others in one sorted array.
 
-    Two different texts among a million share a hash with a probability of about 3e-8.
+    8 bytes are held of each, where a set of integers takes about 60. Two different texts among a
+    million share a hash with a probability of about 3e-8.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""What a run would need, before anything is spent: calls, tokens, money and time.
+"""Plan a run before anything is spent: calls, tokens, money and time.
 
-The plan is a rehearsal: every metric assesses every sample, but the models are stand-ins. Stored
-replies are used; every other request gets a stand-in reply and is counted. A metric whose calls
-depend on the replies may need more or fewer in the end. Tokens and seconds of the calls are
+The plan is a rehearsal: every metric assesses every sample, but stand-ins replace the models.
+Stored replies are used; every other request gets a stand-in reply and is counted. A metric whose
+calls depend on the replies may need more or fewer in the end. Tokens and seconds of calls are
 ranges, estimated from stored calls to the same model; see :mod:`trustassay.runs.estimates`.
 """
 
@@ -38,9 +38,9 @@ from trustassay.sample import Sample
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""
 STAND_IN = "A stand-in reply to request {}."
-"""Different for each request, as replies are: so what is made of them counts each."""
+"""Different for each request, as replies are, so that requests made from them count once each."""
 ANSWERING = "answering"
-"""How a plan calls the stage that asks for responses; others have the name of their field."""
+"""The name in a plan of the stage that asks for responses; others have the name of their field."""
 
 
 async def plan(
@@ -50,19 +50,25 @@ async def plan(
     options: RunOptions,
     out: Path | None = None,
 ) -> Plan:
-    """Rehearse a run; ``out`` is the folder of the run if it has been started already."""
+    """Rehearse a run and return its plan.
+
+    Args:
+        out: the folder of the run, if it has been started already; its replies are used.
+    """
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         stages = stages_of(metrics, backends, options.filling)
+        # The same checks as before a run: a plan of what would be refused is of no use.
         intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
         stored = out and RunFolder(out).calls_path
         calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))
-        # The client is asked nothing: it only knows how requests are keyed.
+        # The client makes no call. It is needed for the keys of requests and the names of backends.
         client = Client(backends, CallOptions(policy=options.calls.policy))
         stack.push_async_callback(client.close)
         rehearsal = _Rehearsal(client, calls, options)
         await rehearsal.run(metrics, stages, folder, intake.inventory.samples)
+        # In a thread, since local models are timed there.
         parts = await asyncio.to_thread(rehearsal.priced)
         second = backends.names().get(ROLE)
         return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure), second)
@@ -77,12 +83,12 @@ def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
 
 
 class _Rehearsal:
-    """Counts what is asked, once each."""
+    """Goes through the steps of a run with stand-ins, and counts each different request once."""
 
     def __init__(self, client: Client, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
         self.stood_in = 0
-        """Stand-ins that were given in place of a reply."""
+        """How many stand-ins replaced a reply."""
         self.options = options
         self._client, self._calls = client, calls
         self._asked: set[bytes] = set()
@@ -96,6 +102,8 @@ class _Rehearsal:
         """Go through the steps of a run: fill, prepare, assess."""
         options, prepared = self.options, {}
         with Progress("rehearsing", total, shown=options.progress) as progress:
+            # Metrics that look at all samples want them filled, so they are filled first, into a
+            # folder of their own.
             if any(metric.pool for metric in metrics):
                 filled = RunFolder(folder.path / "filled")
                 filled.path.mkdir()
@@ -108,6 +116,7 @@ class _Rehearsal:
                     await take_in(options.pool, filled.pool_path, reading)
                     pool = StoredPool(filled.pool_path, stages, pool)
                 prepared = await self.prepare(metrics, pool)
+                # The samples are filled now: no stage is rehearsed twice.
                 folder, stages = filled, ()
             for number, sample in enumerate(folder.samples()):
                 if number % YIELD_EVERY == 0:
@@ -116,7 +125,7 @@ class _Rehearsal:
                 progress.step()
 
     async def fill(self, sample: Sample, stages: Sequence[Stage]) -> Sample:
-        """Rehearse the stages of one sample, and return what they would make of it."""
+        """Rehearse the stages for one sample, and return it filled, with stand-ins if needed."""
         for stage in stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
@@ -125,14 +134,15 @@ class _Rehearsal:
         return sample
 
     async def prepare(self, metrics: Sequence[Metric], pool: StoredPool) -> dict[str, Any]:
-        """Rehearse what metrics do before the first sample, and return what they prepared."""
+        """Rehearse the preparation of metrics; return what they prepared, by name."""
         prepared: dict[str, Any] = {}
         for metric in metrics:
             if metric.pool:
                 models = cast(Models, _StandIns(self, metric.name, self._client))
                 try:
                     prepared[metric.name] = await metric.prepare(pool, models)
-                except Exception:  # a stand-in's reply is not what a metric hopes for
+                except Exception:
+                    # The metric could not use a stand-in reply: none of its samples is rehearsed.
                     self.unsure[metric.name] += len(pool)
         return prepared
 
@@ -148,15 +158,23 @@ class _Rehearsal:
                 limits.check(sample)
                 if not in_other_language(metric, sample, models):
                     await metric.assess(context)
-            except Exception:  # a stand-in's reply is not what a metric hopes for
+            except Exception:
+                # The metric could not use a stand-in reply; its later requests are not counted.
                 self.unsure[metric.name] += 1
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
-        """Count a request; return its reply, or a stand-in, and whether it is stored."""
+        """Count a request; return its reply or a stand-in, and whether the reply is stored.
+
+        Args:
+            metric: the metric or stage that asks.
+            name: the capability.
+            item: the request, as the capability defines it.
+        """
         result, gatherer = capability(name), self._client.batcher(name, backend)
         key, stored = gatherer.look_up(item, self._calls)
         place = metric, result.stored_as, gatherer.backend
         part = self._parts.setdefault(place, Part(*place))
+        # A request that two metrics share is made once, and counts for the first.
         if new := key not in self._asked:
             self._asked.add(key)
             part.calls += 1
@@ -167,9 +185,11 @@ class _Rehearsal:
         if name == "chat":
             if new:
                 part.add(self._estimates.of(gatherer.backend, item), item)
+            # A metric may give a reply in the form that it can read.
             text = item.stand_in or STAND_IN.format(len(self._asked))
             return Reply(text, others=(text,) * (item.n - 1)), False
         if new:
+            # Some requests to a local model are kept, to measure its speed on them.
             probes = self._probes.setdefault((name, gatherer.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
@@ -178,7 +198,10 @@ class _Rehearsal:
     async def reply_through(
         self, metric: str, name: str, backend: Any, item: Any
     ) -> tuple[Any, bool]:
-        """Do the same for a backend that may ask another one: then that one's requests count."""
+        """Do the same as :meth:`reply_to` for a backend that may ask another one.
+
+        Then the requests to that other one count, as for an entailer that asks a chat model.
+        """
         through = capability(name).through(backend)
         if through is None:
             return self.reply_to(metric, name, backend, item)
@@ -195,12 +218,13 @@ class _Rehearsal:
         try:
             reply = await through.answer(item, ask)
         except BackendError:
+            # With all replies stored the error is real; otherwise it comes from a stand-in reply.
             if all_stored:
                 raise
         return (reply if all_stored else capability(name).stand_in(item)), all_stored
 
     def priced(self) -> list[Planned]:
-        """Return the parts with money and time."""
+        """Return the planned calls, with money and time."""
         return [
             part.chat(self.options.calls.prices, self._together(part))
             if part.capability == "chat"
@@ -209,11 +233,15 @@ class _Rehearsal:
         ]
 
     def _measured(self, part: Part) -> Planned:
-        """Return the part of a model other than a chat model, by computing some of its requests."""
+        """Return the planned requests to a model other than a chat model.
+
+        Their time is measured by computing some of them.
+        """
         result = next(one for one in capabilities().values() if one.stored_as == part.capability)
         probes = self._probes.get((result.name, part.backend), ())
         model = self._backend(result.served_by or result.name, part.backend)
-        if not probes or model is None or is_remote(model):  # an endpoint is not asked
+        # A plan calls no endpoint, so that its time stays a guess.
+        if not probes or model is None or is_remote(model):
             return part.local(LATENCY.times(part.new), 0)
         started = time.perf_counter()
         result.compute(model, list(probes))
@@ -223,7 +251,11 @@ class _Rehearsal:
         return part.local(each.times(part.new), len(probes))
 
     def _together(self, part: Part) -> Range:
-        """Return the longest of what latency and the endpoint's limits make of a part's calls."""
+        """Return the duration of the calls of a part when some run at once.
+
+        It is the longest of three times: by latency and concurrency, and by the endpoint's limits
+        of requests and of tokens per minute.
+        """
         model = self._backend("chat", part.backend)
         limits = getattr(model, "limits", None)
         if not isinstance(limits, EndpointLimits):
@@ -238,13 +270,13 @@ class _Rehearsal:
         return result
 
     def _backend(self, name: str, backend: str) -> Any:
-        """Return a backend of the run, also one that another asks."""
+        """Return a backend of the run, or one that another backend asks; ``None`` if unknown."""
         asked = self._client.backends.asked()
         return next((one for kind, one in asked if kind == name and one.name == backend), None)
 
 
 class _StandIns(SampleModels):
-    """The models of one rehearsal, as a metric sees them: what is asked is counted, not sent."""
+    """The models as a metric sees them in a rehearsal: requests are counted and not sent."""
 
     def __init__(self, rehearsal: _Rehearsal, metric: str, client: Client) -> None:
         super().__init__(client)
@@ -252,16 +284,17 @@ class _StandIns(SampleModels):
 
     @property
     def stand_ins(self) -> int:
-        """How many replies the rehearsal made up so far, for any sample."""
+        """How many replies the rehearsal has made up so far, for all samples."""
         return self._rehearsal.stood_in
 
     def uncounted(self) -> SampleModels:
-        """Return the same models: a rehearsal counts everything, once."""
+        """Return these models: a rehearsal counts every request once anyway."""
         return self
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
-        """Return what is stored for a request, or a stand-in."""
-        self._client.find(name, role, which)  # which fails where the run has no such backend
+        """Return the stored reply to a request, or a stand-in."""
+        # Raises if the run has no such backend, as it would in a run.
+        self._client.find(name, role, which)
         backend = self._client.backends.find(name, role, which)
         if capability(name).through(backend):
 
@@ -276,7 +309,10 @@ class _StandIns(SampleModels):
     async def choose(
         self, text: Turns, options: Sequence[str], /, *, expected: int | None = None, **how: Any
     ) -> Choice:
-        """Return what is stored of a choice, or the option that the metric expects."""
+        """Return the stored choice, or else the option that the metric expects.
+
+        So the rehearsal takes the path that is likely in the run.
+        """
         before = self._rehearsal.stood_in
         result = await super().choose(text, options, **how)
         told = self._rehearsal.stood_in == before

@@ -1,4 +1,7 @@
-"""The samples of a pool, with random access in a file."""
+"""Pools of samples with random access, and what metrics prepare from them before the first sample.
+
+All shards of an input share one preparation: the first process makes it, the others wait for it.
+"""
 
 import asyncio
 import fcntl
@@ -31,10 +34,11 @@ from trustassay.tracebacks import keep_failure, words_of
 
 
 class StoredPool:
-    """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory.
+    """Samples in a file of canonical JSON Lines; only offsets and hashes of ids are in memory.
 
-    Where the pool is a file of its own, ``stages`` fill what a sample lacks when it is wanted, and
-    ``run`` holds the samples of the run.
+    Args:
+        stages: they fill what a sample lacks when it is wanted, if the pool has a file of its own.
+        run: the samples of the run, if the pool has a file of its own.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class StoredPool:
             yield Sample.parse(json.loads(line))
 
     async def filled(self, index: int, models: Models, /) -> Sample:
-        """Return a sample with the references it lacked; asked once, since calls are stored."""
+        """Return a sample with its references. They are requested once, since calls are stored."""
         sample = self[index]
         for stage in self._stages:
             if stage.field == "references" and stage.lacks(sample):
@@ -77,6 +81,8 @@ class StoredPool:
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
         wanted = np.uint64(hash64(sample_id))
+        # ``searchsorted`` returns where the hash would be inserted, which may be behind the last
+        # one.
         place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
         if place == len(self._by_hash):
             return None
@@ -85,9 +91,9 @@ class StoredPool:
 
 
 class WholePool(StoredPool):
-    """All samples of an input of which the run scores a shard: to the run they are its own.
+    """All samples of an input of which the run scores a shard; metrics see them as the run's own.
 
-    They are as they were before the stages; those that are wanted are filled, each once.
+    The file has the samples before the stages. They are filled when they are wanted.
     """
 
     def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
@@ -96,7 +102,7 @@ class WholePool(StoredPool):
         """How often a stage could not fill a sample."""
 
     async def filled(self, index: int, models: Models, /) -> Sample:
-        """Return a sample as its own shard's run fills it; the calls count for no sample."""
+        """Return a sample as the run of its own shard fills it; the calls count for no sample."""
         sample = self[index]
         own = cast(SampleModels, models).uncounted()
         for stage in self._stages:
@@ -109,21 +115,27 @@ class WholePool(StoredPool):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a metric prepared, or why it could not, and the requests that it made."""
+    """The result of a metric's preparation."""
 
     value: Any = None
+    """What the metric prepared; its own type."""
     failure: Failure | None = None
+    """Why it could not be prepared."""
     calls: Mapping[str, int] = field(default_factory=dict)
+    """The requests that it made, by capability."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Calls and tokens by chat model."""
 
 
 async def prepare(
     metrics: Sequence[Metric], pool: StoredPool | None, client: Client, folder: Path
 ) -> dict[str, Prepared]:
-    """Return what each metric prepared, by name; those without a pool prepare nothing.
+    """Prepare each metric that looks at a pool; return the results of all metrics by name.
 
-    A failure is a value: it only fails the samples of its own metric. ``folder`` gets the traceback
-    of an error that a metric does not tell of itself.
+    A failure is a value: it only fails the samples of its own metric.
+
+    Args:
+        folder: it gets the traceback of an error that a metric does not report itself.
     """
     result = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
@@ -133,7 +145,7 @@ async def prepare(
 
 
 def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
-    """Return the requests that metrics made while they prepared, by name, of those that did."""
+    """Return the requests of metrics that made some while they prepared, by name."""
     return {
         name: {"calls": dict(one.calls), "usage": dict(one.usage)}
         for name, one in prepared.items()
@@ -158,18 +170,24 @@ async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Pa
 Arrays = Mapping[str, NDArray[Any]]
 
 POOL, PREPARATION = "whole", "preparation"
-"""Fields of the ``run.json`` of a shard: where all samples are, and what is prepared of them."""
+"""Fields in ``run.json`` of a shard: the file of all samples, and the key of the preparation."""
 CALLS, PREPARED = "calls.sqlite", "prepared.json"
+"""Files in the folder of a preparation. The second one says that it is finished."""
 LOOK_EVERY_S = 0.2
+"""Seconds between two attempts to lock the folder."""
 SAY_AFTER_S = 2.0
+"""Seconds of waiting after which the user is told."""
 
 
 def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends) -> str:
-    """Return the key of what metrics prepare: by samples, settings and models.
+    """Return the key of a preparation, which depends on samples, settings and models.
 
-    ``of`` is the SHA-256 of all samples; ``metrics`` are resolved.
+    Args:
+        of: the SHA-256 of all samples.
+        metrics: with their ``auto`` options settled.
     """
     content = [
+        # Another version may prepare in another way.
         version("trustassay"),
         of,
         {metric.name: metric.settings() for metric in metrics if metric.pool},
@@ -181,10 +199,10 @@ def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends
 
 
 class Preparation:
-    """The folder of what metrics prepare for all shards of an input.
+    """The folder of a preparation that all shards share, next to the file of all samples.
 
     Raises:
-        RunFolderError: a file is damaged, or its file system has no locks.
+        RunFolderError: by its methods, if a file is damaged or the file system has no locks.
     """
 
     def __init__(self, pool: Path, key: str) -> None:
@@ -193,7 +211,7 @@ class Preparation:
         self.calls_path = self.path / CALLS
 
     def read(self) -> Mapping[str, Any] | None:
-        """Return the requests by metric; ``None`` where it is not finished."""
+        """Return the requests by metric; ``None`` if the preparation is not finished."""
         try:
             result = json.loads((self.path / PREPARED).read_bytes())
         except FileNotFoundError:
@@ -205,19 +223,21 @@ class Preparation:
         return result
 
     def arrays(self, metric: str) -> Arrays | None:
-        """Return what a metric packed; ``None`` if it packed nothing."""
+        """Return the arrays that a metric packed; ``None`` if it packed nothing."""
         name = packed_name(metric)
         if not (self.path / name).exists():
             return None
         try:
+            # No pickles: the folder may come from another machine, and a pickle can run any code.
             with np.load(self.path / name, allow_pickle=False) as file:
                 return dict(file)
         except (OSError, ValueError, EOFError, BadZipFile) as error:
             raise self._damaged(name, error) from None
 
     def write(self, packed: Mapping[str, Arrays], made: Mapping[str, Any]) -> None:
-        """Write what metrics packed, by name, and end the preparation with their requests."""
+        """Write the arrays of metrics by name, and then the requests, which mark the end."""
         for name, arrays in packed.items():
+            # np.savez appends ".npz" to any other name.
             part = self.path / f".{name}.{os.getpid()}.part.npz"
             np.savez(part, allow_pickle=False, **arrays)
             part.replace(self.path / packed_name(name))
@@ -226,11 +246,12 @@ class Preparation:
 
     @asynccontextmanager
     async def alone(self, *, shown: bool) -> AsyncIterator[None]:
-        """Hold the folder, so that of several processes one prepares and the others wait."""
+        """Lock the folder until the block ends: one process prepares while the others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path, os.O_RDONLY)
         try:
             waited = 0.0
+            # Polling, since a blocking flock would stop the event loop, and Ctrl-C with it.
             while not self._locked(lock):
                 await asyncio.sleep(LOOK_EVERY_S)
                 if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and shown:
@@ -240,11 +261,13 @@ class Preparation:
             os.close(lock)
 
     def _locked(self, lock: int) -> bool:
-        """Whether this process holds the folder now."""
+        """Try to lock the folder; return whether this process has the lock."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        # Some network file systems have no locks. Without one, two processes would pay for the same
+        # calls.
         except OSError as error:
             message = f"cannot be locked ({error}); move the file of all samples to a local disk"
             raise RunFolderError(f"{self.path}: {message}") from None
@@ -263,14 +286,15 @@ async def prepare_once(
     *,
     shown: bool = False,
 ) -> dict[str, Prepared]:
-    """Return what each metric prepares, by name, as :func:`~trustassay.runs.prepare.prepare`.
+    """Return the preparation of each metric by name, as :func:`prepare` does, shared by all shards.
 
-    What is there is taken. What is not is prepared, and stored for the runs of other shards; what
-    fails, or lacks what a model did not answer, is not stored.
+    Stored results are loaded. Others are prepared, and stored for the runs of other shards unless
+    a metric failed or a sample could not be filled.
     """
     pool = WholePool(preparation.pool, stages)
     result: dict[str, Prepared] = {}
     async with preparation.alone(shown=shown):
+        # Inside the lock: another process may have finished it while this one waited.
         made = preparation.read()
         waiting = [metric for metric in metrics if metric.pool]
         if made is not None:
@@ -279,6 +303,7 @@ async def prepare_once(
         if waiting:
             async with open_calls(backends, calls, preparation.calls_path) as client:
                 result |= await prepare(waiting, pool, client, preparation.path)
+        # An incomplete preparation is not shared: the next process tries again.
         failed = pool.failures or any(one.failure for one in result.values())
         if made is None and not failed:
             packed = {

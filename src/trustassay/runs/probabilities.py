@@ -1,5 +1,8 @@
-"""A calibrator applied to a finished run: probabilities, what is accepted, and whether the run is
-like the one that it was made from."""
+"""Apply a calibrator to a finished run.
+
+It gives each answer a probability of being right, accepts answers above thresholds, and tests
+whether the run is like the one that the calibrator was made from.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,33 +27,39 @@ from trustassay.statistics.resampling import cluster_numbers, holm
 from trustassay.text.words import amount
 
 CALIBRATED = "calibrated"
-"""The part of ``summary.json`` that says what a calibrator found."""
+"""Key in ``summary.json`` of the result of a calibrator."""
 CALIBRATOR = "calibrator.json"
 """The copy of the calibrator in a run's folder."""
 FALSE_ALARMS = 0.01
-"""How often two files of one kind are said to be unlike, at most."""
+"""The probability, at most, that data of the same kind are called unlike."""
 TOLD = 3
+"""Differing settings that a message names."""
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What a calibrator says of the answers of a run, in their order.
-
-    probabilities: shape (n,), NaN where there is none. accepted: by each promise, shape (n,).
-    failed, without: answers without a probability, since a metric failed or gave no score.
-    unlike: by the names of scores and parts, distance and corrected p-value.
-    """
+    """The result of a calibrator for the answers of a run, in input order."""
 
     calibrator: Calibrator
     probabilities: Floats
+    """The probability that each answer is right, shape (n,), NaN where there is none."""
     accepted: Sequence[Bools]
+    """By promise, which answers are accepted, each of shape (n,)."""
     failed: int
+    """Answers without a probability since a metric failed."""
     without: int
+    """Answers without a probability since a metric gave no score."""
     unlike: Mapping[str, Mapping[str, float]]
+    """By score and part: ``distance`` of the distributions, and corrected ``p``-value."""
 
     def of(self, number: int) -> AnswerChance:
-        """Return what is said of an answer, by its number from 0."""
+        """Return the probability of an answer and whether it is accepted.
+
+        Args:
+            number: of the answer, from 0.
+        """
         probability = float(self.probabilities[number])
+        # An answer is accepted or not by the first promise that has a threshold.
         shown = next((at for at, one in enumerate(self.calibrator.promises) if not one.without), -1)
         accepted = bool(self.accepted[shown][number]) if shown >= 0 else None
         return AnswerChance(None if math.isnan(probability) else probability, accepted)
@@ -93,7 +102,9 @@ def check_calibrator(
     """Refuse a calibrator of other metrics, options or backends.
 
     Args:
-        metrics: options by name, as in ``run.json``. backends: likewise. where: begins the message.
+        metrics: options by name, as in ``run.json``.
+        backends: names by option name, as in ``run.json``.
+        where: the beginning of the message.
 
     Raises:
         InputError: they differ.
@@ -104,6 +115,7 @@ def check_calibrator(
             raise InputError(
                 f"{where}: the calibrator is of the metric {one.metric}; this run has {has}"
             )
+        # A calibrator that was made without a second reader does not fit a run with one.
         asked = needed_words(one.metric, metrics[one.metric], backends) & {SECOND}
         named = {name: backends.get(name) for name in (*one.backends, *asked)}
         for what, same, theirs, here in (
@@ -143,10 +155,13 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
         failed.append(any(by_metric[name].error is not None for name in calibrator.metrics))
         questions.append(question_key(str(sample.get("question") or "")))
         step()
+    # The reshape matters for a run without samples.
     table = np.array(values, dtype=np.float64).reshape(len(values), len(names))
     out = np.array(failed, dtype=bool)
+    # An answer that failed in one metric has no probability, even if others scored it.
     inputs = np.where(out[:, None], np.nan, table[:, : len(calibrator.inputs)])
     probabilities, ranks = calibrator.probabilities(inputs), calibrator.ranks(inputs)
+    # Without a probability an answer is never accepted.
     ranks = np.where(np.isnan(probabilities), np.nan, ranks)
     return Calibrated(
         calibrator,
@@ -168,6 +183,7 @@ def _value(by_metric: Mapping[str, Assessment], name: str) -> float:
 def _unlike(
     calibrator: Calibrator, names: Sequence[str], table: Floats, questions: Places
 ) -> dict[str, dict[str, float]]:
+    # Many scores are tested at once, so that the p-values are corrected (Holm).
     spreads = calibrator.spreads
     result = {
         name: unlikeness(spreads[name], table[:, names.index(name)], questions) for name in spreads
@@ -183,7 +199,7 @@ def _unlike(
 
 
 def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str:
-    """Say what a promise is."""
+    """Return a promise in words."""
     if kind == AMONG_ACCEPTED:
         sure = 100 * (confidence or 0)
         return f"at most {100 * at_most:.3g} % of them wrong (confidence {sure:.3g} %)"
@@ -191,7 +207,11 @@ def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str
 
 
 def chances_told(found: Mapping[str, Any]) -> ChancesTold:
-    """Say what ``summary.json`` holds of a calibrator."""
+    """Return sentences and warnings on the result of a calibrator.
+
+    Args:
+        found: the block ``calibrated`` of ``summary.json``.
+    """
     n = found["with_probability"]
     kinds = (("failed", "failed"), ("without_score", "without a score"))
     left = ", ".join(f"{found[name]:,} {words}" for name, words in kinds if found[name])
@@ -203,6 +223,7 @@ def chances_told(found: Mapping[str, Any]) -> ChancesTold:
     ]
     for one in found["accepted"]:
         promise = promise_in_words(one["kind"], one["at_most"], one["confidence"])
+        # The promises on average share one sentence below.
         if one["kind"] != AMONG_ACCEPTED:
             continue
         if one["without"]:

@@ -1,4 +1,4 @@
-"""Which questions a run asked, in a thousand characters, so that runs can be compared by them."""
+"""A sketch of the questions of a run in a thousand characters, to compare runs by it."""
 
 import heapq
 from collections.abc import Iterable
@@ -9,10 +9,10 @@ from trustassay.sample import question_key
 QUESTIONS = "questions"
 """The key in ``summary.json``; runs of earlier versions have none."""
 SKETCH_SIZE = 64
-"""Hashes that are kept. The share of common questions is then known to 6 points or better."""
+"""Hashes of a sketch. The share of common questions has a standard error of 6 points or less."""
 LEAST_SHARED = 0.5
-"""The share of the questions of two runs that both asked, from which their figures are of one line.
-Below it a difference may come from the questions alone."""
+"""The share of common questions from which the figures of two runs can be compared. Below it a
+difference may come from the questions alone."""
 _DIGITS = 16
 """Hexadecimal digits of a hash."""
 
@@ -20,11 +20,11 @@ _DIGITS = 16
 def sketch_questions(questions: Iterable[str]) -> str:
     """Return the smallest hashes of different questions, as hexadecimal digits.
 
-    Of two sets the smallest hashes of both together are a random draw, and those of them that
-    stand in both sketches estimate the share of common questions (Broder 1997, "On the resemblance
-    and containment of documents").
+    The smallest hashes of two sets together are a random sample of their union. The share of these
+    that stand in both sketches estimates the share of common questions (Broder 1997, "On the
+    resemblance and containment of documents").
     """
-    # A heap of negative numbers has the largest of the kept hashes at its top.
+    # A heap of negative numbers: the largest hash of the sketch is at its top.
     kept: list[int] = []
     known = set[int]()
     for question in questions:
@@ -46,8 +46,9 @@ def read_sketch(sketch: str) -> frozenset[str]:
 def share_questions(first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether at least :data:`LEAST_SHARED` of the questions of two runs were asked in both.
 
-    It is not known, and so false, where one has no sketch.
+    False if one of them has no sketch.
     """
+    # Also true of an empty sketch, which would make a division by nothing below.
     if first.isdisjoint(second):
         return False
     # Hashes have the same number of digits, so texts sort as the numbers do.

@@ -1,4 +1,4 @@
-"""The report of a run, and that of several."""
+"""Write the report page of a run, and the page of several runs together."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
 LARGER_JUDGE = "larger_judge"
-"""The key in ``summary.json`` of what a larger judge would cost."""
+"""Key in ``summary.json`` of the estimated price of a larger judge."""
 
 
 def write_report(  # noqa: PLR0913 - what a page can show
@@ -50,19 +50,23 @@ def write_report(  # noqa: PLR0913 - what a page can show
     notes: Sequence[str] = (),
     steps: Steps = SILENT,
 ) -> None:
-    """Write ``report.html`` from what is stored in the folder.
+    """Write ``report.html`` from the files of a finished run.
 
-    ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
-    folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
-    answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
-    calibrator says of the answers; if one was applied before, that is shown. ``notes`` stand below
-    the first sentence.
+    Args:
+        metrics_here: the metrics that draw their evidence; by default those that are installed.
+        domain_field: the field of a sample's domain.
+        counted: the counts over the run, if they were made just now.
+        rated: ratings. They are shown with the answers, and replace the samples' own labels in
+            charts.
+        calibrated: the result of a calibrator. Without it, one that was applied before is shown.
+        notes: texts below the first sentence.
 
     Raises:
         RunFolderError: the folder holds no finished run.
         UnknownNameError: a run of an earlier version, and a metric of it is not installed.
         StoppedError: ``steps`` were asked to stop.
     """
+    # Step 1: read settings and figures. A summary of other metrics would raise far from here.
     run, summary = folder.read_finished()
     metrics = list(metric_infos(folder, run).values())
     try:
@@ -71,6 +75,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
+    # Step 2: count the run, if the caller has not.
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
     counted = counted or counts.count(
         folder,
@@ -81,17 +86,21 @@ def write_report(  # noqa: PLR0913 - what a page can show
         rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
+    # Step 3: apply the calibrator that the run had before, from its copy in the folder.
     if calibrated is None and probabilities.CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
             calibrated = probabilities.calibrated_run(
                 folder, read_calibrator(folder.path / probabilities.CALIBRATOR), step
             )
+    # Step 4: the answers that are shown, the neediest first. They are read one by one while the
+    # page is written: all together would not fit into memory.
     places, order = counted.choice.by_need(), list(run["metrics"])
     with steps.begin("writing the report", len(places)) as step:
 
         def shown() -> Iterator[ReportSample]:
             for place in places:
                 assessments = folder.assessments_at(place.assessments, len(order))
+                # In the order of the run's metrics, which is that of the page.
                 assessments.sort(key=lambda one: order.index(one.metric))
                 sample = folder.sample_at(place.sample)
                 ratings = rated.of(sample.id, sample.model) if rated else None
@@ -99,6 +108,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
                 yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
                 step()
 
+        # Step 5: everything that the template shows.
         page = ReportRun(
             title=name_of(run["input"]),
             facts=_facts(run),
@@ -132,8 +142,11 @@ def write_report(  # noqa: PLR0913 - what a page can show
 def judge_of(
     run: Mapping[str, Any], summary: Mapping[str, Any] | None = None
 ) -> EntailerQuality | None:
-    """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
-    by its ``summary.json``; ``None`` if it had none.
+    """Return how reliable the entailer of a run is; ``None`` if the run has none.
+
+    Args:
+        run: the content of ``run.json``.
+        summary: the content of ``summary.json``, which has the price of a larger entailer.
     """
     entailer = run["backends"].get("entailer")
     if not entailer:
@@ -144,7 +157,7 @@ def judge_of(
 
 
 def _facts(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a reader needs first; all settings are below the figures."""
+    """Return the settings that a reader needs first; all settings are below the figures."""
     facts = {"input": name_of(run["input"])}
     if run.get("skipped"):
         facts["skipped as faulty"] = f"{run['skipped']:,}"
@@ -159,16 +172,14 @@ def _facts(run: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Rated:
-    """The ratings of each answer of a run.
+    """Ratings joined with the answers of a run.
 
-    A rating belongs to the answer with its id; where both name a model, to that model's.
+    A rating belongs to the answer with its id. If both name a model, the models must be equal too.
 
     Args:
         folder: of the run; its samples are read once.
         ratings: by people or anything else.
         source: the name of their file, which is shown.
-
-    told: what was joined, and what was not.
 
     Raises:
         InputError: the ratings are choices between two answers.
@@ -187,6 +198,7 @@ class Rated:
             self._by_item.setdefault(one.item, []).append(one)
         answers, rated, used = 0, 0, 0
         raters: set[str] = set()
+        # Ratings that are still unmatched, by id; matched ones are subtracted.
         unknown = {item: len(own) for item, own in self._by_item.items()}
         for sample in folder.sample_records() if folder.samples_path.exists() else ():
             answers += 1
@@ -210,7 +222,7 @@ class Rated:
         return AnswerRatings([self._said(name, own) for name, own in by_rater.items()])
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
-        """Return the mean rating of a stored sample; ``None`` without one, or of words."""
+        """Return the mean rating of a stored sample; ``None`` without ratings, or if they are words."""
         result = self.of(sample["id"], sample.get("model"))
         return result.mean if result else None
 
@@ -222,6 +234,7 @@ class Rated:
         ]
 
     def _said(self, name: str, own: list[Rating]) -> RaterSaid:
+        # A rater may rate an answer several times, to measure agreement with themselves.
         own = sorted(own, key=lambda one: one.repeat)
         words = self._ratings.categories
         return RaterSaid(
@@ -235,25 +248,31 @@ class Rated:
 QUESTIONS = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""
 ALPHA = 0.05
+"""Level of the tests whether the best model is better than each other one."""
 MODELS = 12
 """Answers to one question that are shown; of more, the best and the worst."""
 
 
 class _Run(NamedTuple):
-    """A finished run, and what is known of its metrics."""
+    """A finished run on a page of several."""
 
     folder: RunFolder
     settings: Mapping[str, Any]
+    """The content of ``run.json``."""
     infos: Mapping[str, MetricInfo]
+    """The descriptions of its metrics, by name."""
 
 
 class _Answered(NamedTuple):
-    """Where an answer is: its score, its model, the number of its run, and its place there."""
+    """An answer of one of several runs."""
 
     score: float
+    """By the first of the common metrics."""
     model: str
     run: int
+    """The number of its run, from 0."""
     place: counts.Place
+    """Where it is stored in the folder of its run."""
 
 
 def write_pooled(
@@ -307,7 +326,11 @@ def write_pooled(
 
 
 def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
-    """Return the metrics that all runs have."""
+    """Return the descriptions of the metrics that all runs have, by name.
+
+    Raises:
+        RunFolderError: there is none, or the ranges of its scores differ.
+    """
     shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
     if not shared:
         message = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
@@ -322,29 +345,29 @@ def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
 
 
 class _Pool:
-    """Finished runs, and what is counted over all of them.
-
-    infos: the metrics that all have. here: those of them that are installed. answers: by the hash
-    of the question, as the first of the metrics scores them.
-    """
+    """Counts over several finished runs, by the metrics that all of them have."""
 
     def __init__(self, runs: Sequence[_Run], domain_field: str) -> None:
         self.runs, self.infos, self._domain_field = runs, _shared(runs), domain_field
         installed = metrics_of(runs[0].settings)
         self.here = {name: metric for name, metric in installed.items() if name in self.infos}
+        """The common metrics that are installed; only these can say which answers need a look."""
         self._first = next(iter(self.infos.values()))
         self.groups = {
             name: counts.groups_of(info, domain_field) for name, info in self.infos.items()
         }
         self.looked = Looked(any(metric.line for metric in self.here.values()))
         self.answers: dict[int, list[_Answered]] = {}
+        """Answers by the hash of their question; 8 bytes, as all runs together may be large."""
         self._seen: set[int] = set()
         self.repeated = 0
 
     def count(self, number: int, step: Step) -> None:
+        """Count all answers of the run with this number."""
         run = self.runs[number]
         unnamed = run.settings["backends"].get("model") or run.folder.path.name
         for place, sample, all_of_sample in counts.rows(run.folder, list(run.infos.values())):
+            # Each run may have further metrics, in another order.
             by_name = {one.metric: one for one in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
@@ -356,6 +379,8 @@ class _Pool:
             for one in assessments:
                 if one.score is not None:
                     self.groups[one.metric].add(model, domain, one.score, counts.own_label(sample))
+            # The same answer in two runs, as after a copy of a part: it would count twice in every
+            # mean.
             key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
             self.repeated += key in self._seen
             self._seen.add(key)
@@ -365,7 +390,7 @@ class _Pool:
             step()
 
     def warnings(self) -> Iterator[str]:
-        """Say in which settings the runs differ, and how many answers are in several of them."""
+        """Yield a sentence for each setting in which runs differ, and on answers in several runs."""
         for name in self.infos:
             told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs]
             if len(set(told)) > 1:
@@ -383,23 +408,28 @@ class _Pool:
         result: dict[str, list[Outcomes]] = {}
         for run in self.runs:
             by_metric = counts.read_outcomes(run.folder, metrics_of(run.settings).values())
-            # Folders of one name in different places are told apart by their whole path.
+            # Folders with the same name in different places are distinguished by their full path.
             name = run.folder.path.name
             name = str(run.folder.path) if name in result else name
             result[name] = [by_metric[metric] for metric in self.infos]
         return result
 
     def apart(self) -> dict[tuple[str | None, str | None], bool]:
-        """Return whether a test tells the model with the best mean from each other one.
+        """Test for each other model whether the model with the best mean is better.
 
-        The scores of the questions that both answered are compared in pairs, by sign flips;
+        The scores of questions that both answered are compared in pairs, by sign flips. The
         p-values are corrected for the number of models (Holm).
+
+        Returns:
+            By the names of both models, whether the difference is significant.
         """
         groups = self.groups[self._first.name]
         models = [name.model for name in groups.models()]
         by_model: dict[str, dict[int, list[float]]] = {}
         for question, answers in self.answers.items():
             for one in answers:
+                # The groups of the page have names cut to this length, by which they are found
+                # here.
                 held = by_model.setdefault(one.model[:LONGEST_NAME], {})
                 held.setdefault(question, []).append(one.score)
         means = {
@@ -413,6 +443,7 @@ class _Pool:
             shared = sorted(best.keys() & other.keys())
             ahead = [sign * (best[question] - other[question]) for question in shared]
             rng = generator(0, "pooled", str(model))
+            # A model that is ahead on the common questions cannot be worse.
             p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
         others = zip(models[1:], holm(p_values), strict=True)
         return {(models[0], model): p < ALPHA for model, p in others}
@@ -423,10 +454,13 @@ class _Pool:
         for answers in self.answers.values():
             by_model: dict[str, _Answered] = {}
             for one in answers:
+                # Of several answers of a model to a question the first one is shown.
                 by_model.setdefault(one.model, one)
+            # An answer of one model alone shows no difference.
             if len(by_model) > 1:
                 sign = 1 if self._first.lower_is_better else -1
                 asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
+        # By the distance of the best answer from the worst.
         asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
         columns = {
             name: Column(place, info.title, info.score_range, self.here.get(name))

@@ -1,4 +1,4 @@
-"""The results at the end of a run: the summary, the Parquet file, the report."""
+"""Write the results at the end of a run: the summary, the Parquet table, the report."""
 
 import io
 import threading
@@ -41,12 +41,18 @@ def write_results(
     started: float,
     stop: threading.Event,
 ) -> None:
-    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    """Sort the assessments and write the results, step by step, until ``stop`` is set.
+
+    Args:
+        started: when this process began, by the monotonic clock.
+        stop: set by another thread to interrupt the work.
+    """
     steps = Steps(shown=options.progress, stop=stop)
+    # Steps of the sort: each sample is read once, each assessment is read and written.
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
         folder.sort_assessments([metric.name for metric in metrics], step)
-    # before the summary is there, which says that the run is finished
+    # Before the summary is written, which marks the run as finished.
     folder.note_end()
     write_outputs(folder, metrics, time.monotonic() - started, options, steps)
 
@@ -56,7 +62,9 @@ def write_outputs(
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
 
-    Of ``options`` seed, prices and ``report`` are used.
+    Args:
+        seconds: the duration of the run in this process.
+        options: only ``seed``, ``calls.prices`` and ``report`` are used.
 
     Raises:
         RunFolderError: there is no run, or its assessments are damaged or not sorted.
@@ -104,9 +112,10 @@ def write_outputs(
 
 
 def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
-    """Return the summary of a metric; if it fails, one with the error and the counts.
+    """Return the summary of a metric; if it raises, a summary with the error and the counts.
 
-    The calls are paid for by then, and the same command writes the summary when it is fixed.
+    All calls are paid for at this point. When the metric is fixed, the same command writes the
+    summary again.
     """
     try:
         return metric.summarise(assessments, seed=seed)
@@ -121,10 +130,11 @@ def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed:
 
 
 def _calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
-    """Return the requests that the samples made of each capability, with the stored calls, and
-    what the chat models took: for the run, and for each metric.
+    """Return the blocks ``calls`` and ``usage`` of ``summary.json``.
 
-    The result does not depend on how often the run was stopped and resumed.
+    They hold requests and stored calls by capability, and calls, tokens and money of chat models
+    for the run and for each metric. They do not depend on how often the run was stopped and
+    resumed.
     """
     requests = counted.requests
     stored: Counter[str] = Counter()
@@ -149,7 +159,11 @@ def _usage(
 ) -> dict[str, Any]:
     """Return calls, tokens and US dollars: what the run paid, and what its metrics used.
 
-    Without a known price, or where calls came without a count of tokens, the price is unknown.
+    The price is ``None`` if it is unknown, or if calls came without a count of tokens.
+
+    Args:
+        paid: by model, from the store of calls.
+        by_metric: usage by metric and model; replies from a cache are included.
     """
 
     def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,9 +182,6 @@ def _usage(
     return result
 
 
-# what a calibrator adds
-
-
 def apply_calibrator(
     folder: RunFolder,
     calibrator: Calibrator,
@@ -181,8 +192,15 @@ def apply_calibrator(
     rated: Rated | None = None,
     steps: Steps = SILENT,
 ) -> Calibrated:
-    """Add probabilities of being right to a finished run: to its summary, its table, its report,
-    and a copy of the calibrator to its folder.
+    """Add probabilities of being right to the summary, table and report of a finished run.
+
+    A copy of the calibrator is written into the folder.
+
+    Args:
+        metrics_here: the metrics that are installed; by default they are looked up.
+        domain_field: the field of a sample's domain.
+        report: whether the report page is written again.
+        rated: ratings, which the report shows with the answers.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -204,6 +222,7 @@ def apply_calibrator(
         rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
+    # The copy before the summary, which refers to it.
     write_calibrator(calibrator, folder.path / CALIBRATOR)
     folder.write_json("summary", {**summary, CALIBRATED: result.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:
@@ -222,8 +241,9 @@ def apply_calibrator(
 
 
 ROWS = 4096
+"""Rows of a batch, and of a row group of the Parquet file, at most."""
 BATCH_BYTES = 1 << 22
-"""About how much evidence is held at once while the table is written."""
+"""Bytes of evidence from which a batch is written; evidence may be far larger than all else."""
 
 _OUTCOME_NAMES = ("outcome", "outcome_reason")
 _NAMES = ("id", "metric", *_OUTCOME_NAMES, "score", "verdict", "reason", "error", "evidence")
@@ -240,15 +260,18 @@ def write_parquet(
 ) -> None:
     """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
 
-    ``metrics`` are those of the run that are installed; ``parts`` names all parts. With
-    ``calibrated`` each line has the answer's ``probability`` of being right, and whether it is
-    ``accepted``.
+    Args:
+        metrics: those of the run that are installed.
+        parts: the names of all parts.
+        calibrated: with it, each row has the answer's ``probability`` of being right, and whether
+            it is ``accepted``.
     """
     types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
     if calibrated:
         types |= {"probability": DataType.float64(), "accepted": DataType.bool()}
     schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
     by_name = {metric.name: metric for metric in metrics}
+    # A generator: the table is written batch by batch, and never held as a whole.
     batches = (
         _batch(lines, by_name, types, schema)
         for lines in _batches(_chances(folder, calibrated), step)
@@ -266,14 +289,17 @@ def write_parquet(
 
 
 class _Target(io.RawIOBase):
-    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+    """A file for arro3 that keeps its first error.
+
+    If ``write`` raised, for instance at a full disk, arro3 would panic and print to standard error.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.error: OSError | None = None
 
     def writable(self) -> bool:
-        """Say that it can be written."""
+        """Return True; ``io`` asks before it writes."""
         return True
 
     def write(self, data: Any) -> int:
@@ -285,16 +311,17 @@ class _Target(io.RawIOBase):
         return len(data)
 
     def flush(self) -> None:
-        """Leave it to the block that opened the file."""
+        """Do nothing: the block that opened the file flushes it."""
 
 
 def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple[int, Line]]:
-    """Yield the lines, with what a calibrator says of the answer among their fields."""
+    """Yield the assessments, with ``probability`` and ``accepted`` if a calibrator was applied."""
     if calibrated is None:
         yield from folder.lines()
         return
     number, sample = -1, None
     for offset, line in folder.lines():
+        # The file is sorted: the lines of one sample follow each other.
         if line.fields["id"] != sample:
             number, sample = number + 1, line.fields["id"]
         chance = calibrated.of(number)
@@ -327,9 +354,11 @@ def _batch(
         if name != "evidence" and name not in _OUTCOME_NAMES
     }
     columns |= outcomes
+    # Evidence stays JSON text: its shape differs between metrics.
     columns["evidence"] = [line.evidence_text() for line in lines]
     for name in types.keys() & {"probability", "accepted"}:
         columns[name] = [row[name] for row in rows]
+    # The other columns are parts; a metric that does not have one leaves it empty.
     for name in types.keys() - columns.keys():
         columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
     arrays = [Array(columns[name], kind) for name, kind in types.items()]
@@ -337,16 +366,18 @@ def _batch(
 
 
 REPLY_TOKENS = 4
-"""Of one word such as CONTRADICTS."""
+"""Tokens of a reply of one word such as CONTRADICTS."""
 
 
 def larger_judge(
     folder: RunFolder, run: Mapping[str, Any], prices: Prices, left: int
 ) -> dict[str, Any]:
-    """Return the estimated price for ``summary.json``; nothing where it cannot be known.
+    """Return the estimated price of a larger judge for ``summary.json``; empty if it is unknown.
 
-    The model would be asked the pairs that the run's entailer was, in its own prompt. ``left``
-    samples, which this did not judge, count like the others.
+    The larger model would read the same pairs as the run's entailer, in its own prompt.
+
+    Args:
+        unread: samples that the entailer did not judge; they are counted like the others.
     """
     entailer = str(run["backends"].get("entailer") or "")
     if not entailer_quality(entailer, run["metrics"]).sets or not folder.calls_path.exists():
@@ -357,7 +388,9 @@ def larger_judge(
     samples = int(run["samples"]["samples"])
     if not calls or left >= samples:
         return {}
+    # Characters of the prompt around premise and hypothesis.
     around = len(entailment_prompt().filled(premise="", hypothesis=""))
+    # Samples that the entailer did not read are assumed to have as many pairs as the others.
     more = samples / (samples - left)
     tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
     usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))

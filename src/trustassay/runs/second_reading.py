@@ -1,12 +1,13 @@
-"""The second pass of a run: which answers the second reader reads, and what it changes.
+"""The second pass of a run, by the second reader: what it reads, and what it changes.
 
-The first reader has scored all answers. The second one reads a random part of them, and those that
-matter, what is nearest to the line between good and bad ones first, until the budget
-is spent. So the share of answers that need a look by both readers has an interval, though most
-were read by the first alone.
+1. The first reader has scored all answers.
+2. The second one reads a random part of them, then the answers that matter most: those nearest to
+   the line between good and bad ones first, until the budget is spent (decisions 141 and 176).
+3. From the random part, the share of answers that need a look by both readers is estimated, with an
+   interval, although only the first one read most answers.
 
-``second.json`` holds, for each metric, what the first reader found of each answer, by its place in
-the input; all choices follow from it, so that a stopped run goes on with the same ones.
+``second.json`` holds the findings of the first reader for each metric and answer. All choices
+follow from it, so that a stopped run continues with the same ones.
 """
 
 import time
@@ -42,34 +43,37 @@ from trustassay.text.words import amount
 FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
 BESIDE = "beside"
-"""The key of the file under which it counts answers in languages that the first does not read."""
+"""Key in the file: answers in languages that the first reader does not read, by metric."""
 SLOWLY = 4
-"""Answers in progress at once where the seconds are counted."""
+"""Answers in progress at once with a budget in seconds; more would overrun it."""
 
 
 class First(NamedTuple):
-    """What the first reader found of an answer that it scored; ``badness`` is from 0 to 1."""
+    """The finding of the first reader for an answer that it scored."""
 
     place: int
+    """The answer's place in the input, from 0."""
     flagged: bool
+    """Whether it needs a look."""
     in_doubt: bool
+    """Whether it nearly needs one."""
     badness: float
+    """From 0 to 1, 1 the worst."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The answers that the second reader reads, by their places in the input.
-
-    by_worth: in the order of their worth, as many as may be read; where the seconds are counted,
-    all that are scored. drawn: at random, of the others; where the seconds are counted, of all.
-    """
+    """The answers that the second reader reads, by their places in the input."""
 
     drawn: Sequence[int]
+    """Drawn at random from the others; with a budget in seconds, from all."""
     by_worth: Sequence[int]
+    """In the order in which reading them is worth most, as many as the budget allows; with a budget
+    in seconds, all that are scored."""
 
     @property
     def every(self) -> list[int]:
-        """All of them, each once, in the order in which they are read."""
+        """All places, each once, in reading order."""
         return list(dict.fromkeys((*self.drawn, *self.by_worth)))
 
 
@@ -82,27 +86,38 @@ def choose(
     seed: int,
     beside: int = 0,
 ) -> Choice:
-    """Return what the second reader reads of a run of ``total`` answers, ``rows`` of them scored,
-    and ``beside`` others in languages that it alone may read.
+    """Choose the answers that the second reader reads.
 
-    Whole units are drawn. ``units`` are those of all answers, as
-    :func:`~trustassay.runs.counts.read_units` gives them.
+    Whole units are drawn at random.
+
+    Args:
+        rows: the findings for the answers that are scored.
+        total: the number of all answers.
+        units: of all answers, as :func:`~trustassay.runs.counts.read_units` returns them.
+        unread_by_first: the number of answers in languages that only the second reader may read; they use up
+            a part of the budget.
     """
     own = np.full(total, -1) if units is None else units
+    # An answer that is a unit by itself gets a negative key of its own.
     keys = np.where(own < 0, -1 - np.arange(total), own)
     order = generator(seed, "second reader", metric.name).permutation(np.unique(keys))
     rank = dict(zip(order.tolist(), range(len(order)), strict=True))
+    # At least FEWEST, since fewer answers give no useful interval.
     wanted = max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
     worth = _by_worth(rows)
     most = options.most(len(rows), beside)
+    # Without a budget only answers are read whose verdict may change.
     if options.second_budget is None:
         worth = [row for row in worth if row.flagged or row.in_doubt]
     elif most is not None:
         worth = worth[: max(0, most - wanted)]
     by_worth = [row.place for row in worth]
+    # With a budget in seconds it is not known how far the reading gets, so the random part must not
+    # depend on the order of worth.
     known = set() if options.seconds else set(by_worth)
     drawn: list[int] = []
     for row in sorted(rows, key=lambda row: rank[int(keys[row.place])]):
+        # The last unit is completed: a part of a unit would be no draw of units.
         if len(drawn) >= wanted and not (drawn and keys[row.place] == keys[drawn[-1]]):
             break
         if row.place not in known:
@@ -111,18 +126,21 @@ def choose(
 
 
 def _by_worth(rows: Sequence[First]) -> list[First]:
-    """Return the answers in the order in which it is worth to read them again: those nearest to
-    the line first. What is far beyond it stands first or last whatever is read (decision 176).
+    """Return the answers in the order in which reading them again is worth most.
+
+    Those nearest to the line come first. Answers far from it keep their place in the ranking
+    whatever the second reader says (decision 176).
     """
     badness = sorted((row.badness for row in rows), reverse=True)
     flagged = sum(row.flagged for row in rows)
+    # The line lies between the last flagged answer and the first other one.
     beside = badness[max(0, flagged - 1) : flagged + 1]
     line = sum(beside) / len(beside) if beside else 0.0
     return sorted(rows, key=lambda row: (abs(row.badness - line), not row.flagged))
 
 
 def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
-    """Return the metrics of a run that use its second reader."""
+    """Return the metrics of a run that use a second reader; none if the run has none."""
     if Place("entail", ROLE) not in backends.held:
         return []
     return [m for m in metrics if any(need.role == ROLE for need in m.needs())]
@@ -131,8 +149,12 @@ def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
 def check_second(
     metrics: Iterable[Metric], backends: Backends, options: SecondOptions, *, shard: bool
 ) -> None:
-    """Raise :class:`UsageError` for options of a second reader in a run that has none, and for a
-    second reader of a shard: what it reads depends on all answers."""
+    """Check the options of a second reader.
+
+    Raises:
+        UsageError: the run has options of a second reader and none of its metrics uses one, or it
+            has a second reader and scores a shard: what is read depends on all answers.
+    """
     if shard and readers_of(metrics, backends):
         message = "the input is a shard, and what a second reader reads depends on all answers"
         raise UsageError(f"{message}; score and merge without it, then rescore with it")
@@ -143,12 +165,15 @@ def check_second(
 async def assessed_by_both(
     metric: Metric, sample: Sample, client: Client, options: RunOptions, folder: Path | None = None
 ) -> tuple[Assessment, bytes]:
-    """Assess one sample that comes alone; the second reader, if there is one, reads it where it
-    needs a look or nearly does. What that fails to read keeps what the first reader found.
+    """Assess one sample of a run that has no second pass, such as a server's.
+
+    The second reader, if there is one, reads the answer if it needs a look or nearly does. If that
+    fails, the assessment of the first reader stays.
     """
     result, line = await assessed(metric, sample, client, options, folder)
     if not readers_of([metric], client.backends) or result.error is not None:
         return result, line
+    # An answer that the first reader cannot read always goes to the second one.
     other = OTHER_LANGUAGE in result.parts
     if not other and problem_of(metric, result) is None and not metric.in_doubt(result):
         return result, line
@@ -165,14 +190,14 @@ class SecondReading:
 
     @property
     def finished(self) -> bool:
-        """Whether all was read that is to be read."""
+        """Whether all chosen answers were read."""
         return bool((self._folder.read_json(FILE) or {}).get("finished"))
 
     async def read(self, client: Client, prepared: Mapping[str, Prepared], at_once: int) -> None:
-        """Let the second reader read what is chosen and not read yet.
+        """Let the second reader read the chosen answers that it has not read yet.
 
-        An answer that it fails to read keeps what the first reader found; a run that is started
-        again tries it again.
+        An answer that it fails to read keeps the first assessment; the next start of the run tries
+        it again.
         """
         run, options = self._folder.read_run() or {}, self._options
         stored = self._folder.read_json(FILE) or {}
@@ -183,12 +208,15 @@ class SecondReading:
         content[BESIDE] = {}
         todo: list[tuple[Metric, int]] = []
         for metric in self._metrics:
+            # Findings of an earlier process stay: an answer that was read since has lost its first
+            # assessment.
             known = stored.get("metrics", {}).get(metric.name, ())
             rows, read, others = self._first(metric, known, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
             content[BESIDE][metric.name] = n = len(others)
             chosen = choose(rows, len(pool), units, options.second, metric, options.seed, n)
             alone = others[: options.second.most(n, len(rows))]
+            # The random part first: an exhausted budget must not shorten it.
             places = (*chosen.drawn, *alone, *chosen.by_worth)
             todo += [(metric, place) for place in dict.fromkeys(places) if place not in read]
         self._folder.write_json(FILE, content, indent=None)
@@ -204,13 +232,22 @@ class SecondReading:
     def _first(
         self, metric: Metric, known: Iterable[Sequence[Any]], pool: StoredPool
     ) -> tuple[list[First], set[int], list[int]]:
-        """Return what the first reader found of each answer with a score, the places of those that
-        the second one read already, and of those in languages that the first does not read."""
+        """Read the findings of the first reader from the assessments.
+
+        Args:
+            known: findings of an earlier process, as they are stored.
+
+        Returns:
+            The findings for each answer with a score, the places of answers that the second reader
+            has read, and the places of answers in languages that the first one does not read.
+        """
         rows = {int(row[0]): First(*row) for row in known}
         info, read, others = MetricInfo.of(metric), set[int](), set[int]()
         for one in self._folder.assessments(metric.name):
             place = pool.index(one.id)
             assert place is not None
+            # The second one read an answer of which there is no first finding: the first could not
+            # read it.
             if OTHER_LANGUAGE in one.parts or (READ in one.parts and place not in rows):
                 others.add(place)
             if READ in one.parts:
@@ -229,7 +266,15 @@ class SecondReading:
         at_once: int,
         spent: float,
     ) -> list[tuple[str, str]]:
-        """Read answers again; return the metric and the reason where one could not be read."""
+        """Let the second reader read answers.
+
+        Args:
+            todo: metrics and places, in reading order.
+            spent: seconds that earlier processes have used of the budget.
+
+        Returns:
+            Metric and reason for each answer that could not be read.
+        """
         failures: list[tuple[str, str]] = []
         began, options = time.monotonic(), self._options
         most = options.second.seconds
@@ -249,6 +294,7 @@ class SecondReading:
         with closing(writer), Progress("reading again", len(todo), shown=shown) as progress:
             async with TaskLimiter(at_once if most is None else SLOWLY) as limiter:
                 for metric, place in todo:
+                    # Checked before each start: answers in progress are finished.
                     if most is not None and spent + time.monotonic() - began >= most:
                         break
                     await limiter.start(assess(metric, place))
@@ -258,15 +304,15 @@ class SecondReading:
 def second_results(
     folder: RunFolder, metrics: Sequence[Metric], run: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
-    """Return what ``summary.json`` tells of the second reading, for each metric.
+    """Return the block of the second reader for ``summary.json``, by metric.
 
-    The answers are sorted into input order by then.
+    The assessments must be sorted into input order.
     """
     if FILE not in run:
         return {}
     content = folder.read_json(FILE) or {}
     stored = content.get("metrics", {})
-    if not stored:  # of samples that came one by one
+    if not stored:  # a run of samples that came one by one has no second pass
         return {}
     units = read_units(folder, run.get(UNIT))
     result = {}
@@ -283,6 +329,7 @@ def second_results(
         now = {row.place: flagged[row.place] for row in rows}
         alone, beside = len(read - now.keys()), content.get(BESIDE, {}).get(metric.name, 0)
         options = SecondOptions(**run[FILE])
+        # The same choice as in the pass itself, since it follows from the stored findings.
         chosen = choose(rows, len(flagged), units, options, metric, seed, beside)
         result[metric.name] = {
             "reader": run["backends"][ROLE],
@@ -302,24 +349,30 @@ def second_results(
 def share_to_look_at(
     chosen: Choice, now: Mapping[int, bool], read: set[int], units: NDArray[np.int64] | None
 ) -> dict[str, Any]:
-    """Return the share of the answers that would need a look if the second reader had read all.
+    """Estimate the share of answers that would need a look if the second reader had read all.
 
-    Those that were read for their worth are known, up to the last one that was reached. Of the
-    others, those that were drawn are a random sample: their share, with the mid-P interval of its
-    effective size, is put in for all. Without others the share is known. Of fewer than 10 drawn
-    ones it has no interval.
+    1. For the answers that were read for their worth the result is known, up to the last of them
+       that was reached.
+    2. The drawn answers are a random sample of all others. Their share stands for these, with the
+       mid-P interval of its effective size.
+    3. If no others are left, the share is known. With fewer than 10 drawn answers it has no
+       interval.
 
     Args:
-        now: whether each answer that is scored needs a look, by its place.
+        now: by place, whether each scored answer needs a look after the second reading.
         read: the places of the answers that were read.
     """
     drawn = set(chosen.drawn)
+    # A drawn answer deep in the order was read for the draw: it does not tell how far the order
+    # got.
     ends = [i for i, place in enumerate(chosen.by_worth, 1) if place in read and place not in drawn]
     known = set(chosen.by_worth[: max(ends, default=0)])
+    # Drawn answers that were also reached by worth are no part of the others.
     sample = [place for place in chosen.drawn if place in read and place not in known]
     others, n = len(now) - len(known), len(now)
     bad = sum(now[place] for place in known)
     if not others or not sample:
+        # All are known, or nothing is known of the others.
         value = bad / n if n and not others else None
         words = "none of the answers drawn at random was read"
         words = words if drawn else "no answer was drawn at random"
@@ -340,11 +393,19 @@ def share_to_look_at(
 
 
 def _interval(share: float, variance: float, n: int, of: int) -> Interval:
-    """Return the mid-P interval of a share of ``of`` answers, n of which were drawn: of as many
-    independent draws as its variance over units is worth, and as draws without replacement save."""
+    """Return the mid-P interval of a share, for its effective number of independent draws.
+
+    Args:
+        share: among the drawn answers.
+        variance: of the share, over units.
+        n: the number of drawn answers.
+        of: the number of answers from which they were drawn, without replacement.
+    """
     if n >= of:
         return share, share
     plain = share * (1 - share) / n
+    # The design effect: answers of one unit are alike, so that they count for fewer.
     design = max(1.0, variance / plain) if plain else 1.0
+    # The finite population correction: the more of all answers are drawn, the less is unknown.
     worth = n / design / (1 - n / of)
     return binomial_interval(share * worth, worth)
