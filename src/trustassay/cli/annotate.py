@@ -1,4 +1,4 @@
-"""``trustassay annotate`` and ``rubric``: what people and judges rate by."""
+"""``trustassay annotate`` and ``rubric``: ratings by people, and the rubrics for them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -49,10 +49,12 @@ def annotate(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.annotate.project import AnnotateOptions, open_project
     from trustassay.workflows.label.plan import read_plan
 
+    # Files of ratings go one way at a time: out to people, or back from them.
     if export and sheets:
         raise UsageError("--export and --import: expected one of them")
     options = AnnotateOptions(
         rater,
+        # Choices between two answers need no rubric; single answers have a general one by default.
         [read_rubric(name) for name in rubric or ([] if pairs else ["answer"])],
         gold,
         together,
@@ -82,6 +84,7 @@ def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
 
     from trustassay.workflows.annotate.sheets import read_sheet, store_rows
 
+    # All sheets are read before a rating is stored: a fault in the last one stores nothing.
     rows = [row for path in sheets for row in read_sheet(project, path)]
     if not rows:
         raise UsageError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
@@ -92,7 +95,7 @@ def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
 
 @contextmanager
 def _open(project: "Project", out: Path) -> "Iterator[Session]":
-    """Go on with the file of ratings, which this process alone holds until the end of the block."""
+    """Open the file of ratings, locked for this process until the block ends, and continue it."""
     from trustassay.workflows.annotate.session import RatingsFile, Session
 
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +108,10 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
     from trustassay.workflows.annotate.server import application
     from trustassay.workflows.listening import listening
 
+    # The port first: if it is taken, the file of ratings is not touched.
     with listening(host, port) as at, _open(project, out) as session:
+        # Each rater has a link with a secret token, which stays the same when the command runs
+        # again.
         links = serving.Links(out, list(project.steps))
         if warning := serving.warning_of(host):
             say(warning)
@@ -119,6 +125,7 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
 
 rubric = typer.Typer(no_args_is_help=True)
 
+# The sample with which a checked rubric is filled in.
 EXAMPLE = {
     "question": "The question.",
     "answers": [["The gold answer."]],
@@ -154,6 +161,7 @@ def check(*, file: str) -> None:
     say(f"{result.title} ({result.name}/{result.version})")
     show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
     for level in result.levels:
+        # The rubric is tried on replies that it invites: each must be read as its own level.
         for words in (f"{result.label}: {level.label}", *level.words):
             read = read_reply(words, result)
             if read.label != level.label:

@@ -50,6 +50,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         if metric is not None or labels:
             flag = "--labels" if labels else "--metric"
             raise UsageError(f"{flag}: a judge compares answers, not scores")
+        # A judge compares the answers themselves: the two paths are files of answers and not runs.
         _by_judge(
             (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
         )
@@ -94,13 +95,15 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
     options = preferences.WinRateOptions(
         metric, seed, progress=True, calls=CallOptions.of(**spending), **records
     )
-    state = default_folder(second).name  # which changes with the file
+    # The name has a hash of the file's state: a changed second file makes another run.
+    state = default_folder(second).name
     settings = {"second": state, "judge": judge, "metrics": metric.settings(), "seed": seed}
     out = run_folder(folder, first, records, **settings)
     if dry_run:
         show_plan(preferences.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
     result = preferences.win_rate(*inputs, out, options)
+    # A win rate is stored as a run of the metric pairwise, and is printed like one.
     run = Run(RunFolder(result.path), result.outcome)
     status = tell(run, as_json=False, worst=False)
     for count, words in (
@@ -127,7 +130,7 @@ def _show_comparison(comparison: "Comparison") -> None:
     paths = " and ".join(str(side.path) for side in comparison.scores)
     say(one_line(f"{comparison.metric.title}: {paths}"))
     if comparison.pairing.only_first or comparison.pairing.only_second:
-        # The table is about the questions of both runs.
+        # The table below covers only the questions of both runs, so all are reported first.
         for side in comparison.scores:
             say(one_line(f"{side.path}, {side.outcomes.sentence}"))
     table = pages.outcomes_table(comparison)
@@ -239,6 +242,7 @@ def audit(  # noqa: PLR0913 - one argument an option
         )
 
 
+# Undecided has a status of its own, so that a pipeline can rerun with more answers.
 FAILED, UNDECIDED = 1, 4
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDECIDED}
 
@@ -267,6 +271,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     from trustassay.compare.corrected import LabelFiles
     from trustassay.compare.gate import gate as gate_run
 
+    # The default "0" is true as a text, so that it is compared here.
     others = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
     flags = given(figure=figure, margin=margin, **others)
     if flags and not no_worse_than:
@@ -280,6 +285,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     ]
     label_files = LabelFiles.from_options(**labels)
     result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
+    # ``--undecided fail`` fails an untestable rule too; no option lets one pass.
     strict = result.result == "untestable" and undecided == "fail"
     counted = undecided if result.result == "undecided" or strict else result.result
     with results_on_output(not as_json):
@@ -292,6 +298,7 @@ def gate(  # noqa: PLR0913 - one argument an option
         _write(junit, gate_files.junit(result, undecided))
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
+    # After all files are written: a failed gate has a report too.
     raise typer.Exit(STATUS[counted])
 
 
@@ -317,7 +324,7 @@ def _show_gate(result: "Gate") -> None:
         for name, changes in earlier.outcomes.items():
             say(one_line(f"{name} since {earlier.path}: {outcomes_in_words(changes)}"))
         for name, figures in earlier.figures.items():
-            # The first is the mean; as it leaves answers out, it stands below the shares.
+            # The first figure is the mean. It leaves answers out, so it follows the shares.
             for change in list(figures.values())[:1]:
                 unit = change.figure.unit
                 sides = [rounded(one, unit) for one in (change.first, change.second)]

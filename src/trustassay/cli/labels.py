@@ -1,4 +1,4 @@
-"""``trustassay study``, ``calibrate``, ``label`` and ``agree``: about labels by people."""
+"""``trustassay study``, ``calibrate``, ``label`` and ``agree``: commands on labels by people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from trustassay.workflows.study.command import LabelStudy
 
 CASES = 3
+"""Answers that are listed for each disagreement of two scores."""
 PARTING = 8
+"""Disagreements of two scores that are listed, the most frequent first."""
 
 
 @with_options
@@ -48,6 +50,7 @@ def study(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.study import outputs
     from trustassay.workflows.study.command import study as hold
 
+    # Before the study, which may take minutes.
     if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
         raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
     result = hold(
@@ -89,6 +92,7 @@ def _show_label(one: LabelStudy) -> None:
     say("")
     say(one_line(f"label {outputs.label_title(one)}"))
     shown = outputs.shown_figures(one)
+    # The first figure is the one by which scores are ranked; only it has an interval here.
     headline, *others = [outputs.FIGURES[name] for name in shown]
     with_interval = ("n", headline, "95 % interval")
     show_rows("score", (*with_interval, *others), outputs.score_rows(one, shown))
@@ -200,6 +204,7 @@ def label(  # noqa: PLR0913 - one argument an option
     """Choose the answers that people should rate next, and estimate the result for all."""
     from trustassay.workflows.label.command import label as find
 
+    # Typer would accept any text here.
     if unit not in ("question", "answer"):
         raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
     result = find(
@@ -220,6 +225,7 @@ def label(  # noqa: PLR0913 - one argument an option
         beyond=beyond,
         seed=seed,
     )
+    # The options that the proposed commands below must repeat, so that they continue this plan.
     given = [
         ("--label", [label] if label else []),
         ("--at-least", [] if at_least is None else [f"{at_least:g}"]),
@@ -257,12 +263,14 @@ def _show_labelling(
         say(f"for {need.goal}: {_words(need)}")
     if found.proposed:
         say(f"{amount(len(found.proposed), 'answer')} added to the plan")
+    # What the user does next: rate what is drawn, or draw more.
     if found.rated < found.drawn:
         say(f"{amount(found.drawn - found.rated, 'answer')} to rate now:")
         for run in runs:
             say(f"  {_command('annotate', run, '--plan', found.plan, *_rate(runs, run, ratings))}")
         if not ratings:
             files = [word for run in runs for word in ("--ratings", _file(runs, run))]
+            # Without gold answers ratings are levels from 1 to 5: those from 4 on count as right.
             if "--at-least" not in repeated and not all(map(_has_golds, runs)):
                 repeated = [*repeated, "--at-least", "4"]
             say(f"then: {_command('label', *runs, *_named(found, runs), *files, *repeated)}")
@@ -276,6 +284,7 @@ def _show_labelling(
 def _row(figure: LabelFigure) -> tuple[str, ...]:
     sign = "+" if figure.figure.signed else ""
     value = "–" if figure.value is None else f"{figure.value:{sign}.3f}"
+    # Three intervals: for these answers, for questions like them, and without scores to choose by.
     ends = [ends_text(one, sign) for one in (figure.interval, figure.beyond, figure.evenly)]
     return (figure.figure.title, value.replace("-", "−"), *ends)
 
@@ -301,7 +310,7 @@ def _file(runs: list[Path], run: Path) -> str:
 
 
 def _has_golds(run: Path) -> bool:
-    """Whether raters can hold an answer against gold ones."""
+    """Whether the samples have gold answers or claims for raters to compare with."""
     from trustassay.runs.folder import RunFolder
 
     first = next(iter(RunFolder(run).sample_records()), {})
@@ -319,7 +328,7 @@ def _command(*words: object) -> str:
 
 
 MOST_LISTED = 12
-"""Levels that are listed one by one."""
+"""Levels that are listed one by one; of more, the first and the last are shown."""
 
 
 @with_options
@@ -362,7 +371,11 @@ def _gathered(
     levels: str | None,
     machines: list[str],
 ) -> tuple[Ratings, set[str]]:
-    """Return all ratings, of the file and by the judges of the run, and which raters are judges."""
+    """Return the ratings of the file and by the judges of the run, and the names of the judges.
+
+    Raises:
+        InputError: there are no ratings, or a judge is named that is no rater.
+    """
     from trustassay.data.ratings import read_ratings
     from trustassay.data.records import InputError
     from trustassay.workflows.judges import joined, votes_of
@@ -381,6 +394,7 @@ def _gathered(
         raters=raters,
         levels=[word for word in (levels or "").split(",") if word.strip()],
     )
+    # Agreement on hard answers is lower, so that it says little about all answers.
     if ratings.chosen:
         say(
             f"warning: {source}: `label` chose these answers with unequal probabilities, the less "
@@ -393,6 +407,7 @@ def _gathered(
     if votes is None:
         return ratings, set(machines)
     try:
+        # The scales may differ: then only the file is used.
         both = joined(ratings, votes)
     except UsageError as error:
         say(one_line(f"the votes of the run's judges are left out: {error}"))
@@ -409,6 +424,7 @@ def _show_agreement(found: Agreement, disputes: Sequence[Dispute], top: int) -> 
         say(f"missing ratings: {found.missing:,}")
     if found.categories and not found.ordered:
         say(one_line(f"categories without an order: {', '.join(found.categories)}"))
+    # Weighted kappas depend on the whole scale, so the source of the levels is reported.
     elif found.levels_declared:
         say(one_line(f"levels: {_listed(found.levels)}"))
     else:
@@ -440,7 +456,7 @@ def _show_agreement(found: Agreement, disputes: Sequence[Dispute], top: int) -> 
 
 
 def _listed(levels: Sequence[str]) -> str:
-    """Write levels with commas between them, of many the first and the last."""
+    """Return levels separated by commas; of many, the first ones and the last."""
     if len(levels) <= MOST_LISTED:
         return ", ".join(levels)
     return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"

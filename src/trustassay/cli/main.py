@@ -1,4 +1,4 @@
-"""``trustassay``: the application, its commands and those of other packages, exit statuses."""
+"""The application ``trustassay``: its commands, those of other packages, and exit statuses."""
 
 import os
 import sys
@@ -38,8 +38,8 @@ ELSEWHERE = {
     "mcp": ("For other programs", "serve[mcp]", "Check answers for MCP clients"),
     PAPERS: (OTHERS, "papers", "Repeat experiments of papers"),
 }
-"""Commands of packages in the clone that may not be installed: group, folder to install, and what
-they do."""
+"""Commands of packages in this repository that may not be installed: group in ``--help``, folder to
+install, and a description."""
 
 
 class Commands(TyperGroup):
@@ -65,7 +65,8 @@ class Commands(TyperGroup):
                 formatter.write_dl(groups[title])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is named; for an unknown name, suggest those of all packages."""
+        """Return the command that the user named; for an unknown name, suggest similar ones."""
+        # Typer suggests names from ``commands``, which lacks the commands of other packages.
         own: Any = self.commands
         self.commands = {name: own.get(name) for name in self.list_commands(ctx)}
         try:
@@ -74,13 +75,15 @@ class Commands(TyperGroup):
             self.commands = own
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; what other packages add is imported here."""
+        """Return a command. A command of another package is imported here, and not before."""
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
         if cmd_name in _added():
             return _loaded(cmd_name)
+        # A command that has moved is found under its new name, with a note.
         if (name := PAPERS if cmd_name in MOVED else cmd_name) not in ELSEWHERE:
             return None
+        # The package is not installed: the command says how to install it.
         if name not in _added():
             return _missing(name)
         complain(f"trustassay: {cmd_name} is now: trustassay {MOVED[cmd_name]}")
@@ -90,6 +93,7 @@ class Commands(TyperGroup):
 
 @cache
 def _added() -> dict[str, EntryPoint]:
+    """Return the commands of installed packages by name, not loaded."""
     return {one.name: one for one in entry_points(group=ENTRY_POINTS)}
 
 
@@ -98,7 +102,8 @@ def _loaded(name: str) -> Any:
     added: typer.Typer = _added()[name].load()
     added.rich_markup_mode = None  # the help looks like that of the other commands
     group = typer.main.get_group(added)
-    alone = len(group.commands) == 1 and added.registered_callback is None  # as typer decides
+    # An application with one command and no callback is that command itself, as typer decides too.
+    alone = len(group.commands) == 1 and added.registered_callback is None
     command = next(iter(group.commands.values())) if alone else group
     command.name = name
     return command
@@ -106,7 +111,7 @@ def _loaded(name: str) -> Any:
 
 @cache
 def _missing(name: str) -> Any:
-    """Return a command that says how the package of a command is installed."""
+    """Return a command that tells how to install the package of the real one."""
     group, folder, line = ELSEWHERE[name]
     missing = typer.Typer(rich_markup_mode=None)
 
@@ -114,6 +119,7 @@ def _missing(name: str) -> Any:
         name,
         help=f"{line} (pip install ./{folder}).",
         rich_help_panel=group,
+        # Any arguments are accepted: the user typed those of the real command.
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         add_help_option=False,
     )
@@ -130,7 +136,7 @@ def _missing(name: str) -> Any:
 
 PROGRAM = "trustassay"
 VARIABLE = "_TRUSTASSAY_COMPLETE"
-"""The environment variable by which a shell's script asks what may come next."""
+"""The environment variable by which a shell's script asks for completions."""
 
 
 def completion(
@@ -152,15 +158,19 @@ def completion(
 
 
 def prepare_completion() -> None:
-    """Let typer answer if a shell's script started this process; it reads the commands itself."""
+    """Let typer answer with completions if a shell's script started this process.
+
+    Typer then reads the commands itself.
+    """
     if VARIABLE in os.environ:
+        # Only now: the import takes time that every other start would pay.
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
 
 
 SHOWN = 5
-"""Pages that a search lists."""
+"""Pages of the guide that a search lists."""
 
 
 @with_options
@@ -176,6 +186,7 @@ def help_command(
         for one in pages.values():
             typer.echo(f"{one.name:<28} {one.title}")
         return
+    # The name of a page prints it; every other word is searched for.
     if len(words) == 1 and words[0] in pages:
         typer.echo(pages[words[0]].text)
         return
@@ -230,9 +241,9 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "completion": (completion, "Print a script for completion at the Tab key."),
     },
 }
-"""By group: each command's function, or its own commands, and its line in ``--help``."""
+"""By group in ``--help``: the function of each command, or its group of commands, and its line."""
 ANSWERING_AT_ONCE = {"annotate", "entailers", "help", "completion"}
-"""Commands whose lines are their result, so that there is nothing to leave out."""
+"""Commands without ``--quiet``: all lines that they print are their result."""
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():
         if isinstance(run, typer.Typer):
@@ -263,6 +274,7 @@ def options(
 
 def main() -> None:
     """Run the command line."""
+    # First of all: errors below are printed, also in characters that a terminal may not have.
     prepare_streams()
     try:
         prepare_completion()
@@ -270,9 +282,11 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except OSError as error:  # of standard output: commands report all others themselves
+    except OSError as error:
+        # Of standard output: commands report all others themselves.
         output_failed(error)
-    except Exception as error:  # before or behind what a command reports itself
+    except Exception as error:
+        # Raised before or after the command itself, which reports its own errors.
         try:
             internal_error(error)
         except typer.Exit as leaving:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 UNNAMED = "list"
-"""The command that is meant where none is named."""
+"""The command of ``trustassay models`` that runs if none is named."""
 
 
 class _Group(TyperGroup):
-    """Takes what begins with no command of its own for :data:`UNNAMED`."""
+    """A group that runs the command :data:`UNNAMED` if the first argument names none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = args and args[0] in self.commands
@@ -51,10 +51,12 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
             say(f"{broken} of these cannot be loaded")
             raise typer.Exit(1)
         return
+    # A backend is tried only if the user asks for it: loading a model takes time.
     timed = check or bool(uris)
     texts = ["backend", "used for", "available"]
     rows = []
     broken = 0
+    # Backends that the user names are tried alone, unless all are to be checked too.
     listed = inventory.backends(check=check) if check or not uris else ()
     for result in chain(listed, map(inventory.tried, uris or ())):
         broken += result.broken
@@ -91,6 +93,7 @@ def get(*, name: str | None, check: bool, as_json: bool) -> None:
         return
     model = named_model(name)
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
+    # A file of the right size is not fetched again; ``--check`` verifies its digest.
     done = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
     say(f"{done}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
     if fault := fault_of("chat model", name):
@@ -117,6 +120,7 @@ def entailers(
     from trustassay.workflows.entailers import measure_entailers
 
     labelled = read_pairs(source, fields=fields, supported=supported)
+    # Without a choice, the two that need no download.
     uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
     result = measure_entailers(
         labelled,
@@ -143,6 +147,7 @@ def _show(found: "Sequence[MeasuredEntailer]") -> None:
     for one in found:
         if one.failed:
             say(one_line(f"{one.name} failed on {one.failed:,} pairs; the first: {one.reason}"))
+    # All entailers read the same pairs, so they have the same kinds.
     kinds = list(found[0].kinds)
     say("passed 0.5, of the supported / of the others:")
     heads = ["kind", *(one.name for one in found)]
@@ -158,6 +163,7 @@ def _show_contradictions(found: "Sequence[MeasuredEntailer]") -> None:
     for one in found:
         told = one.contradictions
         if told:
+            # All pairs that are not contradicted.
             others = told.not_stated + one.passed.supported
             share = f"{told.passed / told.contradicted:.2f} / {told.other_passed / others:.2f}"
             rows.append((one.name, _cell(told.auc), _cell(told.calibration_error), share))

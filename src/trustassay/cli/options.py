@@ -1,9 +1,10 @@
-"""From commands with typed options to what typer reads, and back.
+"""Translate commands with typed options into what typer reads, and the values back.
 
-A parameter of a command is an option, with a :class:`~trustassay.options.Flag` in its annotation or
-in ``options.csv`` under ``COMMAND.PARAMETER``; or a group of options. Of a group that is a typed
-dictionary the command gets those that were given, as keywords for Python; of a dataclass all of
-them, which ``options.csv`` has under its name in small letters.
+A parameter of a command is an option or a group of options. An option has its
+:class:`~trustassay.options.Flag` in the annotation, or in ``options.csv`` under
+``COMMAND.PARAMETER``. A group is a typed dictionary or a dataclass. From a typed dictionary the
+command gets the options that the user gave, as keywords for Python. From a dataclass it gets all of
+them; ``options.csv`` has these under the name of the class in lower case.
 """
 
 import dataclasses
@@ -23,20 +24,26 @@ from trustassay.progress import quieted
 from trustassay.show.terminal import only_last_line
 
 HELP = tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
-"""What ``--help`` of each command says below its docstring: text, and examples."""
+"""By command, the text and the examples in ``--help`` below its docstring."""
 
 
 class Only:
-    """In the annotation of a group: the command takes these options of it alone."""
+    """In the annotation of a group: the command has only these options of it."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
 
 
 def given(*groups: Any, **others: Any) -> list[str]:
-    """Return the flags of options with another value than their default; of others true ones."""
+    """Return the flags of the options that the user set.
+
+    Args:
+        groups: groups of options; those with another value than their default count as set.
+        others: single options by name; true values count as set.
+    """
     flags = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
     for group in groups:
+        # A typed dictionary holds only the options that the user gave.
         if isinstance(group, Mapping):
             flags += map(flag_of, group)
             continue
@@ -47,9 +54,10 @@ def given(*groups: Any, **others: Any) -> list[str]:
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command as typer reads it; errors of users are told (:func:`errors_for_people`).
+    """Return the command as typer reads it, with errors turned into messages.
 
     A group is a dataclass whose fields are options or groups, or a typed dictionary of options.
+    Errors are handled by :func:`~trustassay.cli.common.errors_for_people`.
     """
 
     @wraps(command)
@@ -58,6 +66,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
             return _filled(command, values)
 
     more = HELP.get(command.__name__, {})
+    # The character \b keeps click from joining the lines of the examples.
     examples = f"\b\n{more['examples']}" if more else ""
     texts = (inspect.getdoc(command), more.get("text"), examples)
     with_groups.__doc__ = "\n\n".join(filter(None, texts))
@@ -80,7 +89,8 @@ def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
 def _as_typer_reads(
     command: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
-    del command.__wrapped__  # type: ignore[attr-defined]  # typer would look behind it
+    # Typer would follow this attribute to the undecorated command, whose groups it cannot read.
+    del command.__wrapped__  # type: ignore[attr-defined]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
@@ -88,24 +98,30 @@ def _as_typer_reads(
 
 @dataclass(frozen=True)
 class _Option:
-    """An option of a command: its key in Python, its flag, its type and its default."""
+    """An option of a command."""
 
     key: str
+    """Its keyword in Python."""
     flag: Flag
+    """Its name and help on the command line."""
     kind: Any
+    """Its type, as typer reads it."""
     default: Any
 
     @classmethod
     def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> "_Option":
         kind, flag = declared(hint)
+        # No flag in the annotation: the row in options.csv has it.
         if owner and flag == Flag():
             flag = row(f"{owner}.{key}")
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
+        # Typer knows no mappings: the option is repeated as NAME=VALUE.
         if get_origin(kind) is Mapping:
             kind, name = list[str], flag.name
             flag = replace(flag, read=lambda given: pairs(given, name))
-        if default is UNSET:  # what may be left out, unless it is required
+        if default is UNSET:
+            # Without a default the type says whether the option may be left out.
             if type(None) in get_args(kind):
                 default = None
             elif get_origin(kind) is list and not flag.positional:
@@ -119,7 +135,7 @@ class _Option:
         return self.flag.name.split()[0] if self.flag.name else f"--{self.key.replace('_', '-')}"
 
     def parameter(self) -> inspect.Parameter:
-        """Return what typer reads."""
+        """Return the parameter for typer."""
         flag, names = self.flag, self.flag.name.split()
         if flag.positional:
             shown = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
@@ -140,13 +156,16 @@ class _Option:
         )
 
     def value(self, values: dict[str, Any]) -> Any:
-        """Take the option's value out of what typer read."""
+        """Remove the option's value from the values that typer read, and return it."""
         value = values.pop(self.key)
         return self.flag.read(value) if self.flag.read else value
 
 
 def _parts(owner: Any) -> dict[str, Any]:
-    """Return the options and the groups of a command, or of a dataclass, by name."""
+    """Return the options and groups of a command, or of a dataclass, by name.
+
+    A group is returned as its type hint.
+    """
     hints = get_type_hints(owner, include_extras=True)
     fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
     made = {one.name: one.default_factory for one in fields}
@@ -156,6 +175,7 @@ def _parts(owner: Any) -> dict[str, Any]:
         if is_typeddict(kind) or dataclasses.is_dataclass(kind):
             result[name] = hints[name]
             continue
+        # The signature of a dataclass shows a placeholder for a default that a factory makes.
         factory = made.get(name, dataclasses.MISSING)
         default = one.default if factory is dataclasses.MISSING else factory()
         result[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
@@ -163,7 +183,7 @@ def _parts(owner: Any) -> dict[str, Any]:
 
 
 def _options(hint: Any) -> list[_Option]:
-    """Return the options of a group, or of a command, that the command line takes."""
+    """Return all options of a group, or of a command, also those in nested groups."""
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
         result: list[_Option] = []
@@ -172,11 +192,12 @@ def _options(hint: Any) -> list[_Option]:
         return result
     only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
+    # An option without help exists for Python users only.
     return [one for one in every if one.flag.help]
 
 
 def _filled(hint: Any, values: dict[str, Any]) -> Any:
-    """Return the group with its values, taken out of ``values``; call a command with them."""
+    """Build a group from its values, which are removed from ``values``; or call a command so."""
     group = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if not is_typeddict(group):
         return group(
@@ -187,6 +208,7 @@ def _filled(hint: Any, values: dict[str, Any]) -> Any:
         )
     result: dict[str, Any] = {}
     for one in _options(hint):
+        # Left out, so that the default of the Python function applies.
         if values[one.key] == one.default:
             del values[one.key]
         elif (value := one.value(values)) != one.default:

@@ -1,4 +1,4 @@
-"""How commands print runs, plans and changes; ``trustassay report``."""
+"""Print runs, plans and changes for all commands; the command ``trustassay report``."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 
 METRIC = "fewl:form=agreement"
-"""What answers are scored with if no metric is named."""
+"""The metric of ``rank`` if the user names none."""
 WORST_SHOWN = 3
 """Answers that are listed; the report and ``run.worst`` have the others."""
 LONGEST = 240
-"""Characters of a question, and of a reason, that are shown."""
+"""Characters of a question, and of a reason, that are printed."""
 GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
+"""Groups, and answers that got worse, that are printed."""
 CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 """Characters of each that are printed of a changed answer."""
 
@@ -52,14 +53,18 @@ def scored_run(
     out: Path | None,
     seed: int,
 ) -> tuple[Path, str | None, int]:
-    """Return a run's folder, the metric that is meant, and the exit status of the run.
+    """Return a run of the source: its folder, the name of the metric, and an exit status.
 
-    A source that is a run is taken as it is; anything else is scored into ``out``, or into a folder
-    that the same command finds again. Raises as :func:`trustassay.score`.
+    A source that is a run is used as it is. Anything else is scored into ``out``, or into a folder
+    that the same command finds again.
+
+    Raises:
+        Exception: as :func:`trustassay.score`.
     """
     from trustassay import api
     from trustassay.data.places import scheme_of
 
+    # A URI such as s3://... is an input and never a folder of a run.
     alone = isinstance(source, str) and not scheme_of(source) and Path(source)
     if alone and (alone / "run.json").exists():
         return alone, metric, 0
@@ -86,14 +91,17 @@ def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its outcomes first, and return its exit status.
 
-    The status is 0 even if samples failed, so that a script goes on to what decides about the run;
-    it is 1 only if no metric could judge any answer. Without ``worst`` the worst answers are not
-    listed.
+    The status is 0 even if samples failed, so that a script continues to the command that decides
+    about the run. It is 1 only if no metric could judge any answer.
+
+    Args:
+        worst: whether the worst answers are listed.
     """
     from trustassay.runs.counts import GROWN, UNIT, notes, remarks
     from trustassay.runs.folder import RunFolder
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
+    # The question that a reader has first: which answers cannot be trusted?
     show_outcomes(run)
     looks = run.looks(WORST_SHOWN)
     if worst:
@@ -110,6 +118,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     show_calibrated(content)
     _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
+    # Remarks after the figures that they qualify.
     for line in notes(content):
         say(line)
     for remark in remarks(content, run.outcome.intake.inventory.samples):
@@ -127,7 +136,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
 
 
 def show_outcomes(run: Run) -> None:
-    """Print the first lines about a run: for each metric what became of all questions."""
+    """Print the first lines on a run: for each metric, the outcomes of all questions."""
     for outcomes in run.outcomes.values():
         say(one_line(f"{outcomes.sentence}."))
         if outcomes.reasons:
@@ -135,12 +144,13 @@ def show_outcomes(run: Run) -> None:
 
 
 def show_worst(looks: Looks) -> None:
-    """Say in one sentence how many answers need a look; list the worst, each with its reason."""
+    """Print how many answers need a look, and list the worst, each with its reason."""
     from trustassay.runs.finished import short
 
     if looks.looked.judged:
         say(f"{looks.sentence()}{':' if looks.worst else '.'}")
-    else:  # a failure, which --quiet does not hide
+    else:
+        # Nothing could be judged: that is a failure, which --quiet must not hide.
         complain(f"{looks.sentence()}.")
     for answer in looks.worst:
         say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
@@ -157,7 +167,13 @@ def show_summary(
     unit: str | None,
     before: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the headline figures, beside those ``before``, and which of them do not apply."""
+    """Print the headline figures of a metric, and which of them have no interval.
+
+    Args:
+        title: of the metric.
+        unit: the field that defines units, if the user chose one.
+        before: the summary before the run grew; its figures are printed next to the new ones.
+    """
     from trustassay.show.notebook import headline_rows
 
     say(title)
@@ -172,6 +188,7 @@ def show_summary(
     of = f", profile {profile}" if profile else ""
     scored = max(summary.support.values(), default=summary.n - summary.failed)
     say(f"{scored} of {summary.n} samples scored{of}")
+    # Intervals over fewer units than samples are wider than readers expect.
     if shared := {key: units for key, units in summary.units.items() if key in figures}:
         units = max(shared.values())
         alike = f"with the same {unit}" if unit else "to a question"
@@ -179,6 +196,7 @@ def show_summary(
             f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
             f"answers {alike} are one unit (--unit)"
         )
+    # Figures with the same reason share one line.
     without: dict[str, list[str]] = {}
     for key, reason in summary.without_interval.items():
         if key in figures and figures[key].headline:
@@ -190,8 +208,10 @@ def show_summary(
 def show_groups(title: str, found: Mapping[str, Any]) -> None:
     """Print the means of each model and domain with their standard errors: 0.063(4).
 
-    ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
-    since it would repeat the figures above.
+    A single group is not printed, since it would repeat the figures above.
+
+    Args:
+        found: the block of a metric under ``groups`` in ``summary.json``.
     """
     groups = found["groups"]
     if len(groups) < 2:
@@ -207,6 +227,7 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
     shown = groups[:GROUPS_SHOWN]
     rows = []
+    # The last row is the mean over all groups.
     for group in [*shown, {**found["all"], names[0]: "all"}]:
         cells = [_safe(group.get(name) or "") for name in names]
         for key, (_, digits) in columns.items():
@@ -230,12 +251,13 @@ def _why_no_score(run: Run, metric: str) -> str:
     summary = run.summaries[metric]
     if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
         return ""
+    # Read one after the other: the first one is enough.
     result = (a for a in run.assessments if a.metric == metric and a.error is None)
     return next((a.reason for a in result if a.score is None), "")
 
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
-    """Print what a calibrator found, if one was applied."""
+    """Print the result of a calibrator, if one was applied."""
     from trustassay.runs.probabilities import CALIBRATED, chances_told
 
     if CALIBRATED in summary:
@@ -270,6 +292,7 @@ def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
     if table := usage.get("prices"):
         say(f"prices: {table}")
     show_endpoints(run.outcome.endpoints)
+    # "without logprobs", "without n", ...: features that an endpoint refused.
     dropped: Counter[str] = Counter()
     for models in usage.get("metrics", {}).values():
         for used in models.values():
@@ -347,7 +370,7 @@ def _plan_cells(part: Planned) -> Iterator[str]:
 
 
 def _span(values: tuple[float, float], shown: Callable[[float], str]) -> str:
-    """Return ``low to high``, or one value if both look the same."""
+    """Return ``low to high``, or one value if both have the same text."""
     low, high = map(shown, values)
     return low if low == high else f"{low} to {high}"
 
@@ -383,6 +406,7 @@ def report(  # noqa: PLR0913 - one argument an option
         page = out or runs[0].parent / "pooled.html"
         for line in write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True)):
             say(one_line(line))
+    # The report of one run has a fixed place, where other commands look for it.
     elif out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
     else:
@@ -417,6 +441,7 @@ def _report_of(
         told = read_calibrator(Path(calibrator))
         result = apply_calibrator(folder, told, report=not notes, **shown)
         show_calibrated({CALIBRATED: result.to_dict()})
+    # With notes the page is written here, since the calibrator's own page would lack them.
     if calibrator is None or notes:
         write_report(folder, notes=notes, **shown)
     if rated:

@@ -1,4 +1,4 @@
-"""``trustassay score`` (also of a file that grows), ``plan``, ``rescore`` and ``generate``."""
+"""``trustassay score`` (also for a file that grows), ``plan``, ``rescore`` and ``generate``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,10 @@ from trustassay.text.words import amount
 
 @dataclass(frozen=True)
 class Following:
-    """How a growing file is scored; all but the first need ``--follow``."""
+    """Options for scoring a growing file; all but the first need ``--follow``.
+
+    ``options.csv`` describes them under the name of this class.
+    """
 
     follow: bool
     threshold: str | None
@@ -52,9 +55,14 @@ class Following:
         settings: dict[str, Any],
         backends: BackendChoices,
     ) -> None:
-        """Score the file until the options say that it ends; ``settings`` are other options."""
+        """Score the file until the options say that it ends.
+
+        Args:
+            settings: further options of :class:`~trustassay.workflows.watch.WatchOptions`.
+        """
         if len(sources) > 1 or len(metric) > 1:
             raise UsageError("--follow: expected one file and one metric")
+        # Without a threshold there is no alarm, and without a folder nothing to continue.
         if out is None or self.threshold is None:
             lacking = "--out" if out is None else "--threshold"
             raise UsageError(f"--follow: needs {lacking}")
@@ -83,6 +91,7 @@ class Following:
         if result.scoreless:
             say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
+        # Nothing could be scored: the same status as that of other runs.
         if result.failed and not result.scored:
             raise typer.Exit(1)
 
@@ -113,6 +122,7 @@ def score(  # noqa: PLR0913 - one argument an option
     open_report: common.OpenReport,
 ) -> None:
     """Score files of answers; the report and all results go into the run's folder."""
+    # A growing file: options that only apply to a complete input are refused, not ignored.
     if following.follow:
         others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
         others |= {"engine": engine != "local", "dry_run": dry_run}
@@ -130,10 +140,12 @@ def score(  # noqa: PLR0913 - one argument an option
         }
         following.watch(sources, metric, out, followed, backends)
         return
+    # Options of a growing file without --follow would be ignored silently.
     if flags := given(following):
         raise UsageError(f"{flags[0]}: has an effect with --follow alone")
     from trustassay import api
 
+    # The default folder depends on the state of the input, so a grown one would get another.
     if "append" in drawn and out is None:
         raise UsageError("--append: needs --out, the folder of the run that grows")
     source, fields = common.source_of(sources), records.get("fields", {})
@@ -141,12 +153,15 @@ def score(  # noqa: PLR0913 - one argument an option
     why = None
     if not metric:
         metric, why = common.default_metrics(source, fields, backends)
+    # What makes another run, and so another default folder. Options at their default are left out,
+    # so that folders of earlier versions are found again.
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
     settings |= {"unit": unit} if unit else {}
     settings |= {"turns": turns} if turns == "all" else {}
     settings |= drawn
     if "model" in backends:
         settings["answering"] = answering.settings()
+    # Everything for the run; the groups hold only the options that the user gave.
     options: dict[str, Any] = {
         "metrics": metric,
         "out": common.run_folder(out, source, records, **settings),
@@ -166,6 +181,7 @@ def score(  # noqa: PLR0913 - one argument an option
         **second,
         **spending,
     }
+    # Checked here: the local engine would not know these options.
     if cluster and not engine.startswith("ray"):
         raise UsageError(f"--{min(cluster)} needs --engine ray")
     if dry_run:
@@ -211,6 +227,7 @@ def plan(  # noqa: PLR0913
     show_plan(result, as_json=as_json)
 
 
+# Samples, backends and replies come from the run: only these options can change.
 RESCORED = Only(
     *("unit", "samples_at_once", "longest_answer", *SecondReading.__annotations__, "calibrator")
 )
@@ -263,11 +280,13 @@ def generate(  # noqa: PLR0913 - one argument an option
         calls=CallOptions.of(**spending),
         **records,
     )
+    # Finished answers are written even if others failed.
     done = generating.generate(source, model, out, options)
     common.show_endpoints(done.endpoints)
     for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
         complain(one_line(f"  {sample_id}: {error}"))
     asked = done.written + len(done.failed)
+    # What the answers lack, each with the number of all that were asked.
     if done.cut:
         message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
         say(f"{done.cut:,} of {asked:,} {message}")

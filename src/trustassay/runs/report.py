@@ -222,7 +222,7 @@ class Rated:
         return AnswerRatings([self._said(name, own) for name, own in by_rater.items()])
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
-        """Return the mean rating of a stored sample; ``None`` without ratings, or if they are words."""
+        """Return the mean rating of a stored sample; ``None`` without one, or if it is a word."""
         result = self.of(sample["id"], sample.get("model"))
         return result.mean if result else None
 
@@ -390,7 +390,7 @@ class _Pool:
             step()
 
     def warnings(self) -> Iterator[str]:
-        """Yield a sentence for each setting in which runs differ, and on answers in several runs."""
+        """Yield a sentence for each setting in which runs differ, and on repeated answers."""
         for name in self.infos:
             told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs]
             if len(set(told)) > 1:

@@ -163,7 +163,7 @@ def _usage(
 
     Args:
         paid: by model, from the store of calls.
-        by_metric: usage by metric and model; replies from a cache are included.
+        by_metric: usage by metric and model.
     """
 
     def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,8 +94,8 @@ def choose(
         rows: the findings for the answers that are scored.
         total: the number of all answers.
         units: of all answers, as :func:`~trustassay.runs.counts.read_units` returns them.
-        unread_by_first: the number of answers in languages that only the second reader may read; they use up
-            a part of the budget.
+        unread_by_first: the number of answers in languages that only the second reader may read;
+            they use up a part of the budget.
     """
     own = np.full(total, -1) if units is None else units
     # An answer that is a unit by itself gets a negative key of its own.
