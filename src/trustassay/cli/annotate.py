@@ -74,12 +74,12 @@ def annotate(  # noqa: PLR0913 - one argument an option
         for name, written in zip(project.steps, write_sheets(project, export), strict=True):
             say(f"{name}: {len(project.steps[name]):,} rows: {written}")
     elif sheets:
-        _import(project, out, sheets)
+        _import_sheets(project, out, sheets)
     else:
         _serve(project, out, host, port, public)
 
 
-def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
+def _import_sheets(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
     import asyncio
 
     from trustassay.workflows.annotate.sheets import read_sheet, store_rows
@@ -88,13 +88,13 @@ def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
     rows = [row for path in sheets for row in read_sheet(project, path)]
     if not rows:
         raise UsageError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
-    with _open(project, out) as session:
+    with _open_session(project, out) as session:
         new = asyncio.run(store_rows(session, rows))
     say(f"{new:,} of {len(rows):,} ratings were new or different: {out}")
 
 
 @contextmanager
-def _open(project: "Project", out: Path) -> "Iterator[Session]":
+def _open_session(project: "Project", out: Path) -> "Iterator[Session]":
     """Open the file of ratings, locked for this process until the block ends, and continue it."""
     from trustassay.workflows.annotate.session import RatingsFile, Session
 
@@ -109,18 +109,18 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
     from trustassay.workflows.listening import listening
 
     # The port first: if it is taken, the file of ratings is not touched.
-    with listening(host, port) as at, _open(project, out) as session:
+    with listening(host, port) as socket_, _open_session(project, out) as session:
         # Each rater has a link with a secret token, which stays the same when the command runs
         # again.
         links = serving.Links(out, list(project.steps))
         if warning := serving.warning_of(host):
             say(warning)
         for rater, state in session.raters.items():
-            done = f"{state.rated:,} of {len(state.steps):,} rated"
-            say(f"{rater}: {serving.address(host, at)}/{links.tokens[rater]} ({done})")
+            progress = f"{state.rated:,} of {len(state.steps):,} rated"
+            say(f"{rater}: {serving.address(host, socket_)}/{links.tokens[rater]} ({progress})")
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
         served = application(session, links, say, serving.Hosts(host, public))
-        serving.serve(served, at, session.drain)
+        serving.serve(served, socket_, session.drain)
 
 
 rubric = typer.Typer(no_args_is_help=True)

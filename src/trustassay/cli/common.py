@@ -85,9 +85,11 @@ def errors_for_people() -> Iterator[None]:
         raise  # typer ends quietly at a broken pipe
     except OSError as error:
         # Errors of the system have a file and a reason; others only a message.
-        known = error.filename is not None and error.strerror
+        is_from_system = error.filename is not None and error.strerror
         complain(
-            f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}"
+            f"trustassay: {error.filename}: {error.strerror}"
+            if is_from_system
+            else f"trustassay: {error}"
         )
         # A full disk is no mistake in the command: status 1, and the run can be continued.
         if is_full(error):
@@ -106,7 +108,7 @@ def command_line() -> str:
 
 
 def default_metrics(
-    source: str | list[str], fields: Mapping[str, str], named: Mapping[str, Any]
+    source: str | list[str], fields: Mapping[str, str], given_backends: Mapping[str, Any]
 ) -> tuple[list[str], str]:
     """Choose, print and return the metrics for files if the user named none, and the reason.
 
@@ -117,7 +119,7 @@ def default_metrics(
     from trustassay.data.reading import Files
     from trustassay.workflows.choose_metric import choose_metric, naming
 
-    result = choose_metric(Files.of(source), fields, retrieves="retriever" in named)
+    result = choose_metric(Files.of(source), fields, retrieves="retriever" in given_backends)
     say(f"{naming(result.metrics)}: {result.why}")
     return result.metrics, result.why
 
@@ -151,12 +153,14 @@ def show_faults(error: "BadInputError") -> None:
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
     if untold := untold_of(error.faults):
-        problems = [problem for one in error.faults for problem in one.problems]
+        problems = [problem for fault in error.faults for problem in fault.problems]
         # A complete repair can be proposed only if missing fields are the only fault in all
         # records.
-        alone = all(problem.message.startswith("is missing") for problem in problems)
-        whole = all(one.untold is not None and one.untold.complete for one in error.faults)
-        show_untold(untold._replace(complete=alone and whole))
+        only_missing = all(problem.message.startswith("is missing") for problem in problems)
+        is_complete = all(
+            fault.untold is not None and fault.untold.complete for fault in error.faults
+        )
+        show_untold(untold._replace(complete=only_missing and is_complete))
     records = "faulty record" if error.count == 1 else "faulty records"
     complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
@@ -164,19 +168,21 @@ def show_faults(error: "BadInputError") -> None:
 def show_untold(untold: "Untold") -> None:
     """Print the fields of the input, and the options that name the missing ones."""
     complain(f"found the fields {untold.found}")
-    named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
-    if named:
+    name_options = [
+        part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")
+    ]
+    if name_options:
         fields = ", ".join(untold.nameable)
         # The whole command again, to be copied; standard input cannot be read twice.
         if untold.complete and "-" not in sys.argv:
             complain(f"this names the {fields}:")
             # Not folded: a line break would be copied too.
-            complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}", fold=False)
+            complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *name_options])}", fold=False)
         else:
             guessed = all(untold.nameable.values())
-            put = "" if guessed else ", where NAME is one of these fields"
-            complain(f"add what names the {fields}{put}:")
-            complain(f"  {shlex.join(named)}", fold=False)
+            hint = "" if guessed else ", where NAME is one of these fields"
+            complain(f"add what names the {fields}{hint}:")
+            complain(f"  {shlex.join(name_options)}", fold=False)
     if "documents" in untold.fields and "documents" not in untold.nameable:
         complain(
             "there are no passages to judge by: give --retriever bm25:FILE with passages, gold "
@@ -184,7 +190,7 @@ def show_untold(untold: "Untold") -> None:
         )
 
 
-def answering(given: AnswerOptions) -> "Answering":
+def answering(answer_options: AnswerOptions) -> "Answering":
     """Return how a model is asked for answers, from the options of the command.
 
     Raises:
@@ -195,12 +201,12 @@ def answering(given: AnswerOptions) -> "Answering":
     from trustassay.data.records import Fault
     from trustassay.runs.intake import BadInputError
 
-    options: dict[str, Any] = dict(given)
+    options: dict[str, Any] = dict(answer_options)
     if path := options.pop("examples", None):
-        shown = list(read_samples(path, fields={}))
-        if faults := [found for found in shown if isinstance(found, Fault)]:
+        records = list(read_samples(path, fields={}))
+        if faults := [record_ for record_ in records if isinstance(record_, Fault)]:
             raise BadInputError(faults, len(faults))
-        options["examples"] = [one.sample for one in shown if not isinstance(one, Fault)]
+        options["examples"] = [record.sample for record in records if not isinstance(record, Fault)]
     return Answering(**options)
 
 
@@ -220,8 +226,8 @@ def internal_error(error: Exception) -> NoReturn:
     """
     from trustassay.runs.folder import RunFolder
 
-    kept = keep_internal_error(RunFolder.last_locked, error)
-    where = f"; the traceback is in {kept}" if kept else "; its traceback could not be written"
+    path = keep_internal_error(RunFolder.last_locked, error)
+    where = f"; the traceback is in {path}" if path else "; its traceback could not be written"
     message = (
         f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
     )

@@ -51,7 +51,7 @@ def compare(  # noqa: PLR0913 - one argument an option
             flag = "--labels" if labels else "--metric"
             raise UsageError(f"{flag}: a judge compares answers, not scores")
         # A judge compares the answers themselves: the two paths are files of answers and not runs.
-        _by_judge(
+        _compare_by_judge(
             (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
         )
         return
@@ -72,7 +72,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         print_json(comparison.to_dict())
 
 
-def _by_judge(  # noqa: PLR0913 - the options of compare
+def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     inputs: tuple[Path, Path, str],
     prompt: Path | None,
     folder: Path | None,
@@ -139,8 +139,8 @@ def _show_comparison(comparison: "Comparison") -> None:
     if comparison.figures:
         table = pages.figures_table(comparison)
         show_rows("figures of the pairs", table.columns, table.rows, wide=True)
-    for key, why in comparison.not_compared.items():
-        say(one_line(f"{key} is not compared: {why}"))
+    for key, reason in comparison.not_compared.items():
+        say(one_line(f"{key} is not compared: {reason}"))
     if len(comparison.pairing.first):
         show_worse(comparison.metric.name, comparison.answers)
     for line in comparison.corrected.in_words() if comparison.corrected else ():
@@ -181,15 +181,15 @@ def rank(  # noqa: PLR0913 - one argument an option
 def _show_ranking(result: "Ranking") -> None:
     from trustassay.compare import ranking
 
-    asked = "were asked" if result.by_share else "have a score for"
+    verb = "were asked" if result.by_share else "have a score for"
     say(
         one_line(
-            f"{result.metric.title}: {result.questions:,} questions that all models {asked}, "
+            f"{result.metric.title}: {result.questions:,} questions that all models {verb}, "
             f"ranked by {'the share ' if result.by_share else ''}{result.by}"
         )
     )
     if result.left_out:
-        say(f"{result.left_out:,} questions are left out: not all models {asked} them")
+        say(f"{result.left_out:,} questions are left out: not all models {verb} them")
     table = ranking.table_of(result)
     show_rows("model", table.columns, table.rows, wide=True)
     for line in ranking.statements(result):
@@ -272,12 +272,12 @@ def gate(  # noqa: PLR0913 - one argument an option
     from trustassay.compare.gate import gate as gate_run
 
     # The default "0" is true as a text, so that it is compared here.
-    others = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
-    flags = given(figure=figure, margin=margin, **others)
+    other_flags = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
+    flags = given(figure=figure, margin=margin, **other_flags)
     if flags and not no_worse_than:
         raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
-    bounds = [gate_rules.parse_bound(one, at_least=True) for one in at_least]
-    bounds += [gate_rules.parse_bound(one, at_least=False) for one in at_most]
+    bounds = [gate_rules.parse_bound(text, at_least=True) for text in at_least]
+    bounds += [gate_rules.parse_bound(text, at_least=False) for text in at_most]
     missing = gate_rules.parse_allowance(allow_missing)
     earlier = [
         gate_rules.Earlier(path, figure, margin, missing, allow_other_judge)
@@ -293,16 +293,16 @@ def gate(  # noqa: PLR0913 - one argument an option
         if counted != result.result:
             say(f"{result.result} counts as {counted} (--undecided)")
     if markdown:
-        _write(markdown, gate_files.markdown(result).encode())
+        _write_file(markdown, gate_files.markdown(result).encode())
     if junit:
-        _write(junit, gate_files.junit(result, undecided))
+        _write_file(junit, gate_files.junit(result, undecided))
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
     # After all files are written: a failed gate has a report too.
     raise typer.Exit(STATUS[counted])
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_file(path: Path, content: bytes) -> None:
     write_whole(path, content)
     say(f"written: {path}")
 
@@ -315,8 +315,15 @@ def _show_gate(result: "Gate") -> None:
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))
     rows = [
-        (one.name, one.result, value_of(one), interval_in_words(one), one.rule, reason_of(one))
-        for one in result.checks
+        (
+            item.name,
+            item.result,
+            value_of(item),
+            interval_in_words(item),
+            item.rule,
+            reason_of(item),
+        )
+        for item in result.checks
     ]
     headings = ("figure", "result", "value", "95 % interval", "rule", "why")
     show_table(headings, rows, {"rule", "why"}, wide=True)
@@ -327,7 +334,7 @@ def _show_gate(result: "Gate") -> None:
             # The first figure is the mean. It leaves answers out, so it follows the shares.
             for change in list(figures.values())[:1]:
                 unit = change.figure.unit
-                sides = [rounded(one, unit) for one in (change.first, change.second)]
+                sides = [rounded(item, unit) for item in (change.first, change.second)]
                 values = " → ".join(sides) + (f" {unit}" if unit else "")
                 say(
                     f"  {name}.{change.key} over the {change.questions:,} questions that it counts "

@@ -47,7 +47,10 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names for ``--help`` and completion."""
-        return [*super().list_commands(ctx), *dict.fromkeys((*ELSEWHERE, *sorted(_added())))]
+        return [
+            *super().list_commands(ctx),
+            *dict.fromkeys((*ELSEWHERE, *sorted(_find_entry_points()))),
+        ]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands of ``--help`` in their groups, in the order of the first of each."""
@@ -60,57 +63,57 @@ class Commands(TyperGroup):
             title = title if isinstance(title, str) else OTHERS
             text = command.get_short_help_str(formatter.width - width - 6)
             groups.setdefault(title, []).append((name.ljust(width), text))
-        for title in sorted(groups, key=lambda one: one == OTHERS):
+        for title in sorted(groups, key=lambda title: title == OTHERS):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the user named; for an unknown name, suggest similar ones."""
         # Typer suggests names from ``commands``, which lacks the commands of other packages.
-        own: Any = self.commands
-        self.commands = {name: own.get(name) for name in self.list_commands(ctx)}
+        core_commands: Any = self.commands
+        self.commands = {name: core_commands.get(name) for name in self.list_commands(ctx)}
         try:
             return super().resolve_command(ctx, args)
         finally:
-            self.commands = own
+            self.commands = core_commands
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command. A command of another package is imported here, and not before."""
-        if (own := super().get_command(ctx, cmd_name)) is not None:
-            return own
-        if cmd_name in _added():
-            return _loaded(cmd_name)
+        if (core_command := super().get_command(ctx, cmd_name)) is not None:
+            return core_command
+        if cmd_name in _find_entry_points():
+            return _load_command(cmd_name)
         # A command that has moved is found under its new name, with a note.
         if (name := PAPERS if cmd_name in MOVED else cmd_name) not in ELSEWHERE:
             return None
         # The package is not installed: the command says how to install it.
-        if name not in _added():
-            return _missing(name)
+        if name not in _find_entry_points():
+            return _build_missing_command(name)
         complain(f"trustassay: {cmd_name} is now: trustassay {MOVED[cmd_name]}")
-        papers = _loaded(PAPERS)
+        papers = _load_command(PAPERS)
         return papers if cmd_name == "probe" else papers.get_command(ctx, cmd_name)
 
 
 @cache
-def _added() -> dict[str, EntryPoint]:
+def _find_entry_points() -> dict[str, EntryPoint]:
     """Return the commands of installed packages by name, not loaded."""
-    return {one.name: one for one in entry_points(group=ENTRY_POINTS)}
+    return {entry_point.name: entry_point for entry_point in entry_points(group=ENTRY_POINTS)}
 
 
 @cache
-def _loaded(name: str) -> Any:
-    added: typer.Typer = _added()[name].load()
+def _load_command(name: str) -> Any:
+    added: typer.Typer = _find_entry_points()[name].load()
     added.rich_markup_mode = None  # the help looks like that of the other commands
     group = typer.main.get_group(added)
     # An application with one command and no callback is that command itself, as typer decides too.
-    alone = len(group.commands) == 1 and added.registered_callback is None
-    command = next(iter(group.commands.values())) if alone else group
+    is_single_command = len(group.commands) == 1 and added.registered_callback is None
+    command = next(iter(group.commands.values())) if is_single_command else group
     command.name = name
     return command
 
 
 @cache
-def _missing(name: str) -> Any:
+def _build_missing_command(name: str) -> Any:
     """Return a command that tells how to install the package of the real one."""
     group, folder, line = ELSEWHERE[name]
     missing = typer.Typer(rich_markup_mode=None)
@@ -181,10 +184,10 @@ def help_command(
     ],
 ) -> None:
     """Search the guide, which is installed with the program; without words, list its pages."""
-    pages = {one.name: one for one in guide.pages()}
+    pages = {page.name: page for page in guide.pages()}
     if not words:
-        for one in pages.values():
-            typer.echo(f"{one.name:<28} {one.title}")
+        for page in pages.values():
+            typer.echo(f"{page.name:<28} {page.title}")
         return
     # The name of a page prints it; every other word is searched for.
     if len(words) == 1 and words[0] in pages:
@@ -194,9 +197,9 @@ def help_command(
     result = guide.search(query, list(pages.values()))[:SHOWN]
     if not result:
         raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
-    for one in result:
-        typer.echo(f"{one.name}: {one.title}")
-        for line in textwrap.wrap(guide.excerpt(one, query), 92)[:2]:
+    for page in result:
+        typer.echo(f"{page.name}: {page.title}")
+        for line in textwrap.wrap(guide.excerpt(page, query), 92)[:2]:
             typer.echo(f"    {line}")
     typer.echo(f"\nto read one: trustassay help {result[0].name}")
 
@@ -253,7 +256,7 @@ for title, of_group in COMMANDS.items():
             app.command(name, short_help=line, rich_help_panel=title)(function)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"trustassay {version('trustassay')}")
         raise typer.Exit
@@ -263,7 +266,7 @@ def _version(wanted: bool) -> None:
 def options(
     _: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Exit status: 0 finished, also if samples failed; 1 nothing could be judged, or stopped by a

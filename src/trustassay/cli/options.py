@@ -34,22 +34,22 @@ class Only:
         self.names = names
 
 
-def given(*groups: Any, **others: Any) -> list[str]:
+def given(*groups: Any, **single_options: Any) -> list[str]:
     """Return the flags of the options that the user set.
 
     Args:
         groups: groups of options; those with another value than their default count as set.
         others: single options by name; true values count as set.
     """
-    flags = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
+    flags = [f"--{name.replace('_', '-')}" for name, value in single_options.items() if value]
     for group in groups:
         # A typed dictionary holds only the options that the user gave.
         if isinstance(group, Mapping):
             flags += map(flag_of, group)
             continue
-        for one in _options(type(group)):
-            if getattr(group, one.key) != one.default:
-                flags.append(one.name)
+        for option in _options(type(group)):
+            if getattr(group, option.key) != option.default:
+                flags.append(option.name)
     return flags
 
 
@@ -63,14 +63,14 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_groups(**values: Any) -> Any:
         with errors_for_people():
-            return _filled(command, values)
+            return _fill_group(command, values)
 
     more = HELP.get(command.__name__, {})
     # The character \b keeps click from joining the lines of the examples.
     examples = f"\b\n{more['examples']}" if more else ""
     texts = (inspect.getdoc(command), more.get("text"), examples)
     with_groups.__doc__ = "\n\n".join(filter(None, texts))
-    return _as_typer_reads(with_groups, [one.parameter() for one in _options(command)])
+    return _present_to_typer(with_groups, [option.parameter() for option in _options(command)])
 
 
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,16 +83,16 @@ def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
         with quieted(quiet), only_last_line(quiet):
             return command(**values)
 
-    return _as_typer_reads(with_quiet, parameters)
+    return _present_to_typer(with_quiet, parameters)
 
 
-def _as_typer_reads(
+def _present_to_typer(
     command: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
     # Typer would follow this attribute to the undecorated command, whose groups it cannot read.
     del command.__wrapped__  # type: ignore[attr-defined]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
@@ -119,7 +119,7 @@ class _Option:
         # Typer knows no mappings: the option is repeated as NAME=VALUE.
         if get_origin(kind) is Mapping:
             kind, name = list[str], flag.name
-            flag = replace(flag, read=lambda given: pairs(given, name))
+            flag = replace(flag, read=lambda texts: pairs(texts, name))
         if default is UNSET:
             # Without a default the type says whether the option may be left out.
             if type(None) in get_args(kind):
@@ -138,9 +138,9 @@ class _Option:
         """Return the parameter for typer."""
         flag, names = self.flag, self.flag.name.split()
         if flag.positional:
-            shown = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
+            typer_info = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
         else:
-            shown = typer.Option(
+            typer_info = typer.Option(
                 *(names or [self.name] if self.kind is bool else names),
                 help=flag.help,
                 metavar=flag.metavar,
@@ -152,7 +152,7 @@ class _Option:
             self.key,
             inspect.Parameter.KEYWORD_ONLY,
             default=self.default,
-            annotation=Annotated[self.kind, shown],
+            annotation=Annotated[self.kind, typer_info],
         )
 
     def value(self, values: dict[str, Any]) -> Any:
@@ -161,23 +161,23 @@ class _Option:
         return self.flag.read(value) if self.flag.read else value
 
 
-def _parts(owner: Any) -> dict[str, Any]:
+def _read_parts(owner: Any) -> dict[str, Any]:
     """Return the options and groups of a command, or of a dataclass, by name.
 
     A group is returned as its type hint.
     """
     hints = get_type_hints(owner, include_extras=True)
     fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
-    made = {one.name: one.default_factory for one in fields}
+    factories = {field.name: field.default_factory for field in fields}
     result = {}
-    for name, one in inspect.signature(owner).parameters.items():
+    for name, parameter in inspect.signature(owner).parameters.items():
         kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
         if is_typeddict(kind) or dataclasses.is_dataclass(kind):
             result[name] = hints[name]
             continue
         # The signature of a dataclass shows a placeholder for a default that a factory makes.
-        factory = made.get(name, dataclasses.MISSING)
-        default = one.default if factory is dataclasses.MISSING else factory()
+        factory = factories.get(name, dataclasses.MISSING)
+        default = parameter.default if factory is dataclasses.MISSING else factory()
         result[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
     return result
 
@@ -187,30 +187,30 @@ def _options(hint: Any) -> list[_Option]:
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
         result: list[_Option] = []
-        for part in _parts(group).values():
+        for part in _read_parts(group).values():
             result += [part] if isinstance(part, _Option) else _options(part)
         return result
-    only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
+    only = next((item.names for item in metadata if isinstance(item, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
     # An option without help exists for Python users only.
-    return [one for one in every if one.flag.help]
+    return [option for option in every if option.flag.help]
 
 
-def _filled(hint: Any, values: dict[str, Any]) -> Any:
+def _fill_group(hint: Any, values: dict[str, Any]) -> Any:
     """Build a group from its values, which are removed from ``values``; or call a command so."""
     group = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if not is_typeddict(group):
         return group(
             **{
-                name: part.value(values) if isinstance(part, _Option) else _filled(part, values)
-                for name, part in _parts(group).items()
+                name: part.value(values) if isinstance(part, _Option) else _fill_group(part, values)
+                for name, part in _read_parts(group).items()
             }
         )
     result: dict[str, Any] = {}
-    for one in _options(hint):
+    for option in _options(hint):
         # Left out, so that the default of the Python function applies.
-        if values[one.key] == one.default:
-            del values[one.key]
-        elif (value := one.value(values)) != one.default:
-            result |= value if one.flag.several else {one.key: value}
+        if values[option.key] == option.default:
+            del values[option.key]
+        elif (value := option.value(values)) != option.default:
+            result |= value if option.flag.several else {option.key: value}
     return result

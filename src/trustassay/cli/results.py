@@ -65,9 +65,9 @@ def scored_run(
     from trustassay.data.places import scheme_of
 
     # A URI such as s3://... is an input and never a folder of a run.
-    alone = isinstance(source, str) and not scheme_of(source) and Path(source)
-    if alone and (alone / "run.json").exists():
-        return alone, metric, 0
+    run_path = isinstance(source, str) and not scheme_of(source) and Path(source)
+    if run_path and (run_path / "run.json").exists():
+        return run_path, metric, 0
 
     chosen = metric or METRIC
     folder = run_folder(out, source, records, metrics=[chosen], seed=seed, **backends)
@@ -113,7 +113,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
         show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, before)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
-        if reason := _why_no_score(run, metric.name):
+        if reason := _find_reason_without_score(run, metric.name):
             complain(f"no sample has a score of {metric.name}; the first: {reason}")
     show_calibrated(content)
     _show_judge(run.path)
@@ -156,8 +156,8 @@ def show_worst(looks: Looks) -> None:
         say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
         reason = short(answer.reason, LONGEST)
         say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
-    if left := looks.found - len(looks.worst):
-        say(f"  ... and {left:,} more")
+    if more := looks.found - len(looks.worst):
+        say(f"  ... and {more:,} more")
 
 
 def show_summary(
@@ -177,13 +177,15 @@ def show_summary(
     from trustassay.show.notebook import headline_rows
 
     say(title)
-    shown = {key: cells for key, *cells in headline_rows(summary, figures)}
+    rows_by_figure = {key: cells for key, *cells in headline_rows(summary, figures)}
     headings = ["figure", "value", "95 % interval", "n", "meaning"]
     if before:
         headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
         old = {key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)}
-        shown = {key: old.get(key, [""] * 3) + cells[:3] for key, cells in shown.items()}
-    show_table(headings, [(key, *cells) for key, cells in shown.items()], {"meaning"})
+        rows_by_figure = {
+            key: old.get(key, [""] * 3) + cells[:3] for key, cells in rows_by_figure.items()
+        }
+    show_table(headings, [(key, *cells) for key, cells in rows_by_figure.items()], {"meaning"})
     profile = summary.settings.get("profile")
     of = f", profile {profile}" if profile else ""
     scored = max(summary.support.values(), default=summary.n - summary.failed)
@@ -205,7 +207,7 @@ def show_summary(
         say(f"no interval for {', '.join(keys)}: {reason}")
 
 
-def show_groups(title: str, found: Mapping[str, Any]) -> None:
+def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
     """Print the means of each model and domain with their standard errors: 0.063(4).
 
     A single group is not printed, since it would repeat the figures above.
@@ -213,23 +215,23 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     Args:
         found: the block of a metric under ``groups`` in ``summary.json``.
     """
-    groups = found["groups"]
+    groups = groups_block["groups"]
     if len(groups) < 2:
         return
-    stable = found.get("stable_below")
+    stable = groups_block.get("stable_below")
     columns = {"score": ("score", 3)}
     if stable is not None:
         columns["stable_score"] = (f"score\n< {stable:g}", 3)
-    if "rating" in found["all"]:
+    if "rating" in groups_block["all"]:
         columns["rating"] = ("rating", 2)
         if stable is not None:
             columns["stable_rating"] = (f"rating,\nscore < {stable:g}", 2)
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
-    shown = groups[:GROUPS_SHOWN]
+    groups_shown = groups[:GROUPS_SHOWN]
     rows = []
     # The last row is the mean over all groups.
-    for group in [*shown, {**found["all"], names[0]: "all"}]:
-        cells = [_safe(group.get(name) or "") for name in names]
+    for group in [*groups_shown, {**groups_block["all"], names[0]: "all"}]:
+        cells = [_make_printable(group.get(name) or "") for name in names]
         for key, (_, digits) in columns.items():
             part = group.get(key)
             cells.append(with_error(part["mean"], part["error"], digits) if part else "–")
@@ -237,16 +239,16 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     say(f"{title}: means")
     headings = [*names, *(heading for heading, _ in columns.values()), "n"]
     show_table(headings, rows, names)
-    if left := len(groups) - len(shown):
-        say(f"{left:,} smaller groups are in summary.json")
+    if more := len(groups) - len(groups_shown):
+        say(f"{more:,} smaller groups are in summary.json")
 
 
-def _safe(text: str) -> str:
+def _make_printable(text: str) -> str:
     """Return a name from the data as one line without control characters."""
     return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in one_line(text))[:80]
 
 
-def _why_no_score(run: Run, metric: str) -> str:
+def _find_reason_without_score(run: Run, metric: str) -> str:
     """Return why the first sample has no score, where none has one and not all failed."""
     summary = run.summaries[metric]
     if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
@@ -261,10 +263,10 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
     from trustassay.runs.probabilities import CALIBRATED, chances_told
 
     if CALIBRATED in summary:
-        told = chances_told(summary[CALIBRATED])
-        for sentence in told.sentences:
+        lines = chances_told(summary[CALIBRATED])
+        for sentence in lines.sentences:
             say(one_line(sentence))
-        for warning in told.warnings:
+        for warning in lines.warnings:
             complain(one_line(f"warning: {warning}"))
 
 
@@ -307,8 +309,8 @@ def _show_failures(run: Run, failed: int) -> None:
         complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
     if failed > FAILURES_SHOWN:
         complain(f"  ... and {failed - FAILURES_SHOWN} more, in assessments.jsonl")
-    if (kept := run.path / TRACEBACKS).exists():
-        complain(f"tracebacks of failures that are the program's: {kept}")
+    if (tracebacks := run.path / TRACEBACKS).exists():
+        complain(f"tracebacks of failures that are the program's: {tracebacks}")
 
 
 # changed answers
@@ -338,14 +340,18 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
-    show_table(columns, [tuple(_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True)
+    show_table(
+        columns, [tuple(_build_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True
+    )
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
         if size := part.logprob_bytes:
             say(f"  log-probabilities: {size / 1000:,.1f} kB more in the store, and no more tokens")
-    price = "" if plan.usd_range is None else f", {_span(plan.usd_range, _money)} USD"
+    price = (
+        "" if plan.usd_range is None else f", {_format_range(plan.usd_range, _format_money)} USD"
+    )
     mark = " (a guess)" if plan.guess else ""
-    samples, seconds = amount(plan.samples, "sample"), _span(plan.seconds_range, duration)
+    samples, seconds = amount(plan.samples, "sample"), _format_range(plan.seconds_range, duration)
     say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
     if plan.second:
         say(
@@ -358,24 +364,24 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         print_json(plan.to_dict())
 
 
-def _plan_cells(part: Planned) -> Iterator[str]:
+def _build_plan_cells(part: Planned) -> Iterator[str]:
     yield from (part.metric, part.capability, f"{part.calls:,}", f"{part.cached:,}")
     if part.capability == "chat":
-        yield _span(part.prompt_tokens_range, "{:,.0f}".format)
-        yield _span(part.reply_tokens_range, "{:,.0f}".format)
-        yield "unknown" if part.usd_range is None else _span(part.usd_range, _money)
+        yield _format_range(part.prompt_tokens_range, "{:,.0f}".format)
+        yield _format_range(part.reply_tokens_range, "{:,.0f}".format)
+        yield "unknown" if part.usd_range is None else _format_range(part.usd_range, _format_money)
     else:
         yield from ("", "", "")
-    yield _span(part.seconds_range, duration)
+    yield _format_range(part.seconds_range, duration)
 
 
-def _span(values: tuple[float, float], shown: Callable[[float], str]) -> str:
+def _format_range(values: tuple[float, float], format_value: Callable[[float], str]) -> str:
     """Return ``low to high``, or one value if both have the same text."""
-    low, high = map(shown, values)
+    low, high = map(format_value, values)
     return low if low == high else f"{low} to {high}"
 
 
-def _money(value: float) -> str:
+def _format_money(value: float) -> str:
     """Return an amount of money; one below a cent with two significant digits."""
     return f"{value:,.2f}" if value == 0 or value >= 0.01 else f"{value:.2g}"
 
@@ -410,13 +416,13 @@ def report(  # noqa: PLR0913 - one argument an option
     elif out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
     else:
-        page = _report_of(runs[0], domain, ratings, fields, calibrator, labels)
+        page = _write_report(runs[0], domain, ratings, fields, calibrator, labels)
     say(f"report: {page}")
     if open_report:
         typer.launch(str(page))
 
 
-def _report_of(
+def _write_report(
     run: Path,
     domain: str,
     ratings: Path | None,
@@ -436,14 +442,18 @@ def _report_of(
     rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
     given_labels = LabelFiles.from_options(**labels)
     notes = corrected_in_words(run, given_labels, domain) if given_labels else []
-    shown: dict[str, Any] = {"domain_field": domain, "rated": rated, "steps": Steps(shown=True)}
+    report_options: dict[str, Any] = {
+        "domain_field": domain,
+        "rated": rated,
+        "steps": Steps(shown=True),
+    }
     if calibrator is not None:
-        told = read_calibrator(Path(calibrator))
-        result = apply_calibrator(folder, told, report=not notes, **shown)
+        calibrator_content = read_calibrator(Path(calibrator))
+        result = apply_calibrator(folder, calibrator_content, report=not notes, **report_options)
         show_calibrated({CALIBRATED: result.to_dict()})
     # With notes the page is written here, since the calibrator's own page would lack them.
     if calibrator is None or notes:
-        write_report(folder, notes=notes, **shown)
+        write_report(folder, notes=notes, **report_options)
     if rated:
         say(one_line(f"ratings: {rated.told.in_words}"))
     for line in notes:

@@ -124,11 +124,11 @@ def score(  # noqa: PLR0913 - one argument an option
     """Score files of answers; the report and all results go into the run's folder."""
     # A growing file: options that only apply to a complete input are refused, not ignored.
     if following.follow:
-        others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
-        others |= {"engine": engine != "local", "dry_run": dry_run}
-        others |= {name: records.get(name) for name in ("limit", "skip_bad")}
-        others |= {"turns": turns == "all", "json": as_json, "open": open_report}
-        if flags := given(answers, cluster, second, drawn, **others):
+        other_options: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
+        other_options |= {"engine": engine != "local", "dry_run": dry_run}
+        other_options |= {name: records.get(name) for name in ("limit", "skip_bad")}
+        other_options |= {"turns": turns == "all", "json": as_json, "open": open_report}
+        if flags := given(answers, cluster, second, drawn, **other_options):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
@@ -150,9 +150,9 @@ def score(  # noqa: PLR0913 - one argument an option
         raise UsageError("--append: needs --out, the folder of the run that grows")
     source, fields = common.source_of(sources), records.get("fields", {})
     answering = common.answering(answers)
-    why = None
+    reason = None
     if not metric:
-        metric, why = common.default_metrics(source, fields, backends)
+        metric, reason = common.default_metrics(source, fields, backends)
     # What makes another run, and so another default folder. Options at their default are left out,
     # so that folders of earlier versions are found again.
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
@@ -172,7 +172,7 @@ def score(  # noqa: PLR0913 - one argument an option
         "pool": pool,
         "progress": True,
         "command": common.command_line(),
-        "why": why,
+        "why": reason,
         "calibrator": calibrator,
         **sizes,
         **backends,
@@ -248,11 +248,11 @@ def rescore(
     from trustassay import api
 
     chosen: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
-    again = api.rescore(run, metrics=metric or None, out=out, **chosen)
-    asked = sum(count.computed for count in again.outcome.counts.values())
-    stored = sum(count.from_store for count in again.outcome.counts.values())
-    say(f"{stored} replies were stored, {asked} were newly requested")
-    show(again, as_json=as_json)
+    rescored = api.rescore(run, metrics=metric or None, out=out, **chosen)
+    computed = sum(count.computed for count in rescored.outcome.counts.values())
+    stored = sum(count.from_store for count in rescored.outcome.counts.values())
+    say(f"{stored} replies were stored, {computed} were newly requested")
+    show(rescored, as_json=as_json)
 
 
 @with_options
@@ -281,27 +281,27 @@ def generate(  # noqa: PLR0913 - one argument an option
         **records,
     )
     # Finished answers are written even if others failed.
-    done = generating.generate(source, model, out, options)
-    common.show_endpoints(done.endpoints)
-    for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
+    result = generating.generate(source, model, out, options)
+    common.show_endpoints(result.endpoints)
+    for sample_id, error in list(result.failed.items())[: common.FAILURES_SHOWN]:
         complain(one_line(f"  {sample_id}: {error}"))
-    asked = done.written + len(done.failed)
+    total = result.written + len(result.failed)
     # What the answers lack, each with the number of all that were asked.
-    if done.cut:
+    if result.cut:
         message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
-        say(f"{done.cut:,} of {asked:,} {message}")
-    if done.without_tokens:
+        say(f"{result.cut:,} of {total:,} {message}")
+    if result.without_tokens:
         message = "answers have no log-probabilities: the model gave none, or those of another text"
-        say(f"{done.without_tokens:,} of {asked:,} {message}")
-    if done.empty:
-        say(f"{done.empty:,} of {asked:,} answers were empty")
-    if done.written:
-        say(f"{done.written:,} answers in {out}")
-    if done.failed:
-        if (more := len(done.failed) - common.FAILURES_SHOWN) > 0:
+        say(f"{result.without_tokens:,} of {total:,} {message}")
+    if result.empty:
+        say(f"{result.empty:,} of {total:,} answers were empty")
+    if result.written:
+        say(f"{result.written:,} answers in {out}")
+    if result.failed:
+        if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
             complain(f"  ... and {more:,} more")
-        if not done.written:
+        if not result.written:
             complain(f"no question was answered; {out} was not written")
-        complain(f"failed: {len(done.failed):,}; run the same command again to retry only these")
-        if not done.written:
+        complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
+        if not result.written:
             raise typer.Exit(1)

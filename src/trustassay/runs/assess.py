@@ -50,7 +50,7 @@ async def assessed(
         limits.check(sample)
         unread = in_other_language(metric, sample, cast(Models, models))
         # The first reader cannot read the answer: the second one takes its place for all claims.
-        if alone := second is not None and unread is not None:
+        if second_reads_alone := second is not None and unread is not None:
             models, second = SampleModels(client, ROLE), None
             # The second reader may not read the language either.
             unread = in_other_language(metric, sample, cast(Models, models))
@@ -58,13 +58,13 @@ async def assessed(
         # An assessment without a score ("not assessable") stands in for the metric's own.
         result = unread or await metric.assess(context)
         _check(result, sample, metric)
-        if alone and not unread:
+        if second_reads_alone and not unread:
             result = _read_alone(result, measured=bool(models.languages("entail")))
         result = dataclasses.replace(result, **models.counted())
         return result, encoded(result)
     except (AssessmentError, BackendError) as error:
         # Errors of this kind are made for users: their text is the message, without a traceback.
-        words, fault = str(error), getattr(error, "kind", None)
+        message, fault = str(error), getattr(error, "kind", None)
     except (Exception, asyncio.CancelledError) as error:
         # A metric may raise anything, also CancelledError from a task of its own. Only a
         # cancellation of this task, or a full disk, ends the run.
@@ -73,8 +73,8 @@ async def assessed(
             raise  # what is asked from now on could not be kept
         if folder:
             keep_failure(folder, metric.name, error)
-        words, fault = f"{metric.name} failed: {words_of(error)}", None
-    failed = Assessment.failed(sample.id, metric.name, words, fault)
+        message, fault = f"{metric.name} failed: {words_of(error)}", None
+    failed = Assessment.failed(sample.id, metric.name, message, fault)
     return failed, encoded(failed)
 
 
@@ -85,38 +85,40 @@ def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
         measured: whether the quality of the second reader is measured in other languages.
     """
     parts = {**result.parts, READ: result.parts.get("statements", 1.0)}
-    told = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
-    reason = "; ".join(filter(None, told))
+    remarks = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
+    reason = "; ".join(filter(None, remarks))
     return dataclasses.replace(result, parts=parts, reason=reason)
 
 
-def _check(found: Any, sample: Sample, metric: Metric) -> None:
+def _check(result: Any, sample: Sample, metric: Metric) -> None:
     """Raise AssessmentError for a result that breaks the contract of a metric.
 
     Called before the result is stored, so that it reaches neither the summary nor the files.
     """
     name = metric.name
-    if not isinstance(found, Assessment):
-        raise AssessmentError(f"{name}: expected an Assessment, got {found!r:.60}")
+    if not isinstance(result, Assessment):
+        raise AssessmentError(f"{name}: expected an Assessment, got {result!r:.60}")
     # The summary finds assessments by id and metric: another identity would replace another result.
-    if (found.id, found.metric) != (sample.id, name):
+    if (result.id, result.metric) != (sample.id, name):
         raise AssessmentError(
-            f"{name}: returned an assessment for {found.id!r} of {found.metric!r}, expected one "
+            f"{name}: returned an assessment for {result.id!r} of {result.metric!r}, expected one "
             f"for {sample.id!r} of {name!r}"
         )
-    numbers = dict(found.parts) if found.score is None else {**found.parts, "score": found.score}
+    numbers = (
+        dict(result.parts) if result.score is None else {**result.parts, "score": result.score}
+    )
     for part, number in numbers.items():
         # NaN and infinity are not JSON, and would spread through every mean.
         if not isinstance(number, int | float) or not math.isfinite(number):
             what = "score" if part == "score" else f"part {part!r}"
             raise AssessmentError(f"{name}: {what} must be a finite number, got {number!r:.60}")
     low, high = metric.score_range
-    if found.score is not None and not low <= found.score <= high:
+    if result.score is not None and not low <= result.score <= high:
         raise AssessmentError(
-            f"{name}: the score must lie between {low:g} and {high:g}, got {found.score}"
+            f"{name}: the score must lie between {low:g} and {high:g}, got {result.score}"
         )
     for field in ("verdict", "reason", "error"):
-        value = getattr(found, field)
+        value = getattr(result, field)
         if not isinstance(value, str | None):
             raise AssessmentError(f"{name}: {field} must be text, got {value!r:.60}")
 
@@ -135,9 +137,9 @@ def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessm
     for need in metric.needs():
         # Only models without a role are checked: those with one are chat models, or the second
         # reader, which takes over where the first does not read the language (decision 164).
-        words = None if need.role or need.beside else unread_by(need.capability, sample, models)
-        if words:
-            reason, parts = f"not assessable: {words}", {OTHER_LANGUAGE: 1.0}
+        message = None if need.role or need.beside else unread_by(need.capability, sample, models)
+        if message:
+            reason, parts = f"not assessable: {message}", {OTHER_LANGUAGE: 1.0}
             return Assessment(sample.id, metric.name, None, reason=reason, parts=parts)
     return None
 
@@ -151,13 +153,13 @@ def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
     # A backend that lists no languages reads any. A blank answer is in no language.
     if not reads or (response is not None and is_blank(response)):
         return None
-    passages = (one.text[:PASSAGE_READ] for one in (sample.documents or ())[:PASSAGES])
+    passages = (document.text[:PASSAGE_READ] for document in (sample.documents or ())[:PASSAGES])
     language = language_of(response or "", (sample.question, *passages))
     # ``None``: the text does not tell its language; it is then assessed like any other.
     if language in (*reads, None):
         return None
-    one = capability(kind)
+    backend_kind = capability(kind)
     return (
-        f"the answer is in another language ({language}) than the {one.backend} reads "
-        f"({', '.join(reads)}); give another {one.option}"
+        f"the answer is in another language ({language}) than the {backend_kind.backend} reads "
+        f"({', '.join(reads)}); give another {backend_kind.option}"
     )

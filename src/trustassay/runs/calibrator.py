@@ -80,11 +80,11 @@ class Promise:
 
     def accepts(self, ranks: ArrayLike) -> Bools:
         """Return which answers are accepted, by their ranks; NaN, no rank, is never accepted."""
-        given = np.asarray(ranks, dtype=np.float64)
+        rank_values = np.asarray(ranks, dtype=np.float64)
         if self.without:
-            return np.zeros(given.shape, dtype=bool)
+            return np.zeros(rank_values.shape, dtype=bool)
         # NaN is above nothing, so answers without a rank are rejected.
-        return given > (-math.inf if self.above is None else self.above)
+        return rank_values > (-math.inf if self.above is None else self.above)
 
 
 @dataclass(frozen=True)
@@ -122,18 +122,18 @@ class Calibrator:
     @property
     def metrics(self) -> list[str]:
         """The names of the metrics."""
-        return list(dict.fromkeys(one.metric for one in self.inputs))
+        return list(dict.fromkeys(score_input.metric for score_input in self.inputs))
 
     @property
     def fingerprint(self) -> str:
         """A digest of the inputs, equal for all calibrators of the same scores and settings."""
-        told = [asdict(one) for one in self.inputs]
-        text = json.dumps(told, sort_keys=True, default=str)
+        inputs = [asdict(score_input) for score_input in self.inputs]
+        text = json.dumps(inputs, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def oriented(self, table: ArrayLike) -> Floats:
         """Return scores, shape (n, d), with their signs changed so that higher is better."""
-        signs = np.array([one.sign for one in self.inputs], dtype=np.float64)
+        signs = np.array([score_input.sign for score_input in self.inputs], dtype=np.float64)
         return np.asarray(np.asarray(table, dtype=np.float64) * signs)
 
     def probabilities(self, table: ArrayLike) -> Floats:
@@ -176,13 +176,13 @@ class Calibrator:
             "questions": self.questions,
             "right": self.right,
             "fingerprint": self.fingerprint,
-            "inputs": [asdict(one) for one in self.inputs],
+            "inputs": [asdict(score_input) for score_input in self.inputs],
             "method": self.method,
             "model": asdict(self.model),
             "rank": self.rank,
-            "promises": [asdict(one) for one in self.promises],
+            "promises": [asdict(promise) for promise in self.promises],
             "figures": dict(self.figures),
-            "spreads": {name: asdict(one) for name, one in self.spreads.items()},
+            "spreads": {name: asdict(spread) for name, spread in self.spreads.items()},
         }
 
 
@@ -206,17 +206,19 @@ def _text(content: Mapping[str, Any]) -> str:
     A person should be able to read the file, and to compare two of them line by line.
     """
 
-    def told(value: Any, indent: str) -> str:
-        if isinstance(value, Mapping) and value:
+    def format_value(item: Any, indent: str) -> str:
+        if isinstance(item, Mapping) and item:
             inner = indent + "  "
-            items = [f"{inner}{json.dumps(str(k))}: {told(v, inner)}" for k, v in value.items()]
+            items = [
+                f"{inner}{json.dumps(str(k))}: {format_value(v, inner)}" for k, v in item.items()
+            ]
             return "{\n" + ",\n".join(items) + f"\n{indent}}}"
-        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        if isinstance(item, list | tuple) and item and isinstance(item[0], Mapping):
             inner = indent + "  "
-            return "[\n" + ",\n".join(inner + told(v, inner) for v in value) + f"\n{indent}]"
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+            return "[\n" + ",\n".join(inner + format_value(v, inner) for v in item) + f"\n{indent}]"
+        return json.dumps(item, ensure_ascii=False, allow_nan=False)
 
-    return told(content, "") + "\n"
+    return format_value(content, "") + "\n"
 
 
 def read_calibrator(path: Path) -> Calibrator:
@@ -237,14 +239,14 @@ def read_calibrator(path: Path) -> Calibrator:
         result = json.loads(content, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
-    return _Fields(path, "", result).calibrator()
+    return _CalibratorFields(path, "", result).read_calibrator()
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-class _Fields:
+class _CalibratorFields:
     """Reads the fields of one object of the file; errors name the path of the field."""
 
     def __init__(self, path: Path, where: str, content: Any) -> None:
@@ -253,160 +255,162 @@ class _Fields:
             self.refuse(where or "the file", "an object", content)
         self.content: dict[str, Any] = content
 
-    def refuse(self, name: str, expected: str, found: Any) -> NoReturn:
-        told = repr(found)
-        told = told if len(told) < 60 else f"{told[:57]}..."
-        raise InputError(f"{self.path}: {name}: expected {expected}, got {told}")
+    def refuse(self, name: str, expected: str, value: Any) -> NoReturn:
+        text = repr(value)
+        text = text if len(text) < 60 else f"{text[:57]}..."
+        raise InputError(f"{self.path}: {name}: expected {expected}, got {text}")
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self.where}.{name}" if self.where else name
 
-    def any(self, name: str) -> Any:
+    def require(self, name: str) -> Any:
         if name not in self.content:
-            raise InputError(f"{self.path}: {self._at(name)}: is missing")
+            raise InputError(f"{self.path}: {self._path_of(name)}: is missing")
         return self.content[name]
 
-    def text(self, name: str) -> str:
-        value = self.any(name)
+    def read_text(self, name: str) -> str:
+        value = self.require(name)
         if not isinstance(value, str) or len(value) > MOST:
-            self.refuse(self._at(name), f"a text of at most {MOST} characters", value)
+            self.refuse(self._path_of(name), f"a text of at most {MOST} characters", value)
         return value
 
-    def part(self, name: str) -> "_Fields":
-        return _Fields(self.path, self._at(name), self.any(name))
+    def read_object(self, name: str) -> "_CalibratorFields":
+        return _CalibratorFields(self.path, self._path_of(name), self.require(name))
 
-    def number(
+    def read_number(
         self, name: str, low: float = -LARGEST, high: float = LARGEST, value: Any = None
     ) -> float:
         # ``value`` is given for the items of a list, which have no field of their own.
-        value = self.any(name) if value is None else value
+        value = self.require(name) if value is None else value
         # In Python a bool is an int; in JSON ``true`` is no number.
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         if not plain or not low <= value <= high:  # compares huge integers, too; false of NaN
             span = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
-            self.refuse(self._at(name), f"a number{span}", value)
+            self.refuse(self._path_of(name), f"a number{span}", value)
         return float(value)
 
-    def whole(self, name: str, low: int = 0) -> int:
-        value = self.number(name, low, 1e15)
+    def read_integer(self, name: str, low: int = 0) -> int:
+        value = self.read_number(name, low, 1e15)
         if value != int(value):
-            self.refuse(self._at(name), "a whole number", value)
+            self.refuse(self._path_of(name), "a whole number", value)
         return int(value)
 
-    def optional(self, name: str, read: Callable[[str], T]) -> T | None:
-        return None if self.any(name) is None else read(name)
+    def read_optional(self, name: str, read: Callable[[str], T]) -> T | None:
+        return None if self.require(name) is None else read(name)
 
-    def items(self, name: str, fewest: int = 0) -> list[Any]:
-        value = self.any(name)
+    def read_items(self, name: str, fewest: int = 0) -> list[Any]:
+        value = self.require(name)
         if not isinstance(value, list) or not fewest <= len(value) <= MOST:
-            self.refuse(self._at(name), f"a list of {fewest} to {MOST} items", value)
+            self.refuse(self._path_of(name), f"a list of {fewest} to {MOST} items", value)
         return value
 
-    def numbers(
+    def read_numbers(
         self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1
     ) -> tuple[float, ...]:
         """Return increasing numbers; with ``falls`` equal neighbours are allowed as well."""
-        result = [self.number(name, low, high, one) for one in self.items(name, fewest)]
+        result = [self.read_number(name, low, high, item) for item in self.read_items(name, fewest)]
         for before, after in itertools.pairwise(result):
             if after < before or (after == before and not falls):
-                self.refuse(self._at(name), "rising numbers", result)
+                self.refuse(self._path_of(name), "rising numbers", result)
         return tuple(result)
 
-    def parts(self, name: str, fewest: int = 0) -> "list[_Fields]":
+    def read_objects(self, name: str, fewest: int = 0) -> "list[_CalibratorFields]":
         return [
-            _Fields(self.path, f"{self._at(name)}[{place}]", one)
-            for place, one in enumerate(self.items(name, fewest))
+            _CalibratorFields(self.path, f"{self._path_of(name)}[{place}]", item)
+            for place, item in enumerate(self.read_items(name, fewest))
         ]
 
-    def calibrator(self) -> Calibrator:
+    def read_calibrator(self) -> Calibrator:
         if self.content.get("format") != FORMAT:
             self.refuse("format", f"{FORMAT!r}, as calibrate writes it", self.content.get("format"))
-        if self.any("version") != VERSION:
-            self.refuse("version", f"{VERSION}, which this version reads", self.any("version"))
-        inputs = [one.input() for one in self.parts("inputs", 1)]
-        spreads = self.part("spreads")
-        metrics = {one.metric for one in inputs}
+        if self.require("version") != VERSION:
+            self.refuse("version", f"{VERSION}, which this version reads", self.require("version"))
+        inputs = [fields.read_input() for fields in self.read_objects("inputs", 1)]
+        spreads = self.read_object("spreads")
+        metrics = {score_input.metric for score_input in inputs}
         # A spread of another metric would be compared with scores that the run does not have.
         for name in spreads.content:
             if name.partition(".")[0] not in metrics:
                 self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
         result = Calibrator(
-            self.text("label"),
-            self.whole("answers", 1),
-            self.whole("questions", 1),
-            self.number("right", 0, 1),
+            self.read_text("label"),
+            self.read_integer("answers", 1),
+            self.read_integer("questions", 1),
+            self.read_number("right", 0, 1),
             inputs,
-            self.part("model").model(len(inputs)),
-            [one.promise() for one in self.parts("promises")],
-            {name: spreads.part(name).spread() for name in spreads.content},
-            self.part("figures").content,
-            self.text("made_by"),
+            self.read_object("model").read_model(len(inputs)),
+            [fields.read_promise() for fields in self.read_objects("promises")],
+            {name: spreads.read_object(name).read_spread() for name in spreads.content},
+            self.read_object("figures").content,
+            self.read_text("made_by"),
         )
         # These two follow from the other fields: a difference shows that the file was edited by
         # hand.
-        if result.method != self.any("method"):
-            self.refuse("method", repr(result.method), self.any("method"))
-        if result.fingerprint != self.any("fingerprint"):
+        if result.method != self.require("method"):
+            self.refuse("method", repr(result.method), self.require("method"))
+        if result.fingerprint != self.require("fingerprint"):
             self.refuse(
                 "fingerprint",
                 f"{result.fingerprint!r}, that of the inputs",
-                self.any("fingerprint"),
+                self.require("fingerprint"),
             )
         return result
 
-    def input(self) -> Input:
-        sign = self.any("sign")
+    def read_input(self) -> Input:
+        sign = self.require("sign")
         if sign not in (1, -1):
-            self.refuse(self._at("sign"), "1 or -1", sign)
+            self.refuse(self._path_of("sign"), "1 or -1", sign)
         return Input(
-            self.text("metric"),
-            self.text("part"),
-            self.part("options").content,
-            self.part("backends").content,
+            self.read_text("metric"),
+            self.read_text("part"),
+            self.read_object("options").content,
+            self.read_object("backends").content,
             int(sign),
         )
 
-    def model(self, inputs: int) -> Isotonic | Combination:
+    def read_model(self, inputs: int) -> Isotonic | Combination:
         # An isotonic curve is stored by its knots, a regression by its terms.
         if "knots" in self.content:
-            knots = self.numbers("knots", -LARGEST, LARGEST, falls=False)
-            values = self.numbers("values", 0, 1, falls=True)
+            knots = self.read_numbers("knots", -LARGEST, LARGEST, falls=False)
+            values = self.read_numbers("values", 0, 1, falls=True)
             if len(values) != len(knots) or inputs != 1:
-                self.refuse(self._at("values"), f"{len(knots)} numbers, of one input", values)
+                self.refuse(self._path_of("values"), f"{len(knots)} numbers, of one input", values)
             return Isotonic(knots, values)
-        terms = tuple(one.term() for one in self.parts("terms", 1))
+        terms = tuple(fields.read_term() for fields in self.read_objects("terms", 1))
         if len(terms) != inputs:
-            self.refuse(self._at("terms"), f"one for each of {inputs} inputs", len(terms))
-        return Combination(self.number("intercept"), terms)
+            self.refuse(self._path_of("terms"), f"one for each of {inputs} inputs", len(terms))
+        return Combination(self.read_number("intercept"), terms)
 
-    def term(self) -> LogOddsTerm:
+    def read_term(self) -> LogOddsTerm:
         return LogOddsTerm(
-            self.number("centre"),
+            self.read_number("centre"),
             # Scores are divided by it.
-            self.number("scale", 1e-100),
-            self.number("coefficient"),
-            self.optional("missing", self.number),
+            self.read_number("scale", 1e-100),
+            self.read_number("coefficient"),
+            self.read_optional("missing", self.read_number),
         )
 
-    def promise(self) -> Promise:
-        kind = self.any("kind")
+    def read_promise(self) -> Promise:
+        kind = self.require("kind")
         if kind not in (AMONG_ACCEPTED, OF_ALL):
-            self.refuse(self._at("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
+            self.refuse(self._path_of("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
         return Promise(
             kind,
-            self.number("at_most", 0, 1),
-            self.optional("confidence", lambda name: self.number(name, 0, 1)),
-            self.optional("above", self.number),
-            self.whole("questions"),
-            self.whole("answers"),
-            self.whole("wrong"),
-            self.text("without"),
-            self.optional("needed", self.whole),
+            self.read_number("at_most", 0, 1),
+            self.read_optional("confidence", lambda name: self.read_number(name, 0, 1)),
+            self.read_optional("above", self.read_number),
+            self.read_integer("questions"),
+            self.read_integer("answers"),
+            self.read_integer("wrong"),
+            self.read_text("without"),
+            self.read_optional("needed", self.read_integer),
         )
 
-    def spread(self) -> Spread:
-        points = self.numbers("points", -LARGEST, LARGEST, falls=False, fewest=0)
-        shares = self.numbers("shares", 0, 1, falls=True, fewest=0)
+    def read_spread(self) -> Spread:
+        points = self.read_numbers("points", -LARGEST, LARGEST, falls=False, fewest=0)
+        shares = self.read_numbers("shares", 0, 1, falls=True, fewest=0)
         if len(points) != len(shares):
-            self.refuse(self._at("shares"), f"{len(points)} numbers", shares)
-        return Spread(self.number("size", 0), self.number("missing", 0, 1), points, shares)
+            self.refuse(self._path_of("shares"), f"{len(points)} numbers", shares)
+        return Spread(
+            self.read_number("size", 0), self.read_number("missing", 0, 1), points, shares
+        )

@@ -120,7 +120,7 @@ def count(
         {m.name: groups_of(m, domain_field) for m in metrics},
         Choice(SHOWN),
     )
-    asked, installed = run["backends"].get("model"), list(here)
+    run_model, installed = run["backends"].get("model"), list(here)
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
         for row in judged(folder, metrics, installed, result.looked):
@@ -131,7 +131,10 @@ def count(
                 result.add(assessment)
                 if assessment.score is not None:
                     result.groups[assessment.metric].add(
-                        sample.get("model") or asked, domain, assessment.score, rating_of(sample)
+                        sample.get("model") or run_model,
+                        domain,
+                        assessment.score,
+                        rating_of(sample),
                     )
             result.choice.add(row.findings, row.place)
             step()
@@ -152,7 +155,7 @@ def start_outcomes(
     # By default a question counts once, with however many answers. Users who chose single answers
     # as units want answers counted.
     questions = units if unit in (None, QUESTION, ANSWER) else read_units(folder)
-    return RunOutcomes(metrics, {one.name: one for one in installed}, questions, units)
+    return RunOutcomes(metrics, {metric.name: metric for metric in installed}, questions, units)
 
 
 def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Outcomes]:
@@ -165,7 +168,10 @@ def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Out
     """
     run, summary = folder.read_finished()
     if stored := summary.get(OUTCOMES):
-        return {name: Outcomes.from_dict(name, one) for name, one in stored.items()}
+        return {
+            name: Outcomes.from_dict(name, stored_outcome)
+            for name, stored_outcome in stored.items()
+        }
     infos, installed = list(metric_infos(folder, run).values()), list(metrics)
     run_outcomes = start_outcomes(folder, run, infos, installed)
     for row in judged(folder, infos, installed, Looked()):
@@ -188,7 +194,10 @@ class JudgedRow(NamedTuple):
 
 
 def judged(
-    folder: RunFolder, metrics: Sequence[MetricInfo], drawing: Iterable[Metric], looked: Looked
+    folder: RunFolder,
+    metrics: Sequence[MetricInfo],
+    installed_metrics: Iterable[Metric],
+    look_counts: Looked,
 ) -> Iterator[JudgedRow]:
     """Yield the rows of :func:`read_rows` with findings and outcomes.
 
@@ -196,21 +205,25 @@ def judged(
         installed_metrics: those that have a line say which answers need a look.
         look_counts: each answer is counted there.
     """
-    installed = {metric.name: metric for metric in drawing}
+    installed = {metric.name: metric for metric in installed_metrics}
     lines = {name: metric for name, metric in installed.items() if metric.line}
-    looked.lines = bool(lines)
+    look_counts.lines = bool(lines)
     for place, sample, assessments in rows(folder, metrics):
         # ``None``: this metric has no line, which is not the same as a good answer.
         flags = [
-            problem_of(lines[one.metric], one) is not None if one.metric in lines else None
-            for one in assessments
+            problem_of(lines[assessment.metric], assessment) is not None
+            if assessment.metric in lines
+            else None
+            for assessment in assessments
         ]
-        outcomes = [outcome_of(installed.get(one.metric), one) for one in assessments]
-        failed = any(one.error is not None for one in assessments)
-        looked.add([bool(flag) for flag in flags], outcomes, failed=failed)
+        outcomes = [
+            outcome_of(installed.get(assessment.metric), assessment) for assessment in assessments
+        ]
+        failed = any(assessment.error is not None for assessment in assessments)
+        look_counts.add([bool(flag) for flag in flags], outcomes, failed=failed)
         findings = [
-            finding_of(metric, one, flagged=flag)
-            for metric, one, flag in zip(metrics, assessments, flags, strict=True)
+            finding_of(metric, assessment, flagged=flag)
+            for metric, assessment, flag in zip(metrics, assessments, flags, strict=True)
         ]
         yield JudgedRow(place, sample, assessments, findings, outcomes)
 
@@ -249,14 +262,18 @@ def rows(
         except ValueError as error:
             raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
         # The file is sorted: the next lines are those of this sample, one of each metric.
-        own = list(islice(lines, len(metrics)))
-        by_metric = {read.fields["metric"]: read.fields for _, read in own}
+        lines_of_sample = list(islice(lines, len(metrics)))
+        by_metric = {read.fields["metric"]: read.fields for _, read in lines_of_sample}
         fields = [by_metric.get(metric.name, {}) for metric in metrics]
         # Also true where a metric is missing, since its fields are then empty.
-        if any(one.get("id") != sample["id"] for one in fields):
+        if any(assessment_fields.get("id") != sample["id"] for assessment_fields in fields):
             raise out_of_order(sample["id"])
-        place = Place(number, at, own[0][0])
-        yield place, sample, [Assessment.from_dict(one) for one in fields]
+        place = Place(number, at, lines_of_sample[0][0])
+        yield (
+            place,
+            sample,
+            [Assessment.from_dict(assessment_fields) for assessment_fields in fields],
+        )
     # A line is left after the last sample.
     for _, read in lines:
         raise out_of_order(read.fields["id"])
@@ -302,7 +319,7 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
             question. ``answer``: each by itself. Else a field of the samples, with dots into
             objects: samples with the same value belong together, those without it do not.
     """
-    return None if unit == ANSWER else _numbers(unit_keys(folder, unit))
+    return None if unit == ANSWER else _number_units(unit_keys(folder, unit))
 
 
 def unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
@@ -312,18 +329,18 @@ def unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
         unit: as in :func:`read_units`. For ``answer`` the key is that of the sample's id.
     """
     if unit in (None, QUESTION):
-        return _by_question(folder)
+        return _build_question_keys(folder)
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
         value = record["id"] if unit == ANSWER else domain_of(record, str(unit))
-        alone = value in (None, "", [])
+        is_alone = value in (None, "", [])
         # A sample without the field is a unit by itself: the place makes its key unique.
-        text = f"alone:{place}" if alone else json.dumps(value, sort_keys=True)
+        text = f"alone:{place}" if is_alone else json.dumps(value, sort_keys=True)
         keys.append(hash64(text))
     return np.array(keys, dtype=np.uint64)
 
 
-def _by_question(folder: RunFolder) -> NDArray[np.uint64]:
+def _build_question_keys(folder: RunFolder) -> NDArray[np.uint64]:
     """Return a key for each sample, equal for samples of one unit."""
     questions = array("Q")
     for number, record in enumerate(folder.sample_records(), 1):
@@ -335,11 +352,11 @@ def _by_question(folder: RunFolder) -> NDArray[np.uint64]:
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
     repeated = counts[place] > 1
     if repeated.any():
-        _part_by_documents(folder, keys, repeated)
+        _split_by_documents(folder, keys, repeated)
     return keys
 
 
-def _part_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: Bools) -> None:
+def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: Bools) -> None:
     """Give answers to one question different keys, in place, if they share no document.
 
     Args:
@@ -356,26 +373,26 @@ def _part_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: Bo
         return place
 
     first: dict[tuple[int, int], int] = {}
-    whole: set[int] = set()
+    undivided: set[int] = set()
     for place, record in enumerate(folder.sample_records()):
         if not repeated[place]:
             continue
         question = int(keys[place])
-        texts = [str(one.get("text") or "") for one in record.get("documents") or ()]
+        texts = [str(document.get("text") or "") for document in record.get("documents") or ()]
         texts = [text for text in texts if not is_blank(text)]
         # An answer without documents could be about any of them, so all answers stay together.
         if not texts:
-            whole.add(question)
+            undivided.add(question)
         for text in texts:
             # The same text under two questions does not join them.
             before = first.setdefault((question, hash64(text)), place)
             parents[root(place)] = root(before)
     for place in np.flatnonzero(repeated).tolist():
-        if int(keys[place]) not in whole:
+        if int(keys[place]) not in undivided:
             keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
 
 
-def _numbers(keys: NDArray[np.uint64]) -> Places | None:
+def _number_units(keys: NDArray[np.uint64]) -> Places | None:
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
     if (counts <= 1).all():
         return None
@@ -384,17 +401,17 @@ def _numbers(keys: NDArray[np.uint64]) -> Places | None:
 
 FEW_WITHOUT_PASSAGES = 0.05
 """Share of answers without passages from which a remark mentions them."""
-_LANGUAGE = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
+_LANGUAGE_PATTERN = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
 """Finds language and option in the reason of an assessment in another language: "the answer is in
 another language (de) than the entailer reads (en); give another --entailer"."""
 # Only lines that match one of these are decoded: a bytes pattern is far faster than JSON.
-_TOLD = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
-_RESPONSE = re.compile(
+_FAULT_OR_LANGUAGE_PATTERN = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
+_BLANK_OR_CUT_PATTERN = re.compile(
     rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT.encode(), re.IGNORECASE
 )
 """A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
 # In the words of the remarks, for each kind of failed call.
-_WORDS = {
+_FAULT_DESCRIPTIONS = {
     "closed": "the endpoint rejects all requests",
     "connection": "no connection",
     "limited": "too many requests for the endpoint",
@@ -408,7 +425,7 @@ _WORDS = {
 
 
 # Continues the sentence "3 of 100 answers were ...".
-_OF_ANSWERS = {
+_ANSWER_DESCRIPTIONS = {
     "blank": "blank",
     "cut": "cut at max_tokens",
     "repeated": "the same as another answer to the same question, under another id",
@@ -425,17 +442,17 @@ def silence(folder: RunFolder) -> dict[str, Any]:
     """
     faults: dict[str, Counter[str]] = {}
     languages: dict[str, dict[str, Counter[str]]] = {}
-    for assessment in _records(folder.assessments_path, _TOLD):
+    for assessment in _read_matching_records(folder.assessments_path, _FAULT_OR_LANGUAGE_PATTERN):
         if isinstance(kind := assessment.get("fault"), str):
             faults.setdefault(assessment["metric"], Counter())[kind] += 1
         elif OTHER_LANGUAGE in assessment["parts"]:
             # Another package may word its reason in another way.
-            named = _LANGUAGE.search(assessment["reason"])
-            language, option = named.groups() if named else ("unknown", "--entailer")
+            match = _LANGUAGE_PATTERN.search(assessment["reason"])
+            language, option = match.groups() if match else ("unknown", "--entailer")
             by_option = languages.setdefault(assessment["metric"], {})
             by_option.setdefault(option, Counter())[language] += 1
     answers: Counter[str] = Counter()
-    for sample in _records(folder.samples_path, _RESPONSE):
+    for sample in _read_matching_records(folder.samples_path, _BLANK_OR_CUT_PATTERN):
         response = sample.get("response")
         # The pattern also matches texts of escaped letters, so that the decoded text decides.
         answers["blank"] += isinstance(response, str) and is_blank(response)
@@ -443,8 +460,8 @@ def silence(folder: RunFolder) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if faults:
         result["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}
-    if told := {name: count for name, count in answers.items() if count}:
-        result["answers"] = told
+    if nonzero := {name: count for name, count in answers.items() if count}:
+        result["answers"] = nonzero
     if languages:
         result["languages"] = {
             metric: {option: dict(by.most_common()) for option, by in options.items()}
@@ -458,7 +475,11 @@ def unread(summary: Mapping[str, Any]) -> int:
 
     The largest number over metrics and models.
     """
-    options = [one for by in summary.get("languages", {}).values() for one in by.values()]
+    options = [
+        language_counts
+        for by in summary.get("languages", {}).values()
+        for language_counts in by.values()
+    ]
     return max((sum(languages.values()) for languages in options), default=0)
 
 
@@ -473,14 +494,14 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """
     result = []
     for name, count in summary.get("answers", {}).items():
-        how = f"{_be(count)} {_OF_ANSWERS[name]}"
+        how = f"{_was_or_were(count)} {_ANSWER_DESCRIPTIONS[name]}"
         result.append(f"{count:,} of {samples:,} answers {how}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
-            what = f"samples failed: {_WORDS.get(kind, kind)}"
+            what = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
             # An empty answer is no failure of a call.
             if kind == "empty":
-                what = f"answers {_be(count)} empty"
+                what = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {what}")
     for metric, options in summary.get("languages", {}).items():
         for option, languages in options.items():
@@ -489,11 +510,11 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             # The model that is proposed here reads many languages.
             other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
             result.append(
-                f"{metric}: {count:,} of {samples:,} answers {_be(count)} not scored, being in "
-                f"another language ({which}) than their judge reads; {option} {other} reads them"
+                f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, being "
+                f"in another language ({which}) than their judge reads; {option} {other} reads them"
             )
-    for metric, told in summary.get("metrics", {}).items():
-        values = told["values"]
+    for metric, metric_summary in summary.get("metrics", {}).items():
+        values = metric_summary["values"]
         if count := int(values.get("open") or 0):
             are = "is" if count == 1 else "are"
             result.append(
@@ -510,7 +531,9 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(used.get("cut", 0) for used in models.values()):
             calls = sum(used["calls"] for used in models.values())
-            result.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
+            result.append(
+                f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
+            )
     return result
 
 
@@ -526,47 +549,50 @@ def notes(summary: Mapping[str, Any]) -> list[str]:
     """Return sentences on the draw, on answers that were added, and on second readers."""
     result = [f"{drawn_sentence(summary[DRAWN])}."] if DRAWN in summary else []
     if grown := summary.get(GROWN):
-        now = max(one["n"] for one in summary["metrics"].values())
+        now = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
         result.append(f"{now - grown['samples']:,} of {now:,} answers are new.")
     return [*result, *second_readings(summary)]
 
 
 def second_readings(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each metric that a second reader read for."""
-    return [f"{name}: {_second(told)}." for name, told in summary.get("second", {}).items()]
+    return [
+        f"{name}: {_describe_second_reading(reading)}."
+        for name, reading in summary.get("second", {}).items()
+    ]
 
 
-def _second(told: Mapping[str, Any]) -> str:
+def _describe_second_reading(reading: Mapping[str, Any]) -> str:
     """Return what a second reader read and changed, and the estimate for all answers."""
-    reader, alone = f"the second reader ({told['reader']})", told.get("alone", 0)
-    in_others = f"alone read {alone:,} answers in languages that the first does not read"
+    reader, alone_count = f"the second reader ({reading['reader']})", reading.get("alone", 0)
+    in_others = f"alone read {alone_count:,} answers in languages that the first does not read"
     # The first reader read no answer: there is nothing that the second one could have changed.
-    if not told["answers"] and alone:
+    if not reading["answers"] and alone_count:
         return f"{reader} {in_others}"
     message = (
-        f"{reader} read {told['read']:,} of {told['answers']:,} "
-        f"answers: {told['lifted']:,} need no look any more, {told['set']:,} others do"
+        f"{reader} read {reading['read']:,} of {reading['answers']:,} "
+        f"answers: {reading['lifted']:,} need no look any more, {reading['set']:,} others do"
     )
-    message += f"; it {in_others}" if alone else ""
-    if told["failed"]:
-        message += f"; {told['failed']:,} could not be read"
+    message += f"; it {in_others}" if alone_count else ""
+    if reading["failed"]:
+        message += f"; {reading['failed']:,} could not be read"
     # Failed answers are among the unread ones.
-    if left := told["unread"] - told["failed"]:
-        message += f"; {left:,} were left when its time was spent"
-    if told["share"] is None:
-        return f"{message}; {told['without']}"
-    message += f". Had it read all, {100 * told['share']:.0f} % would need a look"
-    if told["interval"]:
-        low, high = (100 * bound for bound in told["interval"])
+    if out_of_time := reading["unread"] - reading["failed"]:
+        message += f"; {out_of_time:,} were left when its time was spent"
+    if reading["share"] is None:
+        return f"{message}; {reading['without']}"
+    message += f". Had it read all, {100 * reading['share']:.0f} % would need a look"
+    if reading["interval"]:
+        low, high = (100 * bound for bound in reading["interval"])
         return message + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
-    return f"{message} (no interval: {told['without']})"
+    return f"{message} (no interval: {reading['without']})"
 
 
-def _be(count: int) -> str:
+def _was_or_were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def _records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
+def _read_matching_records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the decoded lines of a file that contain a match of ``pattern``."""
     for line in file_lines(path):
         if pattern.search(line):

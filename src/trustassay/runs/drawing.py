@@ -27,25 +27,25 @@ from trustassay.statistics import Bools
 
 HASHES = 2**64
 """The number of different hashes."""
-_text = partial(json.dumps, sort_keys=True, default=str)
+_to_text = partial(json.dumps, sort_keys=True, default=str)
 LARGEST = 100
 """Answers of one unit that may always be drawn, even if they are more than half of all."""
 
 
-def read_size(given: str | int) -> int | float:
+def read_size(size_text: str | int) -> int | float:
     """Read the size of a sample: a number of answers, 1 or more, or a share in (0, 1).
 
     Raises:
         UsageError: it is neither.
     """
-    text = str(given).strip().replace(",", "")
+    text = str(size_text).strip().replace(",", "")
     with suppress(ValueError):
         size = float(text[:-1]) / 100 if text.endswith("%") else int(text)
         # 100 % is no draw, and 250 % a mistake.
         if size > 0 and (size < 1 or not text.endswith("%")):
             return size
     message = "expected a number of answers (2000), or a share below 100% (1%)"
-    raise UsageError(f"sample: {message}, got {given!r}")
+    raise UsageError(f"sample: {message}, got {size_text!r}")
 
 
 class Drawing:
@@ -67,38 +67,38 @@ class Drawing:
         # A share draws the hashes below a fixed bound. For a number the bound is lowered as samples
         # come; with strata it is known only at the end.
         self._bound = HASHES if self._by or self._size >= 1 else int(self._size * HASHES)
-        self._of, self._next = 0, 2 * self._size
+        self._of, self._next_update = 0, 2 * self._size
         self._keys, self._strata = array("Q"), array("Q")
         self._names: dict[str, int] = {}
 
-    def _key(self, sample: Sample) -> int:
+    def _hash_unit(self, sample: Sample) -> int:
         unit = sample.id
         if self._unit in (None, QUESTION):
             # Which answers share a document through others is not known before all are read.
-            texts = sorted(one.text or "" for one in sample.documents or ())
-            unit = _text([question_key(sample.question), *texts])
+            texts = sorted(document.text or "" for document in sample.documents or ())
+            unit = _to_text([question_key(sample.question), *texts])
         elif self._unit != ANSWER:
             value = domain_of(sample.to_dict(), str(self._unit))
             # A sample without the field is a unit by itself.
-            unit = _text([sample.id] if value in (None, "", []) else value)
+            unit = _to_text([sample.id] if value in (None, "", []) else value)
         return hash64("drawn", self._seed, unit)
 
     def takes(self, sample: Sample) -> bool:
         """Return whether a sample may be drawn, by the samples seen so far."""
         self._of += 1
-        if (key := self._key(sample)) >= self._bound:
+        if (key := self._hash_unit(sample)) >= self._bound:
             return False
         self._keys.append(key)
         if self._by:
             record = sample.to_dict()
-            values = _text([domain_of(record, name) for name in self._by])
+            values = _to_text([domain_of(record, name) for name in self._by])
             self._strata.append(self._names.setdefault(values, len(self._names)))
-        elif self._size >= 1 and len(self._keys) >= self._next:
+        elif self._size >= 1 and len(self._keys) >= self._next_update:
             # Each time that the candidates have grown by the wanted number, the bound is lowered.
-            self._bound, self._next = self._limit(), len(self._keys) + self._size
+            self._bound, self._next_update = self._find_bound(), len(self._keys) + self._size
         return True
 
-    def _limit(self) -> int:
+    def _find_bound(self) -> int:
         """Return the hash from which on no unit is drawn.
 
         The units below it have at least as many answers as wanted; without the last of these units
@@ -117,7 +117,7 @@ class Drawing:
         """
         keys = np.array(self._keys, dtype=np.uint64)
         # Samples that came before the bound was lowered are tested again.
-        drawn = keys < (HASHES if self._by or self._size < 1 else self._limit())
+        drawn = keys < (HASHES if self._by or self._size < 1 else self._find_bound())
         if self._by:
             self._draw_strata(keys, drawn)
         units, sizes = np.unique(keys[drawn], return_counts=True)
@@ -151,7 +151,9 @@ class Drawing:
         # Cumulated units times the share, shifted by the start: the integers passed are units to
         # draw.
         stops = [floor(share * end + start) for end in accumulate(map(len, units))]
-        for name, own, low, high in zip(names, units, [0, *stops], stops, strict=False):
-            if high - low < len(own):
-                drawn &= (strata != self._names[name]) | (keys < own[high - low])
+        for name, units_of_stratum, low, high in zip(
+            names, units, [0, *stops], stops, strict=False
+        ):
+            if high - low < len(units_of_stratum):
+                drawn &= (strata != self._names[name]) | (keys < units_of_stratum[high - low])
         self.told |= {"by": self._by, "strata": len(names)}

@@ -33,16 +33,16 @@ OPEN_REPLY = 1000
 """The most tokens of a guessed reply, if the request sets no bound."""
 
 # Prompts that want a reply of a word: "yes/no", "true or false", "in one word", "only the label".
-_SHORT = re.compile(
+_SHORT_REPLY_PATTERN = re.compile(
     r"yes[ /]+(or )?no|true[ /]+(or )?false|(one|a|single) (word|number|letter|digit|label)"
     r"|only the (word|number|letter|digit|label|name|answer)",
     re.IGNORECASE,
 )
 # Prompts that want a sentence: "in one sentence", "a single short sentence".
-_SENTENCE = re.compile(r"(one|a single) ([\w-]+ )?sentence", re.IGNORECASE)
+_SENTENCE_REPLY_PATTERN = re.compile(r"(one|a single) ([\w-]+ )?sentence", re.IGNORECASE)
 REPLY_TOKENS = 100
 """Tokens of a reply if neither stored replies nor the prompt say anything about its length."""
-_EDGE = 400
+_EDGE_CHARACTERS = 400
 """Characters at both ends of a prompt in which its wording is searched; the middle is data."""
 
 
@@ -120,7 +120,7 @@ class Estimate(NamedTuple):
     """The basis of the estimate."""
 
 
-class _Kind(NamedTuple):
+class _RequestKind(NamedTuple):
     """Requests of one kind have replies of similar length."""
 
     prompt: str
@@ -131,10 +131,10 @@ class _Kind(NamedTuple):
     """The number of replies that are asked for."""
 
 
-class _Stored(NamedTuple):
+class _StoredReply(NamedTuple):
     """A stored call in numbers."""
 
-    kind: _Kind
+    kind: _RequestKind
     length: int
     """Characters of the prompt."""
     ratio: float | None
@@ -152,89 +152,93 @@ class Estimates:
 
     def __init__(self, stores: Iterable[CallStore]) -> None:
         self._stores = list(stores)
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, _ModelHistory] = {}
 
     def of(self, backend: str, request: ChatRequest) -> Estimate:
         """Return the estimate for a request to the model ``backend``."""
         if backend not in self._models:
             latest = (store.latest("chat", backend, RECENT) for store in self._stores)
             # A call may be in the run's store and in the shared cache: by key it counts once.
-            taken = {call.key: call for calls in latest for call in calls}
-            self._models[backend] = _Model([one for call in taken.values() if (one := _read(call))])
+            calls_by_key = {call.key: call for calls in latest for call in calls}
+            self._models[backend] = _ModelHistory(
+                [reply for call in calls_by_key.values() if (reply := _read_stored_call(call))]
+            )
         return self._models[backend].estimate(request)
 
 
-def _read(call: CallTaken) -> _Stored | None:
+def _read_stored_call(call: CallTaken) -> _StoredReply | None:
     """Return a stored call in numbers; ``None`` without a count of tokens, or if it is damaged."""
     if call.reply_tokens is None:
         return None
     try:
         fields = json.loads(json.loads(call.request)[0])
         characters = [len(content) for _, content in fields["messages"]]
-        kind = _Kind(fields["prompt"], fields["max_tokens"], fields["n"])
+        kind = _RequestKind(fields["prompt"], fields["max_tokens"], fields["n"])
         tokens = call.reply_tokens / kind.n
     except (ValueError, LookupError, TypeError, ZeroDivisionError):
         return None
     # The estimate of :func:`~trustassay.calls.prices.estimated_tokens`: 4 characters a token, and 4
     # tokens around each message.
-    thought = max(1, sum(characters) // 4 + 4 * len(characters))
-    ratio = None if call.prompt_tokens is None else call.prompt_tokens / thought
+    estimated = max(1, sum(characters) // 4 + 4 * len(characters))
+    ratio = None if call.prompt_tokens is None else call.prompt_tokens / estimated
     cut = kind.max_tokens is not None and tokens >= kind.max_tokens
-    return _Stored(kind, sum(characters), ratio, tokens, call.seconds, cut)
+    return _StoredReply(kind, sum(characters), ratio, tokens, call.seconds, cut)
 
 
-class _Model:
+class _ModelHistory:
     """The stored calls of one model, as the basis of estimates."""
 
-    def __init__(self, stored: Sequence[_Stored]) -> None:
-        self._stored = stored
-        self._found: dict[tuple[_Kind, int], tuple[Range, Range, bool, Source]] = {}
+    def __init__(self, stored: Sequence[_StoredReply]) -> None:
+        self._replies = stored
+        self._learnt_by_kind: dict[tuple[_RequestKind, int], tuple[Range, Range, bool, Source]] = {}
 
     def estimate(self, request: ChatRequest) -> Estimate:
-        if len(self._stored) < ENOUGH:
-            source = Source("none", len(self._stored))
-            return Estimate(_guessed_prompt(request), guessed_reply(request), LATENCY, source)
-        kind = _Kind(request.prompt, request.max_tokens, request.n)
+        if len(self._replies) < ENOUGH:
+            source = Source("none", len(self._replies))
+            return Estimate(_guess_prompt(request), guessed_reply(request), LATENCY, source)
+        kind = _RequestKind(request.prompt, request.max_tokens, request.n)
         length = sum(len(message.content) for message in request.messages)
         # Prompts between two powers of 2 share one estimate, so that few are computed.
         size = max(1, length).bit_length()
-        if (kind, size) not in self._found:
+        if (kind, size) not in self._learnt_by_kind:
             # Keyed without the text: a run has thousands of requests, and few kinds.
-            self._found[kind, size] = self._learnt(kind, length)
-        tokens, seconds, cut, source = self._found[kind, size]
+            self._learnt_by_kind[kind, size] = self._learn(kind, length)
+        tokens, seconds, cut, source = self._learnt_by_kind[kind, size]
         most = float(request.max_tokens or math.inf)
         if cut:
             # Many replies were cut off, and this request may allow longer ones: how long they
             # would have been is not known.
             tokens = Range(tokens.low, tokens.middle, max(tokens.high, guessed_reply(request).high))
         replies = tokens.within(1, most).times(request.n)
-        return Estimate(self._prompt(request), replies, seconds, source)
+        return Estimate(self._estimate_prompt(request), replies, seconds, source)
 
-    def _learnt(self, kind: _Kind, length: int) -> tuple[Range, Range, bool, Source]:
+    def _learn(self, kind: _RequestKind, length: int) -> tuple[Range, Range, bool, Source]:
         """Return tokens, seconds and source learnt from replies, and whether many were cut."""
-        result: Sequence[_Stored] = [stored for stored in self._stored if stored.kind == kind]
-        source = Source("like", len(result))
-        if len(result) < ENOUGH:
-            result, source = self._stored, Source("other", len(self._stored))
+        replies: Sequence[_StoredReply] = [
+            stored for stored in self._replies if stored.kind == kind
+        ]
+        source = Source("like", len(replies))
+        if len(replies) < ENOUGH:
+            replies, source = self._replies, Source("other", len(self._replies))
         # The length of a reply often depends on that of the prompt.
-        near = [stored for stored in result if length / 2 <= stored.length <= 2 * length]
-        result = near if len(near) >= NEAR else result
-        cut = sum(stored.cut for stored in result) > len(result) / 10
-        tokens, seconds = ([getattr(s, name) for s in result] for name in ("tokens", "seconds"))
+        near = [stored for stored in replies if length / 2 <= stored.length <= 2 * length]
+        replies = near if len(near) >= NEAR else replies
+        cut = sum(stored.cut for stored in replies) > len(replies) / 10
+        tokens, seconds = ([getattr(s, name) for s in replies] for name in ("tokens", "seconds"))
         return seen(tokens), seen(seconds), cut, source
 
-    def _prompt(self, request: ChatRequest) -> Range:
-        if self._ratio is None:
-            return _guessed_prompt(request)
-        return self._ratio.times(max(1, estimated_tokens(request).prompt))
+    def _estimate_prompt(self, request: ChatRequest) -> Range:
+        if self._prompt_ratio is None:
+            return _guess_prompt(request)
+        return self._prompt_ratio.times(max(1, estimated_tokens(request).prompt))
 
     @cached_property
-    def _ratio(self) -> Range | None:
-        ratios = [stored.ratio for stored in self._stored if stored.ratio is not None]
+    def _prompt_ratio(self) -> Range | None:
+        ratios = [stored.ratio for stored in self._replies if stored.ratio is not None]
         return seen(ratios) if len(ratios) >= ENOUGH else None
 
 
-def _guessed_prompt(request: ChatRequest) -> Range:
+def _guess_prompt(request: ChatRequest) -> Range:
     """Return the tokens of a prompt: from one per six characters to one per three bytes.
 
     The first holds for English with long words, the second for a script in which each character is
@@ -254,8 +258,12 @@ def guessed_reply(request: ChatRequest) -> Range:
     """
     most = float(request.max_tokens or OPEN_REPLY)
     text = request.messages[-1].content if request.messages else ""
-    ends = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
-    middle = 5 if _SHORT.search(ends) else 40 if _SENTENCE.search(ends) else REPLY_TOKENS
+    ends = f"{text[:_EDGE_CHARACTERS]}\n{text[-_EDGE_CHARACTERS:]}"
+    middle = REPLY_TOKENS
+    if _SHORT_REPLY_PATTERN.search(ends):
+        middle = 5
+    elif _SENTENCE_REPLY_PATTERN.search(ends):
+        middle = 40
     return Range(1, min(middle, most), most).times(request.n)
 
 
@@ -320,7 +328,7 @@ class Plan:
     def usd_range(self) -> tuple[float, float] | None:
         """The lowest and highest price of all calls, if all prices are known."""
         ranges = [part.usd_range for part in self.parts if part.capability == "chat"]
-        return None if None in ranges else _summed(list(filter(None, ranges)))
+        return None if None in ranges else _sum_ranges(list(filter(None, ranges)))
 
     @property
     def seconds(self) -> float:
@@ -330,7 +338,7 @@ class Plan:
     @property
     def seconds_range(self) -> tuple[float, float]:
         """The shortest and longest time of all calls."""
-        return _summed([part.seconds_range for part in self.parts])
+        return _sum_ranges([part.seconds_range for part in self.parts])
 
     @property
     def guess(self) -> bool:
@@ -352,7 +360,7 @@ class Plan:
         }
 
 
-def _summed(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _sum_ranges(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
@@ -404,8 +412,8 @@ class Part:
             seconds: duration of all calls together, some of them at once.
         """
         low, middle, high = (
-            Tokens(whole(prompt), whole(reply))
-            for whole, prompt, reply in (
+            Tokens(rounding(prompt), rounding(reply))
+            for rounding, prompt, reply in (
                 (math.floor, self.prompt.low, self.reply.low),
                 (round, self.prompt.middle, self.reply.middle),
                 (math.ceil, self.prompt.high, self.reply.high),
@@ -416,8 +424,8 @@ class Part:
         )
         # Cheapest and dearest: few tokens of both kinds, and many of both.
         between = None if least is None or most is None else (least, most)
-        basis = "; price: ".join(filter(None, (self._basis(), prices.basis(self.backend))))
-        return self._planned((low, middle, high), likely, between, seconds, basis)
+        basis = "; price: ".join(filter(None, (self._describe_basis(), prices.basis(self.backend))))
+        return self._build_planned((low, middle, high), likely, between, seconds, basis)
 
     def local(self, seconds: Range, measured_on: int) -> Planned:
         """Return the planned requests to any other model, which take no tokens.
@@ -429,9 +437,9 @@ class Part:
         basis = "everything is cached" if not self.new else "guess: not measured"
         if measured_on and self.new:
             basis = f"measured on {measured_on:,} request{'s' if measured_on > 1 else ''}"
-        return self._planned((Tokens(0, 0),) * 3, None, None, seconds, basis)
+        return self._build_planned((Tokens(0, 0),) * 3, None, None, seconds, basis)
 
-    def _planned(
+    def _build_planned(
         self,
         tokens: tuple[Tokens, Tokens, Tokens],
         usd: float | None,
@@ -462,7 +470,7 @@ class Part:
             round(self.logprob_bytes),
         )
 
-    def _basis(self) -> str:
+    def _describe_basis(self) -> str:
         """Return the basis of tokens and time of a chat model in words."""
         if not self.new:
             return "everything is cached"
@@ -473,8 +481,8 @@ class Part:
             are = "reply of this model is" if self.replies == 1 else "replies of this model are"
             return f"guess: only {self.replies} {are} stored yet"
         message = f"based on {self.replies:,} stored replies"
-        if others := self.sources["other"]:
+        if to_other_prompts := self.sources["other"]:
             message += " to other prompts"
             if self.sources["like"]:
-                message += f" for {others:,} of {self.new:,} calls"
+                message += f" for {to_other_prompts:,} of {self.new:,} calls"
         return message

@@ -101,9 +101,9 @@ async def execute(
     check_budget(backends, options.calls.prices, options.calls.budget)
     with folder.claimed():
         run = await _begin(source, metrics, backends, folder, options, began)
-        done = folder.scored()
-        scored_before = len(done)
-        counts, endpoints = await run.work(done)
+        scored_pairs = folder.scored()
+        scored_before = len(scored_pairs)
+        counts, endpoints = await run.work(scored_pairs)
         # Nothing was asked and all outputs are there: the command was only run again.
         if counts or not folder.finished(report=options.report):
             write = partial(write_results, folder, run.metrics, run.intake, options, started)
@@ -134,31 +134,43 @@ async def _begin(
         folder.check_empty()
     stages = stages_of(metrics, backends, options.filling)
     # A name with a dot: if this process is killed, the folder still counts as empty.
-    part = folder.path / ".samples.jsonl.part"
+    part_path = folder.path / ".samples.jsonl.part"
     stored = None
     if options.append:
         check_append(metrics, second=bool(readers_of(metrics, backends)))
         stored = StoredSamples(folder, stages) if before else None
     # Step 2: read the whole input and refuse all that can be refused before anything is asked.
-    intake = await admit(source, part, metrics, backends, stages, options, *filter(None, [stored]))
+    intake = await admit(
+        source, part_path, metrics, backends, stages, options, *filter(None, [stored])
+    )
     try:
         # Step 3: settle what depends on the samples: shard, second reader, keys, ``auto`` options.
-        with part.open("rb") as file:
+        with part_path.open("rb") as file:
             shard = ShardMark.take(json.loads(file.readline()))
         check_second(metrics, backends, options.second, shard=shard is not None)
         # A key is only needed if a reply is missing, or if a metric asks the model itself.
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, options.stores(folder), missing)
-        named = backends.names()
-        settled = resolved(metrics, intake.inventory, named)
-        run = _Run(settled, stages, backends, folder, options, intake)
+        backend_names = backends.names()
+        resolved_metrics = resolved(metrics, intake.inventory, backend_names)
+        run = _Run(resolved_metrics, stages, backends, folder, options, intake)
         # Step 4: collect the settings that decide about the results, as they will be read back.
-        pool = await run.take_in_pool(shard)
+        pool_settings = await run.take_in_pool(shard)
         settings = as_stored(
             {
-                **run_settings(settled, named, options.seed, **run.stage_settings(), **pool),
+                **run_settings(
+                    resolved_metrics,
+                    backend_names,
+                    options.seed,
+                    **run.stage_settings(),
+                    **pool_settings,
+                ),
                 **({UNIT: options.unit} if options.unit else {}),
-                **({FILE: options.second.settings()} if readers_of(settled, backends) else {}),
+                **(
+                    {FILE: options.second.settings()}
+                    if readers_of(resolved_metrics, backends)
+                    else {}
+                ),
                 **({DRAWN: drawn} if (drawn := intake.drawn or options.drawn) else {}),
                 # With these two a changed input is noticed when the run is continued.
                 "skipped": intake.faulty,
@@ -167,38 +179,38 @@ async def _begin(
         )
         # A calibrator of other settings is refused now, and not after the calls are paid for.
         if options.calibrator:
-            own = settings["metrics"], settings["backends"]
-            check_calibrator(options.calibrator, *own, str(folder.path))
+            compared = settings["metrics"], settings["backends"]
+            check_calibrator(options.calibrator, *compared, str(folder.path))
         # Step 5: write run.json for a new run, or compare it with the stored one.
         if before is None:
             # Samples that are not read from files are named by the object that yields them.
-            made = str(getattr(source, "name", "samples in memory"))
-            name = clean(", ".join(paths_of(source) or [made]))
-            given = {"command": options.command, WHY: options.why}
-            words = {key: clean(text) for key, text in given.items() if text}
-            at = {POOL: os.fspath(run.whole.pool)} if run.whole else {}
-            first = {"input": name, **words, STARTED: began, **at}
-            content = {**first, **settings, ABOUT: described(settled)}
+            source_name = str(getattr(source, "name", "samples in memory"))
+            input_name = clean(", ".join(paths_of(source) or [source_name]))
+            command_fields = {"command": options.command, WHY: options.why}
+            texts = {key: clean(text) for key, text in command_fields.items() if text}
+            pool_field = {POOL: os.fspath(run.whole.pool)} if run.whole else {}
+            opening_fields = {"input": input_name, **texts, STARTED: began, **pool_field}
+            content = {**opening_fields, **settings, ABOUT: described(resolved_metrics)}
             folder.write_json("run", content)
         else:
             # Fields such as the command may differ between the first start and a continuation.
-            now = {name: before[name] for name in UNCHECKED if name in before} | settings
+            current = {key: before[key] for key in UNCHECKED if key in before} | settings
             if stored:
-                stored.grow(before, now, part)
+                stored.grow(before, current, part_path)
             else:
-                check_settings(folder.path, before, now)
+                check_settings(folder.path, before, current)
         # Only into a run without calls: a continued run has its own, which may be newer.
         if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
             copy_calls(options.calls_from, folder.calls_path)
         # Step 6: the samples move into place last, since stages may have filled the stored ones
         # already.
         if folder.samples_path.exists():
-            part.unlink(missing_ok=True)
+            part_path.unlink(missing_ok=True)
             folder.check_samples(intake.inventory.samples)
         else:
-            part.replace(folder.samples_path)
+            part_path.replace(folder.samples_path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        part_path.unlink(missing_ok=True)
         raise
     return run
 
@@ -263,21 +275,23 @@ class _Run:
         result = {"answering": settings.pop("response")} if "response" in settings else {}
         return {**result, "filling": settings} if settings else result
 
-    async def work(self, done: HashSet) -> tuple[Mapping[str, Counts], Mapping[str, Endpoint]]:
+    async def work(
+        self, scored_pairs: HashSet
+    ) -> tuple[Mapping[str, Counts], Mapping[str, Endpoint]]:
         """Fill and score what is not scored yet.
 
         Args:
-            done: hashes of the (id, metric) pairs that are scored.
+            scored_pairs: hashes of the (id, metric) pairs that are scored.
 
         Returns:
             Counts of calls by capability, and endpoints by address; empty if all was scored.
         """
         total = self.intake.inventory.samples * len(self.metrics)
         folder, options = self.folder, self.options
-        second = None
+        second_pass = None
         if readers := readers_of(self.metrics, self.backends):
-            second = SecondReading(folder, readers, options)
-        if len(done) >= total and (second is None or second.finished):
+            second_pass = SecondReading(folder, readers, options)
+        if len(scored_pairs) >= total and (second_pass is None or second_pass.finished):
             return {}, {}
         # The summary says that a run is finished: it goes before the first new assessment is
         # written.
@@ -296,31 +310,37 @@ class _Run:
                 )
         backends = list(self.backends.endpoints())
         if options.progress:
-            for words in held_back("--samples-at-once", options.samples_at_once, backends):
-                tell(words)
+            for message in held_back("--samples-at-once", options.samples_at_once, backends):
+                tell(message)
         # How many samples are in progress: asked by the user, else as many as the endpoints can
         # take.
-        at_once = samples_at_once(options.samples_at_once, SAMPLES, backends)
+        samples_in_progress = samples_at_once(options.samples_at_once, SAMPLES, backends)
         async with open_calls(self.backends, options.calls, folder.calls_path) as client:
             # Fill before preparing: metrics that look at all samples want them complete.
-            if lacking := self.lacking():
-                with Progress("answering", lacking, shown=options.progress) as progress:
+            if samples_to_fill := self.count_lacking():
+                with Progress("answering", samples_to_fill, shown=options.progress) as progress:
                     self.filled = await fill_samples(
-                        folder, self.stages, client, at_once * AHEAD, progress.step
+                        folder, self.stages, client, samples_in_progress * AHEAD, progress.step
                     )
             if prepared is None:
                 prepared = await prepare(self.metrics, self.pool(), client, folder.path)
             # Requests of the preparation belong to no sample; the summary reads them from this
             # file.
-            if made := requests_of(prepared):
-                folder.write_json("prepared", made)
+            if preparation_requests := requests_of(prepared):
+                folder.write_json("prepared", preparation_requests)
             with Progress("scoring", total, shown=options.progress) as progress:
                 # What an earlier process scored counts as done in the progress.
-                progress.step(len(done))
-                await self.score(client, at_once * len(self.metrics), done, prepared, progress)
+                progress.step(len(scored_pairs))
+                await self.score(
+                    client,
+                    samples_in_progress * len(self.metrics),
+                    scored_pairs,
+                    prepared,
+                    progress,
+                )
             # After all first verdicts: what the second reader reads depends on all of them.
-            if second:
-                await second.read(client, prepared, at_once)
+            if second_pass:
+                await second_pass.read(client, prepared, samples_in_progress)
             return client.counts(), client.endpoints.all()
 
     def pool(self) -> StoredPool | None:
@@ -330,24 +350,24 @@ class _Run:
         """
         if not any(metric.pool for metric in self.metrics):
             return None
-        own = StoredPool(self.folder.samples_path)
+        run_samples = StoredPool(self.folder.samples_path)
         if self.folder.pool_path.exists():
-            return StoredPool(self.folder.pool_path, self.stages, own)
-        return own
+            return StoredPool(self.folder.pool_path, self.stages, run_samples)
+        return run_samples
 
-    def lacking(self) -> int:
+    def count_lacking(self) -> int:
         """Count the samples that a stage would fill."""
         # The common case is known from the first pass, without reading all samples again.
         if [stage.field for stage in self.stages] == ["response"]:
             return self.intake.inventory.samples - self.intake.inventory.responses
         samples = self.folder.samples() if self.stages else ()
-        return sum(any(stage.lacks(one) for stage in self.stages) for one in samples)
+        return sum(any(stage.lacks(sample) for stage in self.stages) for sample in samples)
 
     async def score(
         self,
         client: Client,
         at_once: int,
-        done: HashSet,
+        scored_pairs: HashSet,
         prepared: Mapping[str, Prepared],
         progress: Progress,
     ) -> None:
@@ -356,8 +376,8 @@ class _Run:
         writer = folder.open_assessments()
 
         async def assess(metric: Metric, sample: Sample) -> None:
-            own = prepared[metric.name].value
-            result, line = await assessed(metric, sample, client, self.options, folder.path, own)
+            value = prepared[metric.name].value
+            result, line = await assessed(metric, sample, client, self.options, folder.path, value)
             writer.append(line)
             # The first verdict appears while the rest is scored: a wrong setting is noticed early.
             if result.score is not None and progress.first():
@@ -370,10 +390,12 @@ class _Run:
                     if number % YIELD_EVERY == 0:
                         await asyncio.sleep(0)  # lets an interruption through
                     for metric in self.metrics:
-                        if hash64(sample.id, metric.name) in done:
+                        if hash64(sample.id, metric.name) in scored_pairs:
                             continue
                         # A failed preparation or filling fails the sample without a call.
-                        failure = prepared[metric.name].failure or self.unfilled(metric, sample)
+                        failure = prepared[metric.name].failure or self.find_fill_failure(
+                            metric, sample
+                        )
                         if failure:
                             failed = Assessment.failed(sample.id, metric.name, *failure)
                             writer.append(encoded(failed))
@@ -381,16 +403,16 @@ class _Run:
                         else:
                             await limiter.start(assess(metric, sample))
 
-    def unfilled(self, metric: Metric, sample: Sample) -> Failure | None:
+    def find_fill_failure(self, metric: Metric, sample: Sample) -> Failure | None:
         """Return why a sample cannot be scored if a stage failed to fill it; else ``None``."""
-        failed = self.filled.failed
-        if not failed:
+        failures = self.filled.failed
+        if not failures:
             return None
-        if metric.reads_response and (result := failed.get((sample.id, "response"))):
+        if metric.reads_response and (result := failures.get((sample.id, "response"))):
             return result
         # Without retrieved passages a sample may still be scored, by a metric that does not need
         # them.
-        result = failed.get((sample.id, "documents"))
+        result = failures.get((sample.id, "documents"))
         return result if result and metric.problems(sample) else None
 
 

@@ -99,13 +99,13 @@ class Stage(ABC):
     async def fill(self, sample: Sample, models: SampleModels) -> Filled:
         """Request what a sample lacks."""
         try:
-            return await self._filled(sample, models)
+            return await self._request_field(sample, models)
         except BackendError as error:
             return Filled(sample, Failure.of(error))
 
     @abstractmethod
     # Subclasses may raise BackendError: :meth:`fill` turns it into a failure.
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled: ...
+    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled: ...
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Responses(Stage):
         """Return the sample with placeholders, for checks before it is filled."""
         return replace(sample, response="")
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
         request = self.answering.request(sample, self.repeat)
         reply = await models.request(request, MODEL, self.which)
         # With a blank response the sample's ``model`` wrote that one, not this reply.
@@ -161,7 +161,7 @@ class Responses(Stage):
 
 
 @dataclass(frozen=True)
-class _References(Stage):
+class _ReferenceStage(Stage):
     """Asks every reference model for its answer; those that fail are missing from the sample.
 
     ``diverse`` more than 1 asks each of them for that many different answers in one call; fewer
@@ -177,10 +177,10 @@ class _References(Stage):
         return any(name not in sample.references for name in self.names)
 
     def stand_in(self, sample: Sample) -> Sample:
-        missing = dict.fromkeys(self.names, _stand_ins(self.diverse))
+        missing = dict.fromkeys(self.names, _build_stand_ins(self.diverse))
         return replace(sample, references={**missing, **sample.references})
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
         missing = [name for name in self.names if name not in sample.references]
         # One prompt asks for all of them, so that the answers differ from each other.
         if self.diverse > 1:
@@ -191,7 +191,7 @@ class _References(Stage):
             *(models.request(request, "references", name) for name in missing),
             return_exceptions=True,
         )
-        result, failures = dict(sample.references), []
+        references, failures = dict(sample.references), []
         for name, reply in zip(missing, replies, strict=True):
             if isinstance(reply, BackendError):
                 failures.append(Failure.of(reply, name))
@@ -199,17 +199,19 @@ class _References(Stage):
             elif isinstance(reply, BaseException):
                 raise reply
             elif texts := answers_in(reply.text, self.diverse):
-                result[name] = texts
+                references[name] = texts
             else:
                 failures.append(Failure(f"{name}: its reply holds no numbered answer"))
         # Ordered by model, not by which answered first: the stored sample must not depend on
         # timing.
-        ordered = {name: result[name] for name in [*self.names, *result] if name in result}
-        asked = len(missing) - len(failures)
-        message = "; ".join(one.error for one in failures)
+        ordered = {
+            name: references[name] for name in [*self.names, *references] if name in references
+        }
+        answered = len(missing) - len(failures)
+        message = "; ".join(item.error for item in failures)
         # One sample has one failure; the kind of the first stands for all.
         failure = Failure(message, failures[0].fault) if failures else None
-        return Filled(replace(sample, references=ordered), failure, asked)
+        return Filled(replace(sample, references=ordered), failure, answered)
 
     def settings(self) -> dict[str, Any]:
         several = {"diverse": self.diverse} if self.diverse > 1 else {}
@@ -217,7 +219,7 @@ class _References(Stage):
 
 
 @dataclass(frozen=True)
-class _Pairs(Stage):
+class _PairStage(Stage):
     """Asks the generator for wrong answers, each with a corrected one."""
 
     field: ClassVar[str] = "wrong_answers"
@@ -228,12 +230,12 @@ class _Pairs(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         wrong, corrected = (
-            tuple(f"{kind} {text}" for text in _stand_ins(self.pairing.pairs))
+            tuple(f"{kind} {text}" for text in _build_stand_ins(self.pairing.pairs))
             for kind in ("Wrong:", "Corrected:")
         )
         return replace(sample, wrong_answers=wrong, corrected_answers=corrected)
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
         reply = await models.request(self.pairing.request(sample), "generator")
         pairs = pairs_in(reply.text)
         # The call was answered and paid for, so it counts, although nothing could be read from it.
@@ -248,7 +250,7 @@ class _Pairs(Stage):
 
 
 @dataclass(frozen=True)
-class _Documents(Stage):
+class _DocumentStage(Stage):
     """Retrieves passages for the question."""
 
     field: ClassVar[str] = "documents"
@@ -260,9 +262,9 @@ class _Documents(Stage):
     def stand_in(self, sample: Sample) -> Sample:
         return replace(sample, documents=())
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
         passages = await models.search(sample.question, self.k)
-        documents = tuple(Document(one.id, one.text, one.title) for one in passages)
+        documents = tuple(Document(passage.id, passage.text, passage.title) for passage in passages)
         return Filled(replace(sample, documents=documents), asked=1)
 
     def settings(self) -> dict[str, Any]:
@@ -277,10 +279,10 @@ def stages_of(
     Documents come first, since a response may be written from them.
     """
     wanted = {name for metric in metrics for name in metric.fills}
-    filling = _as_wanted(filling, metrics)
+    filling = _apply_metric_wishes(filling, metrics)
     result: list[Stage] = []
     if "documents" in wanted and backends.find("search"):
-        result.append(_Documents(filling.documents))
+        result.append(_DocumentStage(filling.documents))
     model = backends.find("chat", MODEL)
     # Without metrics the caller only generates answers.
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
@@ -290,33 +292,33 @@ def stages_of(
         # A reference answers from what its model knows, also where the sample has passages.
         if answering.style == "auto":  # the user chose none
             answering = replace(answering, style="closed-book")
-        result.append(_References(answering, names, filling.diverse or 1))
+        result.append(_ReferenceStage(answering, names, filling.diverse or 1))
     if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
-        result.append(_Pairs(filling.pairing))
+        result.append(_PairStage(filling.pairing))
     return tuple(result)
 
 
-def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
+def _apply_metric_wishes(filling: Filling, metrics: Collection[Metric]) -> Filling:
     """Return the options with the numbers that metrics want, where the user gave none."""
-    numbers: dict[str, tuple[str, int]] = {}
+    wanted_numbers: dict[str, tuple[str, int]] = {}
     for metric in metrics:
         for name, number in metric.filling.items():
             # All metrics of a run share the filled samples, so they must want the same number.
-            first, other = numbers.setdefault(name, (metric.name, number))
+            first, other = wanted_numbers.setdefault(name, (metric.name, number))
             if other != number:
                 raise UsageError(
                     f"{first} wants {other} {name} of a call and {metric.name} {number}; "
                     "score them in runs of their own"
                 )
     # The default pairing means that the user gave none.
-    if filling.pairing == Pairing() and "wrong_answers" in numbers:
-        filling = replace(filling, pairing=Pairing(pairs=numbers["wrong_answers"][1]))
-    if filling.diverse is None and "references" in numbers:
-        filling = replace(filling, diverse=numbers["references"][1])
+    if filling.pairing == Pairing() and "wrong_answers" in wanted_numbers:
+        filling = replace(filling, pairing=Pairing(pairs=wanted_numbers["wrong_answers"][1]))
+    if filling.diverse is None and "references" in wanted_numbers:
+        filling = replace(filling, diverse=wanted_numbers["references"][1])
     return filling
 
 
-def _stand_ins(n: int) -> tuple[str, ...]:
+def _build_stand_ins(n: int) -> tuple[str, ...]:
     """Return n placeholder texts that differ from each other, as replies will."""
     return (STAND_IN,) if n == 1 else tuple(f"{STAND_IN} {number}" for number in range(1, n + 1))
 
@@ -341,12 +343,12 @@ class Outcome:
     failed: dict[tuple[str, str], Failure] = field(default_factory=dict)
     """Failures by the sample's id and the field."""
 
-    def note(self, found: "FilledSample") -> None:
+    def note(self, sample: "FilledSample") -> None:
         """Add the counts and failures of a sample."""
-        self.asked.update(found.asked)
-        for name, failure in found.failures.items():
+        self.asked.update(sample.asked)
+        for name, failure in sample.failures.items():
             message = f"no {name}: {failure.error}"
-            self.failed[found.sample.id, name] = Failure(message, failure.fault)
+            self.failed[sample.sample.id, name] = Failure(message, failure.fault)
 
 
 @dataclass(slots=True)
@@ -382,7 +384,7 @@ async def filled(
     try:
         for sample, stages, repeat in samples:
             result = FilledSample(sample, repeat)
-            tasks.append(asyncio.create_task(_through(result, stages, models, step)))
+            tasks.append(asyncio.create_task(_run_stages(result, stages, models, step)))
             tasks[-1].add_done_callback(lambda _: free.release())
             await free.acquire()  # the next sample is read when there is room for it
             # Only the oldest task may be yielded. With a full buffer it is awaited even if it is
@@ -398,24 +400,27 @@ async def filled(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _through(
-    found: FilledSample, stages: Sequence[Stage], models: SampleModels, step: Callable[[], None]
+async def _run_stages(
+    filled_sample: FilledSample,
+    stages: Sequence[Stage],
+    models: SampleModels,
+    step: Callable[[], None],
 ) -> FilledSample:
     # Stages run in order, since a response may be written from the documents filled before it.
     lacking = False
     for stage in stages:
-        if not stage.lacks(found.sample):
+        if not stage.lacks(filled_sample.sample):
             continue
         lacking = True
         # A problem can appear here for the first time, if an earlier stage failed.
-        if problems := stage.problems(found.sample):
-            found.failures[stage.field] = Failure("; ".join(map(str, problems)))
+        if problems := stage.problems(filled_sample.sample):
+            filled_sample.failures[stage.field] = Failure("; ".join(map(str, problems)))
             continue
-        result = await stage.fill(found.sample, models)
-        found.sample = result.sample
-        found.asked[stage.field] += result.asked
+        result = await stage.fill(filled_sample.sample, models)
+        filled_sample.sample = result.sample
+        filled_sample.asked[stage.field] += result.asked
         if result.failure:
-            found.failures[stage.field] = result.failure
+            filled_sample.failures[stage.field] = result.failure
     if lacking:
         step()
-    return found
+    return filled_sample

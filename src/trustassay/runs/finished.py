@@ -71,8 +71,8 @@ class WorstAnswer:
         return verdict_of(self.assessment)
 
     def __repr__(self) -> str:
-        shown = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
-        return f"WorstAnswer({self.id!r}, {', '.join(map(repr, shown))})"
+        fields = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
+        return f"WorstAnswer({self.id!r}, {', '.join(map(repr, fields))})"
 
 
 class Looks(NamedTuple):
@@ -103,41 +103,47 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
         most: how many of the worst answers are returned.
     """
     infos = [MetricInfo.of(metric) for metric in metrics]
-    looked, ranking = Looked(), 0
+    look_counts, candidates = Looked(), 0
     worst: list[tuple[tuple[float, ...], int, float, int, Place]] = []
     """A heap of the worst answers so far. Its smallest entry is the one that needs a look least."""
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
-    for row in judged(folder, infos, metrics, looked):
-        for info, one in zip(infos, row.assessments, strict=True):
-            only_score = one.error is None and one.verdict is None and one.score is not None
-            verdicts[info.name]["scored" if only_score else verdict_of(one)] += 1
-            if one.score is not None:
+    for row in judged(folder, infos, metrics, look_counts):
+        for info, assessment in zip(infos, row.assessments, strict=True):
+            only_score = (
+                assessment.error is None
+                and assessment.verdict is None
+                and assessment.score is not None
+            )
+            verdicts[info.name]["scored" if only_score else verdict_of(assessment)] += 1
+            if assessment.score is not None:
                 low, high = info.score_range
                 # The upper end of the range falls into the last part.
-                part = int(BINS * (one.score - low) / (high - low))
+                part = int(BINS * (assessment.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
         # Findings of this level say only that an answer was scored: they put it into no list.
-        telling = [one for one in row.findings if one.kind.level != Level.REST]
-        chosen = worst_of(telling)
+        findings = [finding for finding in row.findings if finding.kind.level != Level.REST]
+        chosen = worst_of(findings)
         if chosen is None:
             continue
-        ranking += 1
+        candidates += 1
         # ``need_of`` sorts the neediest first; negated, the neediest is the largest in the heap.
-        need = tuple(-number for number in need_of(telling))
+        need = tuple(-number for number in need_of(findings))
         number = row.findings.index(chosen)
         # Of equal need the earlier answer wins: the count of answers is its number in the input.
-        entry = need, -looked.answers, chosen.badness, number, row.place
+        entry = need, -look_counts.answers, chosen.badness, number, row.place
         (heapq.heappush if len(worst) < most else heapq.heappushpop)(worst, entry)
-    listed = []
+    worst_answers = []
     # Only now samples and evidence are read, for the few that are listed.
     for _, _, badness, number, place in sorted(worst, reverse=True):
         metric = metrics[number]
-        own = folder.assessments_at(place.assessments, len(metrics))
-        assessment = next(told for told in own if told.metric == metric.name)
+        assessments_of_sample = folder.assessments_at(place.assessments, len(metrics))
+        assessment = next(
+            stored for stored in assessments_of_sample if stored.metric == metric.name
+        )
         reason, sample = reason_of(metric, assessment), folder.sample_at(place.sample)
-        listed.append(WorstAnswer(sample, assessment, reason, badness))
-    return Looks(looked, ranking, listed, verdicts, scores)
+        worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
+    return Looks(look_counts, candidates, worst_answers, verdicts, scores)
 
 
 def reason_of(metric: Metric, assessment: Assessment) -> str:
@@ -145,10 +151,10 @@ def reason_of(metric: Metric, assessment: Assessment) -> str:
     if assessment.error is not None:
         return one_line(assessment.error)
     try:
-        said = assessment.reason or metric.problem(assessment) or ""
+        reason = assessment.reason or metric.problem(assessment) or ""
     except Exception as error:  # of another package's metric: the verdict stands
-        said = f"the reason is not available: {type(error).__name__}: {error}"
-    return one_line(said)
+        reason = f"the reason is not available: {type(error).__name__}: {error}"
+    return one_line(reason)
 
 
 def verdict_of(assessment: Assessment) -> str:
@@ -280,16 +286,16 @@ class Run:
 
     def __repr__(self) -> str:
         """The outcomes, how many answers need a look, the headline figures, and the folder."""
-        return as_text(self._shown(0))
+        return as_text(self._build_view(0))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same as a table, the scores as a picture, the worst answers.
 
         Every text of the samples is escaped.
         """
-        return as_html(self._shown(5))
+        return as_html(self._build_view(5))
 
-    def _shown(self, worst: int) -> RunShown:
+    def _build_view(self, worst: int) -> RunShown:
         from trustassay.runs.report import judge_of
 
         result = self.looks(worst)
@@ -308,7 +314,10 @@ class Run:
                 )
                 for metric in self.metrics
             ],
-            [(one.id, short(one.question, 240), one.verdict, one.reason) for one in result.worst],
+            [
+                (answer.id, short(answer.question, 240), answer.verdict, answer.reason)
+                for answer in result.worst
+            ],
             judge.note if judge else "",
         )
 
@@ -344,9 +353,9 @@ class Run:
             places[record["id"]] = place
             for name, result in texts.items():
                 result.append(record.get(name))
-        rows = [places[one] for one in columns["id"]]
-        shown = {name: [found[row] for row in rows] for name, found in texts.items()}
-        frame = pandas.DataFrame({"id": columns.pop("id"), **shown, **columns})
+        rows = [places[sample_id] for sample_id in columns["id"]]
+        text_columns = {name: [values[row] for row in rows] for name, values in texts.items()}
+        frame = pandas.DataFrame({"id": columns.pop("id"), **text_columns, **columns})
         # The frame's own labels, repeated for each metric, so that users can join on them.
         return frame if self._index is None else frame.set_axis(self._index.take(rows))
 

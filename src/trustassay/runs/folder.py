@@ -123,24 +123,24 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise self._damaged(name, f"is not JSON: {error}") from None
+            raise self._build_damage_error(name, f"is not JSON: {error}") from None
         if not isinstance(content, dict):
-            raise self._damaged(name, "expected an object")
+            raise self._build_damage_error(name, "expected an object")
         return content
 
-    def _damaged(self, name: str, why: str) -> RunFolderError:
+    def _build_damage_error(self, name: str, reason: str) -> RunFolderError:
         repair = REPAIRS.get(name, "choose another --out")
-        return RunFolderError(f"{self.path / name}.json: damaged ({why}); {repair}")
+        return RunFolderError(f"{self.path / name}.json: damaged ({reason}); {repair}")
 
     def read_run(self) -> dict[str, Any] | None:
         """Return the content of ``run.json``, or ``None`` if there is none."""
         # The fields that other modules read without checking them again.
         parts = {"input": str, "metrics": dict, "backends": dict, "seed": int, "samples": dict}
-        return self._with_parts("run", parts)
+        return self._read_with_parts("run", parts)
 
     def read_summary(self) -> dict[str, Any] | None:
         """Return the content of ``summary.json``, or ``None`` if there is none."""
-        return self._with_parts("summary", {"metrics": dict, "calls": dict})
+        return self._read_with_parts("summary", {"metrics": dict, "calls": dict})
 
     def read_finished(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the contents of ``run.json`` and ``summary.json``.
@@ -153,11 +153,11 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: holds no finished run")
         return run, summary
 
-    def _with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
+    def _read_with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
         content = self.read_json(name)
         for part, kind in parts.items():
             if content is not None and not isinstance(content.get(part), kind):
-                raise self._damaged(name, f"{part} is missing")
+                raise self._build_damage_error(name, f"{part} is missing")
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any], indent: int | None = 2) -> None:
@@ -224,10 +224,10 @@ class RunFolder:
                 except ValueError as error:
                     raise self.bad_sample(number, f"is not JSON: {error}") from None
 
-    def bad_sample(self, number: int, why: str) -> RunFolderError:
+    def bad_sample(self, number: int, reason: str) -> RunFolderError:
         """Return the error of line ``number`` of the samples."""
         where = f"{self.samples_path}:{number}"
-        return RunFolderError(f"{where}: damaged ({why}); {SAMPLES_REPAIR}")
+        return RunFolderError(f"{where}: damaged ({reason}); {SAMPLES_REPAIR}")
 
     # assessments while the run goes on
 
@@ -239,14 +239,14 @@ class RunFolder:
         Args:
             or_failed: include pairs that failed. Without it they are tried again.
         """
-        done = lines.HashSet()
+        scored_pairs = lines.HashSet()
         # Before appending: the rest of half a line would join the next one.
         cut_unfinished(self.assessments_path)
         for number, line in enumerate(lines.file_lines(self.assessments_path), 1):
             identity = lines.checked_identity(self.assessments_path, line, number)
             if or_failed or lines.is_scored(line):
-                done.add(lines.hash64(*identity))
-        return done
+                scored_pairs.add(lines.hash64(*identity))
+        return scored_pairs
 
     def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
@@ -254,7 +254,7 @@ class RunFolder:
 
     def sort_assessments(self, metrics: Sequence[str], step: Step = lines.nothing) -> None:
         """Sort the assessments into input order; keep the last one of each sample and metric."""
-        offsets, lengths, places = self._index(metrics, step)
+        offsets, lengths, places = self._index_lines(metrics, step)
         # By place in the input, then by offset: of several attempts the latest comes last.
         order = np.lexsort((offsets, places))
         # Keep a line if the next one has another place.
@@ -269,31 +269,31 @@ class RunFolder:
                 target.write(source.read(lengths[index]))
                 step()
 
-    def _index(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
+    def _index_lines(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
         """Return of each assessment the line's offset and length, and its place in input order.
 
         The place is that of the sample times the number of metrics, plus that of the metric.
         """
         # Compact arrays: a run may have millions of assessments, and only numbers are held of each.
-        owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
+        id_hashes, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
         for number, (offset, line) in enumerate(lines.located_lines(self.assessments_path), 1):
-            own_id, metric = lines.checked_identity(self.assessments_path, line, number)
-            owns.append(lines.hash64(own_id))
+            sample_id, metric = lines.checked_identity(self.assessments_path, line, number)
+            id_hashes.append(lines.hash64(sample_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
             lengths.append(len(line))
             step()
-        places = self._places_of_samples(np.array(owns, dtype=np.uint64), step)
+        places = self._find_sample_places(np.array(id_hashes, dtype=np.uint64), step)
         # A line of another run would silently change the figures.
-        strange = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
-        if len(strange):
-            where = f"{self.assessments_path}:{strange[0] + 1}"
+        unknown_lines = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
+        if len(unknown_lines):
+            where = f"{self.assessments_path}:{unknown_lines[0] + 1}"
             raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
         places = places * len(metrics) + ranks
         return np.array(offsets, dtype=np.int64), np.array(lengths, dtype=np.int64), places
 
-    def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
+    def _find_sample_places(self, hashes: NDArray[np.uint64], step: Step) -> Places:
         """Return the places in input order of the samples whose ids have these hashes.
 
         -1 for hashes that no sample has.
@@ -302,12 +302,12 @@ class RunFolder:
         for line in lines.file_lines(self.samples_path):
             ids.append(lines.hash64(lines.sample_id(line)))
             step()
-        known = np.array(ids, dtype=np.uint64)
-        by_hash = np.argsort(known, kind="stable")
-        result = np.searchsorted(known, hashes, sorter=by_hash)
+        sample_hashes = np.array(ids, dtype=np.uint64)
+        by_hash = np.argsort(sample_hashes, kind="stable")
+        result = np.searchsorted(sample_hashes, hashes, sorter=by_hash)
         # A hash above all others is searched for at the end, where the appended -1 stands.
         places = np.append(by_hash, -1)[result]
-        return np.where(np.append(known, 0)[places] == hashes, places, -1)
+        return np.where(np.append(sample_hashes, 0)[places] == hashes, places, -1)
 
     def assessments(
         self,
@@ -341,7 +341,7 @@ class RunFolder:
     def lines(self) -> Iterator[tuple[int, lines.Line]]:
         """Yield offset and line of each assessment in file order, with evidence not decoded."""
         for offset, line in lines.located_lines(self.assessments_path):
-            yield offset, self._decoded(lines.read_line, offset, line)
+            yield offset, self._decode_line(lines.read_line, offset, line)
 
     def sample_at(self, offset: int) -> Sample:
         """Return the sample whose line begins at the byte ``offset``."""
@@ -356,11 +356,11 @@ class RunFolder:
             for _ in range(count):
                 file.seek(offset)
                 line = file.readline()
-                result.append(Assessment.from_dict(self._decoded(json.loads, offset, line)))
+                result.append(Assessment.from_dict(self._decode_line(json.loads, offset, line)))
                 offset += len(line)
         return result
 
-    def _decoded(self, decode: Callable[[bytes], T], offset: int, line: bytes) -> T:
+    def _decode_line(self, decode: Callable[[bytes], T], offset: int, line: bytes) -> T:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
@@ -409,10 +409,12 @@ def check_settings(
     """
     if changes := list(setting_changes(before, now)):
         # Only the input has changed: --append may be what the user wants.
-        grown = all(one.startswith(("samples.", "skipped", "drawn.")) for one in changes)
-        more = " (--append scores records that were added)" if grown else ""
+        only_input_changed = all(
+            change.startswith(("samples.", "skipped", "drawn.")) for change in changes
+        )
+        advice = " (--append scores records that were added)" if only_input_changed else ""
         raise RunFolderError(
-            f"{folder}: holds {what}; choose another folder, or use the same settings{more}. "
+            f"{folder}: holds {what}; choose another folder, or use the same settings{advice}. "
             "Different: " + "; ".join(changes)
         )
 
@@ -444,16 +446,16 @@ ABOUT = "about"
 
 
 def run_settings(
-    metrics: Iterable[Metric], backends: Mapping[str, Any], seed: int, **others: Any
+    metrics: Iterable[Metric], backends: Mapping[str, Any], seed: int, **other_fields: Any
 ) -> dict[str, Any]:
     """Return the fields of ``run.json`` that every run has, in their order.
 
     Args:
         others: further fields, which stand before the seed.
     """
-    own = {metric.name: metric.settings() for metric in metrics}
-    first = {"trustassay": version("trustassay"), "metrics": own, "backends": backends}
-    return {**first, **others, "seed": seed}
+    metric_settings = {metric.name: metric.settings() for metric in metrics}
+    first = {"trustassay": version("trustassay"), "metrics": metric_settings, "backends": backends}
+    return {**first, **other_fields, "seed": seed}
 
 
 def described(metrics: Iterable[Metric]) -> dict[str, Any]:
@@ -470,14 +472,14 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
     """
     result = {}
     for name, settings in run["metrics"].items():
-        told = run.get(ABOUT, {}).get(name)
+        description = run.get(ABOUT, {}).get(name)
         # A run of an earlier version: the description comes from the installed metric.
-        if told is None:
+        if description is None:
             metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
             result[name] = MetricInfo.of(metric)
             continue
         try:
-            result[name] = MetricInfo.from_dict(told)
+            result[name] = MetricInfo.from_dict(description)
         except (KeyError, TypeError, ValueError):
             message = f"damaged (the description of {name} cannot be read)"
             raise RunFolderError(f"{folder.path / 'run.json'}: {message}") from None

@@ -53,7 +53,7 @@ class GrowingRun:
 
     Args:
         source: the input in ``run.json``.
-        place: returns further fields of ``run.json``, which say how far the source was read.
+        read_position: returns further fields of ``run.json``: how far the source was read.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class GrowingRun:
         backends: Backends,
         options: RunOptions,
         source: str = SENT,
-        place: Callable[[], Mapping[str, Any]] = dict,
+        read_position: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.metrics = list(metrics)
         """Their ``auto`` options are settled by :meth:`settle`, else by the first sample."""
@@ -73,11 +73,11 @@ class GrowingRun:
         """``run.json`` of the run that is continued; empty for a new one."""
         self.last: Sample | None = None
         """The last sample of the run that is continued."""
-        self._source, self._place = source, place
+        self._source, self._read_position = source, read_position
         self._backends, self._options = backends, options
         self.settled: Inventory | None = None
         """The fields by which ``auto`` options were settled."""
-        self._known, self._scored = HashSet(), HashSet()
+        self._content_hashes, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
         self._began: str | None = utc_now()
 
@@ -85,7 +85,7 @@ class GrowingRun:
     def opened(self) -> Iterator[list[Sample]]:
         """Lock the folder, begin or continue its run, and yield the samples that lack a score."""
         with self.folder.claimed():
-            waiting = self._take_up()
+            waiting = self._resume()
             self._samples = Appender(self.folder.samples_path)
             self._assessments = self.folder.open_assessments()
             try:
@@ -107,8 +107,8 @@ class GrowingRun:
         """
         line = encoded_sample(sample)
         # A client that sends a sample twice, since it got no reply, is not at fault.
-        known = hash64(line.decode())
-        if known in self._known:
+        content_hash = hash64(line.decode())
+        if content_hash in self._content_hashes:
             return
         if hash64(sample.id) in self.ids:
             message = f"{sample.id!r} is already used by an earlier sample with other content"
@@ -121,7 +121,7 @@ class GrowingRun:
         # Stored first, remembered second: a full disk raises here, and the sample can be sent
         # again.
         self._samples.append(line)
-        self._known.add(known)
+        self._content_hashes.add(content_hash)
         self.ids.add(hash64(sample.id))
 
     def note(self, assessment: Assessment, line: bytes) -> None:
@@ -152,15 +152,15 @@ class GrowingRun:
         for sample in self.folder.samples():
             intake.inventory.add(sample)
         if intake.inventory.samples:
-            self._fail_the_rest()
+            self._fail_unscored()
         self._write_run(intake)
         if intake.inventory.samples:
-            how = self.metrics, intake, self._options, self._started
-            await run_in_thread(partial(write_results, self.folder, *how))
+            arguments = self.metrics, intake, self._options, self._started
+            await run_in_thread(partial(write_results, self.folder, *arguments))
 
     # what is there already
 
-    def _take_up(self) -> list[Sample]:
+    def _resume(self) -> list[Sample]:
         folder = self.folder
         before = folder.read_run()
         if before is None:
@@ -171,8 +171,8 @@ class GrowingRun:
         self._check_source(before)
         if isinstance(before.get(SETTLED), dict):
             self._resolve(Inventory(**before[SETTLED]))
-        now = self._settings()
-        check_settings(folder.path, {name: before.get(name) for name in now}, now)
+        current = self._settings()
+        check_settings(folder.path, {name: before.get(name) for name in current}, current)
         self.before, self.faulty = before, int(before.get("skipped") or 0)
         # A run of an earlier version has no start; that of this process is not the run's.
         self._began = before.get(STARTED)
@@ -183,7 +183,7 @@ class GrowingRun:
         for sample in folder.samples() if folder.samples_path.exists() else ():
             self.last = sample
             self.ids.add(hash64(sample.id))
-            self._known.add(hash64(encoded_sample(sample).decode()))
+            self._content_hashes.add(hash64(encoded_sample(sample).decode()))
             if any(hash64(sample.id, m.name) not in self._scored for m in self.metrics):
                 waiting.append(sample)
         # The summary would say that the run is finished.
@@ -197,7 +197,7 @@ class GrowingRun:
         if self._source == SENT:
             same, maker = before["input"] == SENT, "a scorer"
         else:
-            same, maker = self._place().keys() <= before.keys(), "watching"
+            same, maker = self._read_position().keys() <= before.keys(), "watching"
         if not same:
             message = f"holds a run that was not made by {maker}; choose another folder"
             raise RunFolderError(f"{self.folder.path}: {message}")
@@ -219,14 +219,14 @@ class GrowingRun:
             **({STARTED: self._began} if self._began else {}),
             **self._settings(),
             "skipped": intake.faulty,
-            **self._place(),
+            **self._read_position(),
             SETTLED: None if self.settled is None else asdict(self.settled),
             "samples": intake.digested(),
             ABOUT: described(self.metrics),
         }
         self.folder.write_json("run", as_stored(content))
 
-    def _fail_the_rest(self) -> None:
+    def _fail_unscored(self) -> None:
         """Store a failure for each sample that has no assessment.
 
         There are some if the disk was full or the closing was interrupted. The next process scores
@@ -248,9 +248,9 @@ ANOTHER = "choose another --out to score all"
 
 def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
     """Raise :class:`UsageError` if new samples would change the scores of earlier ones."""
-    whys = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
-    if whys := whys + ["a second reader's part is drawn from all answers"] * second:
-        raise UsageError(f"append: earlier scores would change, as {whys[0]}")
+    reasons = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
+    if reasons := reasons + ["a second reader's part is drawn from all answers"] * second:
+        raise UsageError(f"append: earlier scores would change, as {reasons[0]}")
 
 
 class StoredSamples:
@@ -268,7 +268,7 @@ class StoredSamples:
         stored = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
         self._ids, self._contents, self._at = (stored[name] for name in ("f0", "f1", "f2"))
 
-    def _place(self, own_id: str) -> int | None:
+    def _find_place(self, own_id: str) -> int | None:
         key = np.uint64(hash64(own_id))
         place = int(np.searchsorted(self._ids, key))
         return place if place < len(self._ids) and self._ids[place] == key else None
@@ -280,7 +280,7 @@ class StoredSamples:
 
     def __call__(self, sample: Sample) -> list[Problem]:
         """Return a problem for each field of a sample that differs from the stored sample."""
-        place, line = self._place(sample.id), encoded_sample(sample)
+        place, line = self._find_place(sample.id), encoded_sample(sample)
         if place is None or self._contents[place] == np.uint64(hash64(line.decode())):
             return []
         stored, today = json.loads(self._line(place)), json.loads(line)
@@ -289,52 +289,58 @@ class StoredSamples:
         message = f"was changed since {sample.id!r} was scored; {ANOTHER} again"
         return [Problem(key, message) for key in keys if stored.get(key) != today.get(key)]
 
-    def _join(self, part: Path) -> bool:
+    def _merge_stored(self, part: Path) -> bool:
         """Replace today's samples by the stored ones where there are; return whether any are new.
 
         Raises:
             RunFolderError: a stored sample is not among today's.
         """
-        gone, new = np.ones(len(self._ids), dtype=bool), False
+        is_missing, has_new = np.ones(len(self._ids), dtype=bool), False
         with part.open("rb") as today, whole(part) as file:
             for line in today:
-                if (place := self._place(sample_id(line))) is None:
-                    new = bool(file.write(line))
+                if (place := self._find_place(sample_id(line))) is None:
+                    has_new = bool(file.write(line))
                 else:
                     # ``write`` returns the number of bytes, which is true: this sample is not gone.
-                    gone[place] = not file.write(self._line(place))
+                    is_missing[place] = not file.write(self._line(place))
             # Its old score would stay in the figures (decision 161), so that a lost sample is
             # refused.
-            if gone.any():
-                first = sample_id(self._line(int(np.flatnonzero(gone)[0])))
-                count = f"{gone.sum():,} of {len(gone):,} scored samples, as {first!r},"
-                why = f"{count} were changed or are not in the input any more; {ANOTHER}"
-                raise RunFolderError(f"{self._folder.path}: {why}")
-        return new
+            if is_missing.any():
+                first = sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
+                count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"
+                message = f"{count} were changed or are not in the input any more; {ANOTHER}"
+                raise RunFolderError(f"{self._folder.path}: {message}")
+        return has_new
 
-    def grow(self, before: Mapping[str, Any], now: dict[str, Any], part: Path) -> None:
+    def grow(self, before: Mapping[str, Any], current: dict[str, Any], part: Path) -> None:
         """Add the new samples to the run, and keep its figures so far for comparison.
 
         Args:
             before: ``run.json`` of the run.
-            now: ``run.json`` of this command; changed in place.
+            current: ``run.json`` of this command; changed in place.
             part: the file of today's samples, which replaces the run's.
 
         Raises:
             RunFolderError: a stored sample is gone, or a setting has changed.
         """
-        new, of_input = self._join(part), {name: now[name] for name in ("skipped", "samples")}
+        has_new, of_input = (
+            self._merge_stored(part),
+            {name: current[name] for name in ("skipped", "samples")},
+        )
         # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
         # not.
-        if DRAWN in before and DRAWN in now:
-            counts = {name: now[DRAWN][name] for name in ("answers", "of", "units")}
+        if DRAWN in before and DRAWN in current:
+            counts = {name: current[DRAWN][name] for name in ("answers", "of", "units")}
             of_input[DRAWN] = {**before[DRAWN], **counts}
-        check_settings(self._folder.path, {**before, **of_input}, now)
+        check_settings(self._folder.path, {**before, **of_input}, current)
         # The figures are kept in run.json, so that they survive a kill before the new summary.
-        if new and (summary := self._folder.read_summary()):
-            now[GROWN] = {"samples": before["samples"]["samples"], "metrics": summary["metrics"]}
+        if has_new and (summary := self._folder.read_summary()):
+            current[GROWN] = {
+                "samples": before["samples"]["samples"],
+                "metrics": summary["metrics"],
+            }
         # run.json before the samples: after a kill in between, the same command joins them again.
-        self._folder.write_json("run", {**before, **now})
+        self._folder.write_json("run", {**before, **current})
         part.replace(self._folder.samples_path)
         if any(before[name] != value for name, value in of_input.items()):
             self._folder.drop_outputs()

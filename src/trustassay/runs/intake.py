@@ -187,10 +187,10 @@ class BadInputError(Portable, UsageError):
     """
 
     def __init__(self, faults: Sequence[Fault], count: int) -> None:
-        told = summarised(faults)
-        if untold := untold_of(faults):
-            told.append(str(untold))
-        super().__init__("\n".join(told))
+        lines = summarised(faults)
+        if untold_fields := untold_of(faults):
+            lines.append(str(untold_fields))
+        super().__init__("\n".join(lines))
         self.faults, self.count = tuple(faults), count
 
 
@@ -249,7 +249,7 @@ async def take_in(
             named(target),
             target.open("wb") as file,
         ):
-            async for sample in _sound(records, check, intake, progress.step):
+            async for sample in _yield_sound_samples(records, check, intake, progress.step):
                 # Samples that cannot be drawn any more are not written; of the others some are
                 # dropped below.
                 if drawing and not drawing.takes(sample):
@@ -263,7 +263,7 @@ async def take_in(
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
         if drawing:
-            _keep(target, drawing.kept(), intake, digest)
+            _write_drawn_lines(target, drawing.kept(), intake, digest)
             intake.drawn = drawing.told
             if options.progress:
                 tell(drawn_sentence(intake.drawn))
@@ -277,10 +277,10 @@ async def take_in(
     return intake
 
 
-def _keep(path: Path, kept: Iterable[bool], intake: Intake, digest: Any) -> None:
+def _write_drawn_lines(path: Path, is_drawn: Iterable[bool], intake: Intake, digest: Any) -> None:
     """Rewrite a file of samples with some of its lines; add them to inventory and digest."""
     with path.open("rb") as lines, whole(path) as file:
-        for line in compress(lines, kept):
+        for line in compress(lines, is_drawn):
             intake.inventory.add(Sample.parse(json.loads(line)))
             digest.update(line)
             file.write(line)
@@ -305,13 +305,13 @@ async def admit(
         BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
         ValueError: a metric needs a backend that the run lacks, or a field that no sample has.
     """
-    asked = backends.find("chat", MODEL) is not None
-    check = checks_of(metrics, stages, asked=asked, pool=options.pool)
-    both: Check = lambda one: [*also(one), *check(one)]  # noqa: E731
+    has_model = backends.find("chat", MODEL) is not None
+    check = checks_of(metrics, stages, asked=has_model, pool=options.pool)
+    check_all: Check = lambda sample: [*also(sample), *check(sample)]  # noqa: E731
     drawing = None
     if options.sample is not None:
         drawing = Drawing(options.sample, options.sample_by or "", options.unit, options.seed)
-    intake = await take_in(source, target, options, both, drawing=drawing)
+    intake = await take_in(source, target, options, check_all, drawing=drawing)
     try:
         # Only now is it known whether any sample brings the field that replaces a backend.
         check_served(metrics, backends, intake.inventory)
@@ -327,7 +327,9 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
     if options.unit in (None, QUESTION, ANSWER):
         return
     with samples.open("rb") as file:
-        if any(domain_of(json.loads(one), str(options.unit)) not in (None, "", []) for one in file):
+        if any(
+            domain_of(json.loads(line), str(options.unit)) not in (None, "", []) for line in file
+        ):
             return
     message = (
         f"unit: no sample has the field {options.unit!r}; expected question, answer, or a field of "
@@ -344,8 +346,8 @@ def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
     ``None`` for other sources, after a draw, and if more rows were faulty than faults are kept:
     which rows are left is not known then.
     """
-    known = len(intake.faults) == intake.faulty and not intake.drawn
-    return frame_index(source, intake.faults, limit) if known else None
+    is_complete = len(intake.faults) == intake.faulty and not intake.drawn
+    return frame_index(source, intake.faults, limit) if is_complete else None
 
 
 def checks_of(
@@ -364,15 +366,15 @@ def checks_of(
         has_model: whether the run has a model under assessment.
     """
     beyond = [metric.name for metric in metrics if metric.pool]
-    known: set[Any] = set()
+    checked_inputs: set[Any] = set()
 
     def check(sample: Sample) -> list[Problem]:
         if beyond and (mark := sample.metadata.get(SHARD)) is not None:
             of = mark.get("of") if isinstance(mark, Mapping) else None
             # The file of the pool is hashed once for each input, not for each sample.
-            if of not in known:
-                _check_whole(pool, of, beyond[0])
-                known.add(of)
+            if of not in checked_inputs:
+                _check_pool_digest(pool, of, beyond[0])
+                checked_inputs.add(of)
         result: list[Problem] = []
         as_filled = sample
         for stage in stages:
@@ -390,7 +392,7 @@ def checks_of(
     return check
 
 
-def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> None:
+def _check_pool_digest(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> None:
     """Raise :class:`ValueError` unless a file holds all samples of the input of a shard."""
     message = f"{metric} compares a sample with all others, and the input is one shard of several"
     repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
@@ -405,7 +407,7 @@ def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> N
         )
 
 
-async def _sound(
+async def _yield_sound_samples(
     records: Iterable[Located | Fault], check: Check, intake: Intake, step: Callable[[], None]
 ) -> AsyncIterator[Sample]:
     """Yield the samples without faults, each with a unique id; record the faults in ``intake``."""
@@ -422,8 +424,8 @@ async def _sound(
         lacking = check(sample)
         problems = [record.in_own_words(problem) for problem in lacking]
         # Hashes and not the ids themselves: an input may have millions of samples.
-        known_as = hash64(sample.id)
-        if known_as in ids:
+        id_hash = hash64(sample.id)
+        if id_hash in ids:
             # An id from the input that occurs twice is a fault; ids that were made from content get
             # a number.
             if record.has_id:
@@ -431,13 +433,13 @@ async def _sound(
                 problems.append(Problem("id", message))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
-                known_as = hash64(sample.id)
+                id_hash = hash64(sample.id)
         if problems:
             # Two metrics may have the same problem with a sample.
-            shown = tuple(dict.fromkeys(problems))
-            intake.note(Fault(record.where, shown, record.untold(lacking)))
+            distinct_problems = tuple(dict.fromkeys(problems))
+            intake.note(Fault(record.where, distinct_problems, record.untold(lacking)))
             continue
-        ids.add(known_as)
+        ids.add(id_hash)
         yield sample
 
 
@@ -468,8 +470,8 @@ def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Pa
     state = [part for path in paths for part in state_of(path)]
     content = json.dumps([state, settings], sort_keys=True)
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-    given = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
-    names = [name_of(path).split(".")[0] for path in given]
+    path_texts = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
+    names = [name_of(path).split(".")[0] for path in path_texts]
     # Other characters of file names are awkward in a shell: "my data (1).csv" gives "my_data_1_".
     stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
     return Path(HOME) / f"{stem}-{digest}"
@@ -485,8 +487,8 @@ def state_of(source: PathText) -> list[str]:
     if not path.exists():
         return [str(path.resolve())]
     state = [str(path.resolve())]
-    for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        stat, inside = one.stat(), [str(one.relative_to(path))] if one != path else []
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        stat, inside = file.stat(), [str(file.relative_to(path))] if file != path else []
         state += [*inside, str(stat.st_size), str(stat.st_mtime_ns)]
     return state
 
@@ -496,6 +498,6 @@ async def samples_of(
     source: Source, options: InputOptions, check: Check = lambda _: []
 ) -> AsyncIterator[tuple[RunFolder, Intake]]:
     """Read and check an input, and yield a folder that holds its samples until the block ends."""
-    with TemporaryDirectory(prefix="trustassay-") as place:
-        folder = RunFolder(Path(place))
+    with TemporaryDirectory(prefix="trustassay-") as temporary_path:
+        folder = RunFolder(Path(temporary_path))
         yield folder, await take_in(source, folder.samples_path, options, check)

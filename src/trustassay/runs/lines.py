@@ -28,11 +28,11 @@ AFTER_EVIDENCE = b'], "calls": {'
 WITHOUT_ERROR = b'"error": null}'
 # Earlier versions wrote lines without these three fields.
 REQUIRED = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
-_decode = json.JSONDecoder().raw_decode
+_decode_json = json.JSONDecoder().raw_decode
 # A JSON string of printable ASCII without escapes: "q1", but not "caf\u00e9" or "a\"b".
-_PLAIN = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
-_PLAIN_ID = re.compile(rb'\{"id": ' + _PLAIN)
-_PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN + rb"[,}]")
+_PLAIN_STRING = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
+_PLAIN_ID = re.compile(rb'\{"id": ' + _PLAIN_STRING)
+_PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN_STRING + rb"[,}]")
 
 
 def encoded(assessment: Assessment) -> bytes:
@@ -52,7 +52,7 @@ def encoded_sample(sample: Sample) -> bytes:
 def decoded(line: bytes) -> dict[str, Any]:
     """Decode the line of an object, in less time than ``json.loads`` takes."""
     text = line.decode()
-    result, end = _decode(text)
+    result, end = _decode_json(text)
     if not isinstance(result, dict) or text[end:].strip():
         raise ValueError("expected one JSON object")
     return result
@@ -68,7 +68,7 @@ def sample_id(line: bytes) -> str:
     if plain := _PLAIN_ID.match(line):
         return plain[1].decode()
     # An id with escapes or other characters: decode this one string.
-    return str(_decode(line.decode(), len('{"id": '))[0])
+    return str(_decode_json(line.decode(), len('{"id": '))[0])
 
 
 def identity(line: bytes) -> tuple[str, str]:
@@ -76,8 +76,8 @@ def identity(line: bytes) -> tuple[str, str]:
     if plain := _PLAIN_IDENTITY.match(line):
         return plain[1].decode(), plain[2].decode()
     text = line.decode()
-    result, end = _decode(text, len('{"id": '))
-    metric, _ = _decode(text, end + len(', "metric": '))
+    result, end = _decode_json(text, len('{"id": '))
+    metric, _ = _decode_json(text, end + len(', "metric": '))
     return result, metric
 
 
@@ -199,7 +199,7 @@ class StoredAssessments(Sequence[Assessment]):
 
     def failed(self) -> Iterator[Assessment]:
         """Yield the assessments that failed, without decoding the others."""
-        for offset, line in self._lines_at(self._offsets):
+        for offset, line in self._read_lines_at(self._offsets):
             # The end of the line is a quick test; a line of another program is decoded to be sure.
             if not is_scored(line) and (result := self._read(offset, line)).error is not None:
                 yield result
@@ -208,13 +208,13 @@ class StoredAssessments(Sequence[Assessment]):
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Assessment]:
-        result = self._at(self._offsets)
+        result = self._read_at(self._offsets)
         if self._units is None:
             return result
         return (
             # -1: a unit of one sample, which needs no number.
-            one if unit < 0 else replace(one, unit=unit)
-            for one, unit in zip(result, self._units.tolist(), strict=True)
+            assessment if unit < 0 else replace(assessment, unit=unit)
+            for assessment, unit in zip(result, self._units.tolist(), strict=True)
         )
 
     @overload
@@ -223,23 +223,23 @@ class StoredAssessments(Sequence[Assessment]):
     def __getitem__(self, index: slice) -> list[Assessment]: ...
     def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
         if isinstance(index, slice):
-            return list(self._at(self._offsets[index]))
-        return next(self._at([self._offsets[index]]))
+            return list(self._read_at(self._offsets[index]))
+        return next(self._read_at([self._offsets[index]]))
 
-    def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
-        for offset, line in self._lines_at(offsets):
+    def _read_at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
+        for offset, line in self._read_lines_at(offsets):
             self._step()
             yield self._read(offset, line)
 
-    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        at = 0
+    def _read_lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        position = 0
         with self._path.open("rb") as file:
             for offset in offsets:
                 # Consecutive lines are read without seeking, which would empty the buffer.
-                if offset != at:
+                if offset != position:
                     file.seek(offset)
                 line = file.readline()
-                at = offset + len(line)
+                position = offset + len(line)
                 yield offset, line
 
     def _read(self, offset: int, line: bytes) -> Assessment:
@@ -298,16 +298,16 @@ class HashSet:
     """
 
     def __init__(self) -> None:
-        self._fresh: set[int] = set()
+        self._recent: set[int] = set()
         self._sorted: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
     def __contains__(self, value: int) -> bool:
-        if value in self._fresh:
+        if value in self._recent:
             return True
         if not len(self._sorted):
             return False
-        place = int(np.searchsorted(self._sorted, np.uint64(value)))
-        return place < len(self._sorted) and int(self._sorted[place]) == value
+        position = int(np.searchsorted(self._sorted, np.uint64(value)))
+        return position < len(self._sorted) and int(self._sorted[position]) == value
 
     def __len__(self) -> int:
         self._merge()
@@ -315,11 +315,11 @@ class HashSet:
 
     def add(self, value: int) -> None:
         """Put a hash in."""
-        self._fresh.add(value)
-        if len(self._fresh) >= FRESH:
+        self._recent.add(value)
+        if len(self._recent) >= FRESH:
             self._merge()
 
     def _merge(self) -> None:
-        fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
+        fresh = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
         self._sorted = np.union1d(self._sorted, fresh)
-        self._fresh.clear()
+        self._recent.clear()

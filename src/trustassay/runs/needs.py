@@ -43,7 +43,7 @@ ROLES: Mapping[str, tuple[str, str]] = {
 """By role of a chat model, and of the second reader among entailers: the option on the command
 line, and a description."""
 # "mine=openai:gpt-4o", but not "openai:gpt-4o?temperature=0": a name has no colon.
-_NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
+_NAMED_URI = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Demand:
         """The backend that is used if the user gives none."""
         return self.need.default or self.served.default
 
-    def choices(self, given: Mapping[str, Any]) -> dict[Place, Any]:
+    def choices(self, given_backends: Mapping[str, Any]) -> dict[Place, Any]:
         """Return the backends by place; empty for an optional need that is not met.
 
         Raises:
@@ -82,18 +82,18 @@ class Demand:
         """
         # A capability may itself turn one value into several backends, as sources of distractors
         # do.
-        if self.served.choices and (self.word in given or not self.need.optional):
-            named = self.served.choices(given.get(self.word, self.served.default))
-        elif self.word in given:
-            choice, many = given[self.word], self.need.many
-            named = named_models(choice, self.role, many=many) if self.role else {"": choice}
+        if self.served.choices and (self.word in given_backends or not self.need.optional):
+            models = self.served.choices(given_backends.get(self.word, self.served.default))
+        elif self.word in given_backends:
+            choice, many = given_backends[self.word], self.need.many
+            models = named_models(choice, self.role, many=many) if self.role else {"": choice}
         elif self.need.optional:
             return {}
         elif self.default is None:
             raise UsageError(f"{self.metric.name}: needs {self.who()}")
         else:
-            named = {"": self.default}
-        return {self.place._replace(name=name): choice for name, choice in named.items()}
+            models = {"": self.default}
+        return {self.place._replace(name=name): choice for name, choice in models.items()}
 
     def who(self) -> str:
         """Return a description of the backend, and the option that names it."""
@@ -103,11 +103,11 @@ class Demand:
         return f"{words} ({backend_words()[self.word]})"
 
 
-def demands_of(metrics: Iterable[Metric], given: Container[str] = ()) -> list[Demand]:
+def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> list[Demand]:
     """Return the demands of metrics.
 
     Args:
-        given: the option names of the backends that the user gave.
+        given_words: the option names of the backends that the user gave.
 
     Raises:
         UnknownNameError: a metric needs a capability or a role that does not exist.
@@ -117,20 +117,20 @@ def demands_of(metrics: Iterable[Metric], given: Container[str] = ()) -> list[De
     for metric in metrics:
         for need in metric.needs():
             # Some needs only arise if the user gives another backend.
-            if need.beside and need.beside not in given:
+            if need.beside and need.beside not in given_words:
                 continue
             if need.capability not in {*kinds, "choose"}:
                 message = did_you_mean("capability", need.capability, [*kinds, "choose"])
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
             # "choose" is served by chat models: it is a chat with options to choose from.
-            asked = kinds["chat" if need.capability == "choose" else need.capability]
-            served = kinds[asked.served_by or asked.name]
+            kind = kinds["chat" if need.capability == "choose" else need.capability]
+            serving = kinds[kind.served_by or kind.name]
             # A chat model without a role is the model under assessment.
-            role = need.role or (MODEL if served.name == "chat" else "")
-            if role not in ROLES and (role or served.name == "chat"):
+            role = need.role or (MODEL if serving.name == "chat" else "")
+            if role not in ROLES and (role or serving.name == "chat"):
                 message = did_you_mean("role of a chat model", role, ROLES)
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
-            demands.append(Demand(metric, need, role, asked, served))
+            demands.append(Demand(metric, need, role, kind, serving))
     return demands
 
 
@@ -147,7 +147,7 @@ def resolved(
 
 async def settle(
     metrics: Sequence[Metric],
-    named: Mapping[str, Any],
+    backends_by_option: Mapping[str, Any],
     *,
     stores: Iterable[Path | None] | None = None,
     unanswered: bool = False,
@@ -158,9 +158,9 @@ async def settle(
     A ``model`` is loaded even if no metric needs it, since it answers samples without a response.
 
     Args:
-        named: URIs or objects by option name: the backend of a capability (``entailer``,
-            ``token_embedder``) or the role of a chat model. A role may also have a list of them, or
-            a mapping of models by name. ``None`` counts as not given.
+        backends_by_option: URIs or objects by option name: the backend of a capability
+            (``entailer``, ``token_embedder``) or the role of a chat model. A role may also have a
+            list of them, or a mapping of models by name. ``None`` counts as not given.
         stores: files of calls. If given, a missing key is refused, unless one of them has replies
             of that backend.
         unanswered: whether samples lack a response, so that the model under assessment is asked.
@@ -168,8 +168,8 @@ async def settle(
             :class:`Unloaded` stands for each.
 
     Raises:
-        UnknownNameError: a metric needs a capability or role that does not exist, or ``named`` has
-            an unknown option name.
+        UnknownNameError: a metric needs a capability or role that does not exist, or
+            ``backends_by_option`` has an unknown option name.
         ValueError: a need is not met; a backend is given that no metric uses; several models are
             given and the metric takes one.
         BackendError: a backend cannot be loaded, or cannot do what is needed.
@@ -177,47 +177,49 @@ async def settle(
             takes time.
     """
     # Step 1: what the user gave, and what metrics need.
-    given = {word: choice for word, choice in named.items() if choice is not None}
+    given_backends = {
+        word: choice for word, choice in backends_by_option.items() if choice is not None
+    }
     options = backend_words()
-    for word in given:
+    for word in given_backends:
         if word not in options:
             raise UnknownNameError(did_you_mean("backend", word, options))
-    demands = demands_of(metrics, given)
-    _check_defaults(demands, given)
+    demands = demands_of(metrics, given_backends)
+    _check_defaults(demands, given_backends)
     # Step 2: the backend of each demand. All faults are collected, so that the user sees them at
     # once.
     wanted: dict[Place, Any] = {}
     used = {MODEL}
     faults: list[Exception] = []
-    for one in demands:
+    for demand in demands:
         try:
-            if choices := one.choices(given):
+            if choices := demand.choices(given_backends):
                 wanted |= choices
-                used.add(one.word)
+                used.add(demand.word)
         except UsageError as error:
             faults.append(error)
-    if MODEL in given:
-        models = named_models(given[MODEL], MODEL, many=False)
+    if MODEL in given_backends:
+        models = named_models(given_backends[MODEL], MODEL, many=False)
         wanted |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
     # A backend that nobody asks is a misunderstanding, most likely of what the metric does.
-    if not faults and (unused := [word for word in given if word not in used]):
+    if not faults and (unused := [word for word in given_backends if word not in used]):
         names = " and ".join(metric.name for metric in metrics)
         faults.append(UsageError(f"{options[unused[0]]} is given, but {names} does not use it"))
     # Step 3: load them. The key of the model under assessment matters only if it is asked.
-    asked = unanswered or not all(metric.reads_response for metric in metrics)
-    held = await load_all(
-        wanted, faults, stores, lambda place: asked or place.role != MODEL, load=load
+    model_is_asked = unanswered or not all(metric.reads_response for metric in metrics)
+    loaded = await load_all(
+        wanted, faults, stores, lambda place: model_is_asked or place.role != MODEL, load=load
     )
-    for one in demands:
-        for place, backend in held.items():
-            if place[:2] == one.place[:2] and not isinstance(backend, Unloaded):
+    for demand in demands:
+        for place, backend in loaded.items():
+            if place[:2] == demand.place[:2] and not isinstance(backend, Unloaded):
                 try:
-                    one.asked.check(backend)
-                    if one.need.embeddings:
+                    demand.asked.check(backend)
+                    if demand.need.embeddings:
                         check_embeddings(backend)
                 except BackendError as error:
-                    raise BackendError(f"{one.metric.name}: {error}") from None
-    return Backends(held)
+                    raise BackendError(f"{demand.metric.name}: {error}") from None
+    return Backends(loaded)
 
 
 async def load_all(
@@ -241,20 +243,20 @@ async def load_all(
         Exception: the fault if there is one; :class:`FaultsError` if there are several.
     """
     faults = list(faults)
-    held: dict[Place, Any] = {}
+    loaded: dict[Place, Any] = {}
     paths = None if stores is None else list(stores)
-    kinds = {place: capability(place.capability) for place in wanted}
+    place_capabilities = {place: capability(place.capability) for place in wanted}
     for place, choice in wanted.items():
         try:
-            if takes_time(kinds[place].backend, choice):
+            if takes_time(place_capabilities[place].backend, choice):
                 # Found without loading: a missing package, a file that does not exist.
-                if fault := fault_of(kinds[place].backend, choice):
+                if fault := fault_of(place_capabilities[place].backend, choice):
                     raise BackendError(fault)
                 continue
-            held[place] = await asyncio.to_thread(kinds[place].load, choice)
+            loaded[place] = await asyncio.to_thread(place_capabilities[place].load, choice)
             # Only an endpoint has a key, and it is loaded by now: it takes no time.
             if paths is not None and is_asked(place):
-                check_keys(Backends({place: held[place]}).endpoints(), paths)
+                check_keys(Backends({place: loaded[place]}).endpoints(), paths)
         except (UsageError, BackendError) as error:
             faults.append(error)
     if len(faults) == 1:
@@ -263,10 +265,10 @@ async def load_all(
         # Two metrics may have the same fault.
         raise FaultsError(list(dict.fromkeys(map(str, faults))))
     for place, choice in wanted.items():
-        if place not in held:
-            slow = asyncio.to_thread(kinds[place].load, choice) if load else None
-            held[place] = await slow if slow else Unloaded(str(choice))
-    return {place: held[place] for place in wanted}
+        if place not in loaded:
+            loading = asyncio.to_thread(place_capabilities[place].load, choice) if load else None
+            loaded[place] = await loading if loading else Unloaded(str(choice))
+    return {place: loaded[place] for place in wanted}
 
 
 @dataclass(frozen=True)
@@ -286,7 +288,7 @@ def needed_words(metric: str, options: Mapping[str, Any], backends: Mapping[str,
         demands = demands_of([metric_from_settings(metric, options)], backends)
     except (UnknownNameError, TypeError, ValueError):
         return set(backends)
-    words = {one.word for one in demands} - {MODEL}
+    words = {demand.word for demand in demands} - {MODEL}
     # In ``run.json`` the names have spaces: "token embedder".
     return words | {word.replace("_", " ") for word in words}
 
@@ -307,8 +309,8 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
         result = dict(choice)
     elif isinstance(choice, Sequence) and not isinstance(choice, str):
         result = {}
-        for one in choice:
-            name, model = _name_and_model(one)
+        for item in choice:
+            name, model = _name_and_model(item)
             if name in result:
                 name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in result)
             result[name] = model
@@ -321,17 +323,17 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
     return result
 
 
-def _check_defaults(demands: Iterable[Demand], given: Mapping[str, Any]) -> None:
+def _check_defaults(demands: Iterable[Demand], given_backends: Mapping[str, Any]) -> None:
     """Refuse metrics of one run whose defaults for the same backend differ."""
-    taken: dict[Place, Demand] = {}
-    for one in demands:
-        if one.word in given or one.need.optional:
+    first_demands: dict[Place, Demand] = {}
+    for demand in demands:
+        if demand.word in given_backends or demand.need.optional:
             continue
-        first = taken.setdefault(one.place, one)
-        if first.default != one.default:
+        first = first_demands.setdefault(demand.place, demand)
+        if first.default != demand.default:
             raise UsageError(
-                f"{first.metric.name} would take {first.default} and {one.metric.name} "
-                f"{one.default}; one run has one: name it ({backend_words()[one.word]})"
+                f"{first.metric.name} would take {first.default} and {demand.metric.name} "
+                f"{demand.default}; one run has one: name it ({backend_words()[demand.word]})"
             )
 
 
@@ -339,19 +341,19 @@ def _name_and_model(choice: Any) -> tuple[str, Any]:
     """Return name and model from ``NAME=URI``, or derive the name from a URI or an object."""
     if not isinstance(choice, str):
         return str(getattr(choice, "name", None) or getattr(choice, "__name__", "model")), choice
-    if (result := _NAMED.fullmatch(choice)) and ":" not in result["name"]:
+    if (result := _NAMED_URI.fullmatch(choice)) and ":" not in result["name"]:
         return result["name"], result["uri"]
     # "openai:org/model@https://host?x=1" gives "model".
-    _, _, rest = choice.partition(":")
-    return re.split(r"@(?=https?://)|\?", rest)[0].rsplit("/", 1)[-1] or choice, choice
+    _, _, model_part = choice.partition(":")
+    return re.split(r"@(?=https?://)|\?", model_part)[0].rsplit("/", 1)[-1] or choice, choice
 
 
 def backend_words() -> dict[str, str]:
     """Return the option on the command line for each option name in Python."""
     return {role: option for role, (option, _) in ROLES.items()} | {
-        one.word: one.option or one.backend
-        for one in capabilities().values()
-        if not one.served_by and one.name != "chat"
+        kind.word: kind.option or kind.backend
+        for kind in capabilities().values()
+        if not kind.served_by and kind.name != "chat"
     }
 
 
@@ -361,12 +363,12 @@ def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inven
     Raises:
         UsageError: there is neither; the message names both.
     """
-    for one in demands_of(metrics):
-        field = one.need.field
-        if field and not getattr(inventory, field) and one.place not in backends.held:
+    for demand in demands_of(metrics):
+        field = demand.need.field
+        if field and not getattr(inventory, field) and demand.place not in backends.held:
             raise UsageError(
-                f"{one.metric.name}: needs {one.who()}, or {field} in the samples; no sample has "
-                "any"
+                f"{demand.metric.name}: needs {demand.who()}, or {field} in the samples; no sample "
+                "has any"
             )
 
 
@@ -386,7 +388,10 @@ def check_run_keys(
 
 
 def recorded_backends(
-    backends: Mapping[str, Any], metrics: Sequence[Metric], calls: Path, given: Mapping[str, Any]
+    backends: Mapping[str, Any],
+    metrics: Sequence[Metric],
+    calls: Path,
+    given_backends: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Load the backends of a stored run that the metrics need, and its model.
 
@@ -395,41 +400,43 @@ def recorded_backends(
     Args:
         backends: their names in ``run.json``.
         calls: the run's file of calls.
-        given: the backends that the user gave, which are not loaded here.
+        given_backends: the backends that the user gave, which are not loaded here.
 
     Raises:
         UnknownNameError, BackendError: an entailer cannot be loaded, and no reply of it is stored.
     """
-    asked = {one.word for one in demands_of(metrics, {*backends, *given})}
-    wanted = {MODEL, *asked} - set(given)
+    demanded = {demand.word for demand in demands_of(metrics, {*backends, *given_backends})}
+    wanted = {MODEL, *demanded} - set(given_backends)
     result: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")
         if key not in wanted:
             continue
         if key in ("entailer", SECOND):
-            result[key] = _entailer(name, calls, backend_words()[key])
+            result[key] = _load_recorded_entailer(name, calls, backend_words()[key])
         elif key in ROLES:
-            result[key] = _or_absent(resolve.chat, name, _AbsentChat, "--model")
+            result[key] = _load_or_absent(resolve.chat, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             sources = partial(load, "distractors")
-            result[key] = _or_absent(sources, name, _AbsentSource, "--distractors")
+            result[key] = _load_or_absent(sources, name, _AbsentSource, "--distractors")
         else:
             result[key] = name
     return result
 
 
-def _or_absent(load: Callable[[str], Any], name: Any, absent: "type[_Absent]", option: str) -> Any:
+def _load_or_absent(
+    load: Callable[[str], Any], name: Any, absent: "type[_Absent]", option: str
+) -> Any:
     """Load a backend, or several by name; one that cannot be loaded is replaced by ``absent``."""
     if isinstance(name, Mapping):
-        return {key: _or_absent(load, one, absent, option) for key, one in name.items()}
+        return {key: _load_or_absent(load, item, absent, option) for key, item in name.items()}
     try:
         return load(name)
     except (UnknownNameError, BackendError) as error:
         return absent(name, str(error), option)
 
 
-def _entailer(name: str, calls: Path, option: str) -> Any:
+def _load_recorded_entailer(name: str, calls: Path, option: str) -> Any:
     from trustassay.backends.chat_entailer import ChatEntailer, judging_of
 
     try:
@@ -437,10 +444,10 @@ def _entailer(name: str, calls: Path, option: str) -> Any:
     except (UnknownNameError, BackendError) as error:
         # A chat model that judged, perhaps with options in its name: its replies are stored under
         # "chat".
-        own, judging = judging_of(name.removeprefix("chat:"))
-        if has_replies(calls, own, "chat"):
+        model_name, judging = judging_of(name.removeprefix("chat:"))
+        if has_replies(calls, model_name, "chat"):
             scheme = "chat:" if name.startswith("chat:") else ""
-            return ChatEntailer(_AbsentChat(own, str(error), option), judging, scheme)
+            return ChatEntailer(_AbsentChat(model_name, str(error), option), judging, scheme)
         if has_replies(calls, name, "entailment"):
             return _AbsentEntailer(name, str(error), option)
         raise

@@ -73,8 +73,8 @@ class RunOutcomes:
         units: Places | None,
     ) -> None:
         self._metrics, self._questions, self._units = metrics, questions, units
-        self._counters = {info.name: _counter_of(info.name, metrics) for info in infos}
-        self._answers_seen = HashSet()
+        self._counters = {info.name: _build_counter(info.name, metrics) for info in infos}
+        self._answer_hashes = HashSet()
         self.repeated = 0
         """Answers that equal an earlier one to the same question, by the same model."""
         self.copied = 0
@@ -94,9 +94,9 @@ class RunOutcomes:
         # answer under a new id is counted even if these were changed.
         question = "".join(filter(str.isalnum, str(sample.get("question")))).casefold()
         key = hash64(question, str(sample.get("model")), response.casefold())
-        if key in self._answers_seen:
+        if key in self._answer_hashes:
             self.repeated += 1
-        self._answers_seen.add(key)
+        self._answer_hashes.add(key)
 
     def by_metric(self) -> dict[str, Outcomes]:
         """Return the outcomes by the name of the metric."""
@@ -106,7 +106,7 @@ class RunOutcomes:
         }
 
 
-def _counter_of(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
+def _build_counter(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
     metric = metrics.get(name)
     if metric is None:
         # A metric that is not installed: where it draws a line is not known.

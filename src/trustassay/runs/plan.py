@@ -62,19 +62,21 @@ async def plan(
         intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
         stored = out and RunFolder(out).calls_path
-        calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))
+        calls = Calls(
+            _open_store(stack, stored), _open_store(stack, shared_file(options.calls.cache))
+        )
         # The client makes no call. It is needed for the keys of requests and the names of backends.
         client = Client(backends, CallOptions(policy=options.calls.policy))
         stack.push_async_callback(client.close)
         rehearsal = _Rehearsal(client, calls, options)
         await rehearsal.run(metrics, stages, folder, intake.inventory.samples)
         # In a thread, since local models are timed there.
-        parts = await asyncio.to_thread(rehearsal.priced)
+        parts = await asyncio.to_thread(rehearsal.price_parts)
         second = backends.names().get(ROLE)
         return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure), second)
 
 
-def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
+def _open_store(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
     if path is None or not path.exists():
         return None
     store = CallStore(path)
@@ -91,7 +93,7 @@ class _Rehearsal:
         """How many stand-ins replaced a reply."""
         self.options = options
         self._client, self._calls = client, calls
-        self._asked: set[bytes] = set()
+        self._request_keys: set[bytes] = set()
         self._parts: dict[tuple[str, str, str], Part] = {}
         self._probes: dict[tuple[str, str], list[Any]] = {}
         self._estimates = Estimates(filter(None, (calls.shared, calls.own)))
@@ -152,8 +154,8 @@ class _Rehearsal:
         """Rehearse the scoring of one sample."""
         for metric in metrics:
             models = cast(Models, _StandIns(self, metric.name, self._client))
-            own, limits = prepared.get(metric.name), self.options.limits
-            context = Context(sample, models, own, self.options.seed, limits)
+            prepared_value, limits = prepared.get(metric.name), self.options.limits
+            context = Context(sample, models, prepared_value, self.options.seed, limits)
             try:
                 limits.check(sample)
                 if not in_other_language(metric, sample, models):
@@ -170,30 +172,30 @@ class _Rehearsal:
             name: the capability.
             item: the request, as the capability defines it.
         """
-        result, gatherer = capability(name), self._client.batcher(name, backend)
-        key, stored = gatherer.look_up(item, self._calls)
-        place = metric, result.stored_as, gatherer.backend
-        part = self._parts.setdefault(place, Part(*place))
+        kind, batcher = capability(name), self._client.batcher(name, backend)
+        key, stored = batcher.look_up(item, self._calls)
+        part_key = metric, kind.stored_as, batcher.backend
+        part = self._parts.setdefault(part_key, Part(*part_key))
         # A request that two metrics share is made once, and counts for the first.
-        if new := key not in self._asked:
-            self._asked.add(key)
+        if is_new := key not in self._request_keys:
+            self._request_keys.add(key)
             part.calls += 1
             part.cached += stored is not None
         if stored is not None:
             return stored, True
         self.stood_in += 1
         if name == "chat":
-            if new:
-                part.add(self._estimates.of(gatherer.backend, item), item)
+            if is_new:
+                part.add(self._estimates.of(batcher.backend, item), item)
             # A metric may give a reply in the form that it can read.
-            text = item.stand_in or STAND_IN.format(len(self._asked))
+            text = item.stand_in or STAND_IN.format(len(self._request_keys))
             return Reply(text, others=(text,) * (item.n - 1)), False
-        if new:
+        if is_new:
             # Some requests to a local model are kept, to measure its speed on them.
-            probes = self._probes.setdefault((name, gatherer.backend), [])
+            probes = self._probes.setdefault((name, batcher.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
-        return result.stand_in(item), False
+        return kind.stand_in(item), False
 
     async def reply_through(
         self, metric: str, name: str, backend: Any, item: Any
@@ -223,56 +225,65 @@ class _Rehearsal:
                 raise
         return (reply if all_stored else capability(name).stand_in(item)), all_stored
 
-    def priced(self) -> list[Planned]:
+    def price_parts(self) -> list[Planned]:
         """Return the planned calls, with money and time."""
         return [
-            part.chat(self.options.calls.prices, self._together(part))
+            part.chat(self.options.calls.prices, self._bound_seconds(part))
             if part.capability == "chat"
-            else self._measured(part)
+            else self._measure_part(part)
             for part in self._parts.values()
         ]
 
-    def _measured(self, part: Part) -> Planned:
+    def _measure_part(self, part: Part) -> Planned:
         """Return the planned requests to a model other than a chat model.
 
         Their time is measured by computing some of them.
         """
-        result = next(one for one in capabilities().values() if one.stored_as == part.capability)
-        probes = self._probes.get((result.name, part.backend), ())
-        model = self._backend(result.served_by or result.name, part.backend)
+        measured_kind = next(
+            kind for kind in capabilities().values() if kind.stored_as == part.capability
+        )
+        probes = self._probes.get((measured_kind.name, part.backend), ())
+        model = self._find_backend(measured_kind.served_by or measured_kind.name, part.backend)
         # A plan calls no endpoint, so that its time stays a guess.
         if not probes or model is None or is_remote(model):
             return part.local(LATENCY.times(part.new), 0)
         started = time.perf_counter()
-        result.compute(model, list(probes))
+        measured_kind.compute(model, list(probes))
         speed = (time.perf_counter() - started) / len(probes)
         factor = stretch(len(probes))
         each = Range(speed / factor, speed, speed * factor)
         return part.local(each.times(part.new), len(probes))
 
-    def _together(self, part: Part) -> Range:
+    def _bound_seconds(self, part: Part) -> Range:
         """Return the duration of the calls of a part when some run at once.
 
         It is the longest of three times: by latency and concurrency, and by the endpoint's limits
         of requests and of tokens per minute.
         """
-        model = self._backend("chat", part.backend)
+        model = self._find_backend("chat", part.backend)
         limits = getattr(model, "limits", None)
         if not isinstance(limits, EndpointLimits):
             return part.seconds
-        calls = Range(part.new, part.new, part.new)
+        call_range = Range(part.new, part.new, part.new)
         tokens = part.prompt + part.reply
         result = part.seconds.times(1 / min(limits.concurrency, max(part.new, 1)))
-        rates = ((calls, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
+        rates = ((call_range, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
         for amount, rate in rates:
             if rate:
                 result = result.at_least(amount.times(60 / rate))
         return result
 
-    def _backend(self, name: str, backend: str) -> Any:
+    def _find_backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, or one that another backend asks; ``None`` if unknown."""
-        asked = self._client.backends.asked()
-        return next((one for kind, one in asked if kind == name and one.name == backend), None)
+        backends = self._client.backends.asked()
+        return next(
+            (
+                candidate
+                for kind, candidate in backends
+                if kind == name and candidate.name == backend
+            ),
+            None,
+        )
 
 
 class _StandIns(SampleModels):
@@ -315,5 +326,5 @@ class _StandIns(SampleModels):
         """
         before = self._rehearsal.stood_in
         result = await super().choose(text, options, **how)
-        told = self._rehearsal.stood_in == before
-        return result if told or expected is None else replace(result, index=expected)
+        is_stored = self._rehearsal.stood_in == before
+        return result if is_stored or expected is None else replace(result, index=expected)

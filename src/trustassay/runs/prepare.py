@@ -104,10 +104,10 @@ class WholePool(StoredPool):
     async def filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample as the run of its own shard fills it; the calls count for no sample."""
         sample = self[index]
-        own = cast(SampleModels, models).uncounted()
+        uncounted_models = cast(SampleModels, models).uncounted()
         for stage in self._stages:
             if stage.lacks(sample) and not stage.problems(sample):
-                result = await stage.fill(sample, own)
+                result = await stage.fill(sample, uncounted_models)
                 self.failures += result.failure is not None
                 sample = result.sample
         return sample
@@ -140,20 +140,22 @@ async def prepare(
     result = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
         if metric.pool and pool is not None:
-            result[metric.name] = await _prepared(metric, pool, client, folder)
+            result[metric.name] = await _prepare_metric(metric, pool, client, folder)
     return result
 
 
 def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     """Return the requests of metrics that made some while they prepared, by name."""
     return {
-        name: {"calls": dict(one.calls), "usage": dict(one.usage)}
-        for name, one in prepared.items()
-        if one.calls
+        name: {"calls": dict(preparation.calls), "usage": dict(preparation.usage)}
+        for name, preparation in prepared.items()
+        if preparation.calls
     }
 
 
-async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Path) -> Prepared:
+async def _prepare_metric(
+    metric: Metric, pool: StoredPool, client: Client, folder: Path
+) -> Prepared:
     models = SampleModels(client)
     try:
         value = await metric.prepare(pool, cast(Models, models))
@@ -217,9 +219,9 @@ class Preparation:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise self._damaged(PREPARED, error) from None
+            raise self._build_damage_error(PREPARED, error) from None
         if not isinstance(result, dict):
-            raise self._damaged(PREPARED, "expected an object")
+            raise self._build_damage_error(PREPARED, "expected an object")
         return result
 
     def arrays(self, metric: str) -> Arrays | None:
@@ -232,9 +234,9 @@ class Preparation:
             with np.load(self.path / name, allow_pickle=False) as file:
                 return dict(file)
         except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise self._damaged(name, error) from None
+            raise self._build_damage_error(name, error) from None
 
-    def write(self, packed: Mapping[str, Arrays], made: Mapping[str, Any]) -> None:
+    def write(self, packed: Mapping[str, Arrays], requests: Mapping[str, Any]) -> None:
         """Write the arrays of metrics by name, and then the requests, which mark the end."""
         for name, arrays in packed.items():
             # np.savez appends ".npz" to any other name.
@@ -242,7 +244,7 @@ class Preparation:
             np.savez(part, allow_pickle=False, **arrays)
             part.replace(self.path / packed_name(name))
         with whole(self.path / PREPARED) as file:
-            file.write((json.dumps(made, indent=2) + "\n").encode())
+            file.write((json.dumps(requests, indent=2) + "\n").encode())
 
     @asynccontextmanager
     async def alone(self, *, shown: bool) -> AsyncIterator[None]:
@@ -252,7 +254,7 @@ class Preparation:
         try:
             waited = 0.0
             # Polling, since a blocking flock would stop the event loop, and Ctrl-C with it.
-            while not self._locked(lock):
+            while not self._try_lock(lock):
                 await asyncio.sleep(LOOK_EVERY_S)
                 if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and shown:
                     tell(f"waiting for another process, which prepares {self.path}")
@@ -260,7 +262,7 @@ class Preparation:
         finally:
             os.close(lock)
 
-    def _locked(self, lock: int) -> bool:
+    def _try_lock(self, lock: int) -> bool:
         """Try to lock the folder; return whether this process has the lock."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -273,8 +275,8 @@ class Preparation:
             raise RunFolderError(f"{self.path}: {message}") from None
         return True
 
-    def _damaged(self, name: str, why: object) -> RunFolderError:
-        return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")
+    def _build_damage_error(self, name: str, reason: object) -> RunFolderError:
+        return RunFolderError(f"{self.path / name}: damaged ({reason}); remove {self.path}")
 
 
 async def prepare_once(
@@ -295,38 +297,41 @@ async def prepare_once(
     result: dict[str, Prepared] = {}
     async with preparation.alone(shown=shown):
         # Inside the lock: another process may have finished it while this one waited.
-        made = preparation.read()
+        requests = preparation.read()
         waiting = [metric for metric in metrics if metric.pool]
-        if made is not None:
-            result |= _unpacked(waiting, pool, preparation, made)
+        if requests is not None:
+            result |= _unpack(waiting, pool, preparation, requests)
             waiting = [metric for metric in waiting if metric.name not in result]
         if waiting:
             async with open_calls(backends, calls, preparation.calls_path) as client:
                 result |= await prepare(waiting, pool, client, preparation.path)
         # An incomplete preparation is not shared: the next process tries again.
-        failed = pool.failures or any(one.failure for one in result.values())
-        if made is None and not failed:
+        has_failed = pool.failures or any(outcome.failure for outcome in result.values())
+        if requests is None and not has_failed:
             packed = {
                 metric.name: arrays
                 for metric in waiting
                 if (arrays := await asyncio.to_thread(metric.pack, result[metric.name].value))
                 is not None
             }
-            made = requests_of(result)
-            preparation.write(packed, made)
-            result |= _unpacked(waiting, pool, preparation, made)
+            requests = requests_of(result)
+            preparation.write(packed, requests)
+            result |= _unpack(waiting, pool, preparation, requests)
     return {metric.name: result.get(metric.name, Prepared()) for metric in metrics}
 
 
-def _unpacked(
-    metrics: Sequence[Metric], pool: WholePool, preparation: Preparation, made: Mapping[str, Any]
+def _unpack(
+    metrics: Sequence[Metric],
+    pool: WholePool,
+    preparation: Preparation,
+    requests: Mapping[str, Any],
 ) -> dict[str, Prepared]:
     """Return what of metrics is stored in arrays, by name."""
     result = {}
     for metric in metrics:
         if (arrays := preparation.arrays(metric.name)) is not None:
             value = metric.unpack(arrays, pool)
-            result[metric.name] = Prepared(value, None, **made.get(metric.name, {}))
+            result[metric.name] = Prepared(value, None, **requests.get(metric.name, {}))
     return result
 
 

@@ -13,7 +13,7 @@ SKETCH_SIZE = 64
 LEAST_SHARED = 0.5
 """The share of common questions from which the figures of two runs can be compared. Below it a
 difference may come from the questions alone."""
-_DIGITS = 16
+_HASH_DIGITS = 16
 """Hexadecimal digits of a hash."""
 
 
@@ -25,22 +25,22 @@ def sketch_questions(questions: Iterable[str]) -> str:
     resemblance and containment of documents").
     """
     # A heap of negative numbers: the largest hash of the sketch is at its top.
-    kept: list[int] = []
-    known = set[int]()
+    heap: list[int] = []
+    hashes = set[int]()
     for question in questions:
         value = hash64(question_key(question))
-        if value in known or (len(kept) == SKETCH_SIZE and value >= -kept[0]):
+        if value in hashes or (len(heap) == SKETCH_SIZE and value >= -heap[0]):
             continue
-        known.add(value)
-        heapq.heappush(kept, -value)
-        if len(kept) > SKETCH_SIZE:
-            known.remove(-heapq.heappop(kept))
-    return "".join(f"{value:0{_DIGITS}x}" for value in sorted(known))
+        hashes.add(value)
+        heapq.heappush(heap, -value)
+        if len(heap) > SKETCH_SIZE:
+            hashes.remove(-heapq.heappop(heap))
+    return "".join(f"{value:0{_HASH_DIGITS}x}" for value in sorted(hashes))
 
 
 def read_sketch(sketch: str) -> frozenset[str]:
     """Return the hashes of a sketch."""
-    return frozenset(sketch[at : at + _DIGITS] for at in range(0, len(sketch), _DIGITS))
+    return frozenset(sketch[at : at + _HASH_DIGITS] for at in range(0, len(sketch), _HASH_DIGITS))
 
 
 def share_questions(first: frozenset[str], second: frozenset[str]) -> bool:
@@ -52,6 +52,6 @@ def share_questions(first: frozenset[str], second: frozenset[str]) -> bool:
     if first.isdisjoint(second):
         return False
     # Hashes have the same number of digits, so texts sort as the numbers do.
-    drawn = sorted(first | second)[:SKETCH_SIZE]
-    in_both = sum(one in first and one in second for one in drawn)
-    return in_both >= LEAST_SHARED * len(drawn)
+    sample = sorted(first | second)[:SKETCH_SIZE]
+    in_both = sum(value in first and value in second for value in sample)
+    return in_both >= LEAST_SHARED * len(sample)

@@ -101,7 +101,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
             for place in places:
                 assessments = folder.assessments_at(place.assessments, len(order))
                 # In the order of the run's metrics, which is that of the page.
-                assessments.sort(key=lambda one: order.index(one.metric))
+                assessments.sort(key=lambda assessment: order.index(assessment.metric))
                 sample = folder.sample_at(place.sample)
                 ratings = rated.of(sample.id, sample.model) if rated else None
                 chance = calibrated.of(place.number) if calibrated else None
@@ -111,7 +111,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
         # Step 5: everything that the template shows.
         page = ReportRun(
             title=name_of(run["input"]),
-            facts=_facts(run),
+            facts=_list_facts(run),
             metrics=[
                 ReportMetric(
                     m.name,
@@ -156,14 +156,14 @@ def judge_of(
     return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""), second)
 
 
-def _facts(run: Mapping[str, Any]) -> dict[str, str]:
+def _list_facts(run: Mapping[str, Any]) -> dict[str, str]:
     """Return the settings that a reader needs first; all settings are below the figures."""
     facts = {"input": name_of(run["input"])}
     if run.get("skipped"):
         facts["skipped as faulty"] = f"{run['skipped']:,}"
     facts |= {
-        word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
-        for word, one in run["backends"].items()
+        word: ", ".join(map(str, names.values())) if isinstance(names, Mapping) else str(names)
+        for word, names in run["backends"].items()
     }
     for metric, options in run["metrics"].items():
         if "profile" in options:
@@ -194,54 +194,62 @@ class Rated:
             )
         self._ratings = ratings
         self._by_item: dict[str, list[Rating]] = {}
-        for one in ratings.ratings:
-            self._by_item.setdefault(one.item, []).append(one)
+        for rating in ratings.ratings:
+            self._by_item.setdefault(rating.item, []).append(rating)
         answers, rated, used = 0, 0, 0
         raters: set[str] = set()
         # Ratings that are still unmatched, by id; matched ones are subtracted.
-        unknown = {item: len(own) for item, own in self._by_item.items()}
+        unknown = {item: len(ratings_of_item) for item, ratings_of_item in self._by_item.items()}
         for sample in folder.sample_records() if folder.samples_path.exists() else ():
             answers += 1
-            own = self._of(sample["id"], sample.get("model"))
-            rated += bool(own)
-            used += len(own)
-            raters.update(one.rater for one in own)
-            if own:
-                unknown[sample["id"]] -= len(own)
-        left = {item: n for item, n in unknown.items() if n > 0}
+            ratings_of_item = self._ratings_of(sample["id"], sample.get("model"))
+            rated += bool(ratings_of_item)
+            used += len(ratings_of_item)
+            raters.update(rating.rater for rating in ratings_of_item)
+            if ratings_of_item:
+                unknown[sample["id"]] -= len(ratings_of_item)
+        unmatched = {item: n for item, n in unknown.items() if n > 0}
         numbers = not ratings.categories
-        self.told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
+        self.told = RatingsTold(source, numbers, len(raters), used, rated, answers, unmatched)
 
     def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
         """Return the ratings of an answer, ``None`` where it has none."""
         by_rater: dict[str, list[Rating]] = {}
-        for one in self._of(sample_id, model):
-            by_rater.setdefault(one.rater, []).append(one)
+        for rating in self._ratings_of(sample_id, model):
+            by_rater.setdefault(rating.rater, []).append(rating)
         if not by_rater:
             return None
-        return AnswerRatings([self._said(name, own) for name, own in by_rater.items()])
+        return AnswerRatings(
+            [
+                self._list_ratings(name, ratings_of_rater)
+                for name, ratings_of_rater in by_rater.items()
+            ]
+        )
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
         """Return the mean rating of a stored sample; ``None`` without one, or if it is a word."""
         result = self.of(sample["id"], sample.get("model"))
         return result.mean if result else None
 
-    def _of(self, sample_id: str, model: str | None) -> list[Rating]:
+    def _ratings_of(self, sample_id: str, model: str | None) -> list[Rating]:
         return [
-            one
-            for one in self._by_item.get(sample_id, ())
-            if not (one.model and model) or one.model == model
+            rating
+            for rating in self._by_item.get(sample_id, ())
+            if not (rating.model and model) or rating.model == model
         ]
 
-    def _said(self, name: str, own: list[Rating]) -> RaterSaid:
+    def _list_ratings(self, name: str, ratings_of_rater: list[Rating]) -> RaterSaid:
         # A rater may rate an answer several times, to measure agreement with themselves.
-        own = sorted(own, key=lambda one: one.repeat)
-        words = self._ratings.categories
+        ratings_of_rater = sorted(ratings_of_rater, key=lambda rating: rating.repeat)
+        categories = self._ratings.categories
         return RaterSaid(
             name,
-            [words[int(one.value)] if words else f"{one.value:g}" for one in own],
-            () if words else [one.value for one in own],
-            [one.note for one in own if one.note],
+            [
+                categories[int(rating.value)] if categories else f"{rating.value:g}"
+                for rating in ratings_of_rater
+            ],
+            () if categories else [rating.value for rating in ratings_of_rater],
+            [rating.note for rating in ratings_of_rater if rating.note],
         )
 
 
@@ -253,7 +261,7 @@ MODELS = 12
 """Answers to one question that are shown; of more, the best and the worst."""
 
 
-class _Run(NamedTuple):
+class _PooledRun(NamedTuple):
     """A finished run on a page of several."""
 
     folder: RunFolder
@@ -263,7 +271,7 @@ class _Run(NamedTuple):
     """The descriptions of its metrics, by name."""
 
 
-class _Answered(NamedTuple):
+class _PooledAnswer(NamedTuple):
     """An answer of one of several runs."""
 
     score: float
@@ -291,10 +299,10 @@ def write_pooled(
     for path in paths:
         folder = RunFolder(path)
         settings, _ = folder.read_finished()
-        runs.append(_Run(folder, settings, metric_infos(folder, settings)))
-    if len({one.folder.path.resolve() for one in runs}) < len(runs):
+        runs.append(_PooledRun(folder, settings, metric_infos(folder, settings)))
+    if len({run.folder.path.resolve() for run in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
-    pool = _Pool(runs, domain_field)
+    pool = _PooledRuns(runs, domain_field)
     for number, run in enumerate(runs):
         total = int(run.settings["samples"]["samples"])
         with steps.begin(f"reading {run.folder.path.name}", total) as step:
@@ -309,7 +317,7 @@ def write_pooled(
         metrics=[
             PooledMetric(name, info.title, pool.groups[name]) for name, info in pool.infos.items()
         ],
-        judge=judges[0] if len({one.name if one else None for one in judges}) == 1 else None,
+        judge=judges[0] if len({judge.name if judge else None for judge in judges}) == 1 else None,
         questions=pool.asked(),
         outcomes=pool.outcomes(),
         apart=pool.apart(),
@@ -325,7 +333,7 @@ def write_pooled(
     return [*first_lines, f"{page.headline} {page.models}".strip()]
 
 
-def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
+def _find_shared_metrics(runs: Sequence[_PooledRun]) -> dict[str, MetricInfo]:
     """Return the descriptions of the metrics that all runs have, by name.
 
     Raises:
@@ -344,11 +352,11 @@ def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
     return {name: runs[0].infos[name] for name in shared}
 
 
-class _Pool:
+class _PooledRuns:
     """Counts over several finished runs, by the metrics that all of them have."""
 
-    def __init__(self, runs: Sequence[_Run], domain_field: str) -> None:
-        self.runs, self.infos, self._domain_field = runs, _shared(runs), domain_field
+    def __init__(self, runs: Sequence[_PooledRun], domain_field: str) -> None:
+        self.runs, self.infos, self._domain_field = runs, _find_shared_metrics(runs), domain_field
         installed = metrics_of(runs[0].settings)
         self.here = {name: metric for name, metric in installed.items() if name in self.infos}
         """The common metrics that are installed; only these can say which answers need a look."""
@@ -357,9 +365,9 @@ class _Pool:
             name: counts.groups_of(info, domain_field) for name, info in self.infos.items()
         }
         self.looked = Looked(any(metric.line for metric in self.here.values()))
-        self.answers: dict[int, list[_Answered]] = {}
+        self.answers: dict[int, list[_PooledAnswer]] = {}
         """Answers by the hash of their question; 8 bytes, as all runs together may be large."""
-        self._seen: set[int] = set()
+        self._answer_hashes: set[int] = set()
         self.repeated = 0
 
     def count(self, number: int, step: Step) -> None:
@@ -368,40 +376,50 @@ class _Pool:
         unnamed = run.settings["backends"].get("model") or run.folder.path.name
         for place, sample, all_of_sample in counts.rows(run.folder, list(run.infos.values())):
             # Each run may have further metrics, in another order.
-            by_name = {one.metric: one for one in all_of_sample}
+            by_name = {assessment.metric: assessment for assessment in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
             domain = counts.domain_of(sample, self._domain_field)
-            flags = [problem_of(self.here.get(one.metric), one) is not None for one in assessments]
-            outcomes = [outcome_of(self.here.get(one.metric), one) for one in assessments]
-            failed = any(one.error is not None for one in assessments)
+            flags = [
+                problem_of(self.here.get(assessment.metric), assessment) is not None
+                for assessment in assessments
+            ]
+            outcomes = [
+                outcome_of(self.here.get(assessment.metric), assessment)
+                for assessment in assessments
+            ]
+            failed = any(assessment.error is not None for assessment in assessments)
             self.looked.add(flags, outcomes, failed=failed)
-            for one in assessments:
-                if one.score is not None:
-                    self.groups[one.metric].add(model, domain, one.score, counts.own_label(sample))
+            for assessment in assessments:
+                if assessment.score is not None:
+                    self.groups[assessment.metric].add(
+                        model, domain, assessment.score, counts.own_label(sample)
+                    )
             # The same answer in two runs, as after a copy of a part: it would count twice in every
             # mean.
             key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
-            self.repeated += key in self._seen
-            self._seen.add(key)
+            self.repeated += key in self._answer_hashes
+            self._answer_hashes.add(key)
             if assessments[0].score is not None:
-                asked = self.answers.setdefault(hash64(sample["question"].strip()), [])
-                asked.append(_Answered(assessments[0].score, model, number, place))
+                answers = self.answers.setdefault(hash64(sample["question"].strip()), [])
+                answers.append(_PooledAnswer(assessments[0].score, model, number, place))
             step()
 
     def warnings(self) -> Iterator[str]:
         """Yield a sentence for each setting in which runs differ, and on repeated answers."""
         for name in self.infos:
-            told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs]
-            if len(set(told)) > 1:
+            options = [
+                json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs
+            ]
+            if len(set(options)) > 1:
                 yield f"{name} was run with different options: its scores may not be comparable"
         for backend in ("entailer", "second", "embedder", "similarity", "judge"):
             names = {str(run.settings["backends"].get(backend, "none")) for run in self.runs}
             if len(names) > 1:
                 yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
         if self.repeated:
-            are = "answer is" if self.repeated == 1 else "answers are"
-            yield f"{self.repeated:,} {are} counted twice: same id, model and text"
+            subject = "answer is" if self.repeated == 1 else "answers are"
+            yield f"{self.repeated:,} {subject} counted twice: same id, model and text"
 
     def outcomes(self) -> dict[str, list[Outcomes]]:
         """Return the outcomes by the name of the run, one for each of the metrics."""
@@ -427,14 +445,17 @@ class _Pool:
         models = [name.model for name in groups.models()]
         by_model: dict[str, dict[int, list[float]]] = {}
         for question, answers in self.answers.items():
-            for one in answers:
+            for answer in answers:
                 # The groups of the page have names cut to this length, by which they are found
                 # here.
-                held = by_model.setdefault(one.model[:LONGEST_NAME], {})
-                held.setdefault(question, []).append(one.score)
+                scores_by_question = by_model.setdefault(answer.model[:LONGEST_NAME], {})
+                scores_by_question.setdefault(question, []).append(answer.score)
         means = {
-            model: {question: sum(scores) / len(scores) for question, scores in held.items()}
-            for model, held in by_model.items()
+            model: {
+                question: sum(scores) / len(scores)
+                for question, scores in scores_by_question.items()
+            }
+            for model, scores_by_question in by_model.items()
         }
         sign = -1 if groups.lower_is_better else 1
         p_values = []
@@ -445,40 +466,47 @@ class _Pool:
             rng = generator(0, "pooled", str(model))
             # A model that is ahead on the common questions cannot be worse.
             p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
-        others = zip(models[1:], holm(p_values), strict=True)
-        return {(models[0], model): p < ALPHA for model, p in others}
+        compared = zip(models[1:], holm(p_values), strict=True)
+        return {(models[0], model): p < ALPHA for model, p in compared}
 
     def asked(self) -> list[AskedQuestion]:
         """Return the questions on which the models differ most, with their answers, best first."""
-        asked = []
+        ranked = []
         for answers in self.answers.values():
-            by_model: dict[str, _Answered] = {}
-            for one in answers:
+            by_model: dict[str, _PooledAnswer] = {}
+            for pooled_answer in answers:
                 # Of several answers of a model to a question the first one is shown.
-                by_model.setdefault(one.model, one)
+                by_model.setdefault(pooled_answer.model, pooled_answer)
             # An answer of one model alone shows no difference.
             if len(by_model) > 1:
                 sign = 1 if self._first.lower_is_better else -1
-                asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
+                ranked.append(
+                    sorted(by_model.values(), key=lambda pooled_answer: sign * pooled_answer.score)
+                )
         # By the distance of the best answer from the worst.
-        asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
+        ranked.sort(
+            key=lambda ranked_answers: -abs(ranked_answers[0].score - ranked_answers[-1].score)
+        )
         columns = {
             name: Column(place, info.title, info.score_range, self.here.get(name))
             for place, (name, info) in enumerate(self.infos.items())
         }
         result = []
-        for answers in asked[:QUESTIONS]:
+        for answers in ranked[:QUESTIONS]:
             half = MODELS // 2
-            kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
-            shown = []
-            for one in kept:
-                run = self.runs[one.run]
-                sample = run.folder.sample_at(one.place.sample)
-                own = run.folder.assessments_at(one.place.assessments, len(run.infos))
-                by_name = {assessment.metric: assessment for assessment in own}
+            selected = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
+            page_answers = []
+            for pooled_answer in selected:
+                run = self.runs[pooled_answer.run]
+                sample = run.folder.sample_at(pooled_answer.place.sample)
+                stored_assessments = run.folder.assessments_at(
+                    pooled_answer.place.assessments, len(run.infos)
+                )
+                by_name = {assessment.metric: assessment for assessment in stored_assessments}
                 assessments = [by_name[name] for name in columns]
-                answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
-                shown.append((one.model, run.folder.path.name, answer))
-            question, best, worst = shown[0][2].sample.question, answers[0].score, answers[-1].score
-            result.append(AskedQuestion(question, len(answers), shown, best, worst))
+                answer = answer_of(pooled_answer.place.number + 1, 0, sample, assessments, columns)
+                page_answers.append((pooled_answer.model, run.folder.path.name, answer))
+            question = page_answers[0][2].sample.question
+            best, worst = answers[0].score, answers[-1].score
+            result.append(AskedQuestion(question, len(answers), page_answers, best, worst))
         return result

@@ -81,29 +81,33 @@ def write_outputs(
             assessments = folder.assessments(
                 metric.name, evidence_later=True, step=step, units=units
             )
-            summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
+            summaries[metric.name] = _summarise_metric(
+                folder.path, metric, assessments, options.seed
+            )
     infos = [MetricInfo.of(metric) for metric in metrics]
     counted = counts.count(folder, run, infos, here=metrics, steps=steps)
-    silent = counts.silence(folder)
+    answer_counts = counts.silence(folder)
     copies = {"repeated": counted.repeated, "copied": counted.copied}
     if answers := {name: count for name, count in copies.items() if count}:
-        silent["answers"] = silent.get("answers", {}) | answers
+        answer_counts["answers"] = answer_counts.get("answers", {}) | answers
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
-        **_calls(folder, counted, prices),
+        **_count_calls(folder, counted, prices),
         **{name: run[name] for name in (counts.DRAWN, counts.GROWN) if name in run},
         "skipped": run["skipped"],
         **second_results(folder, metrics, run, options.seed),
-        **silent,
+        **answer_counts,
         counts.LOOKED: counted.looked.to_dict(),
-        counts.OUTCOMES: {name: one.to_dict() for name, one in counted.outcomes.items()},
-        **larger_judge(folder, run, prices, counts.unread(silent)),
-        QUESTIONS: sketch_questions(str(one["question"]) for one in folder.sample_records()),
+        counts.OUTCOMES: {name: outcome.to_dict() for name, outcome in counted.outcomes.items()},
+        **larger_judge(folder, run, prices, counts.unread(answer_counts)),
+        QUESTIONS: sketch_questions(str(record["question"]) for record in folder.sample_records()),
         "seconds": round(seconds, 3),
     }
-    groups = counted.groups
-    if told := {name: one.to_dict() for name, one in groups.items() if one.worth_showing}:
-        content["groups"] = told
+    groups_shown = {
+        name: groups.to_dict() for name, groups in counted.groups.items() if groups.worth_showing
+    }
+    if groups_shown:
+        content["groups"] = groups_shown
     folder.write_json("summary", content)
     with steps.begin("writing the table", len(metrics) * samples) as step:
         write_parquet(folder, metrics, list(counted.parts), step)
@@ -111,7 +115,9 @@ def write_outputs(
         write_report(folder, metrics, counted=counted, steps=steps)
 
 
-def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
+def _summarise_metric(
+    folder: Path, metric: Metric, assessments: StoredAssessments, seed: int
+) -> Summary:
     """Return the summary of a metric; if it raises, a summary with the error and the counts.
 
     All calls are paid for at this point. When the metric is fixed, the same command writes the
@@ -124,12 +130,12 @@ def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed:
     except Exception as error:
         keep_failure(folder, metric.name, error)
         message = f"{metric.name} could not be summarised: {words_of(error)}"
-        failed = sum(one.error is not None for one in assessments)
+        failed = sum(assessment.error is not None for assessment in assessments)
         settings = metric.settings()
         return Summary({}, len(assessments), failed, settings=settings, error=message)
 
 
-def _calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
+def _count_calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
     """Return the blocks ``calls`` and ``usage`` of ``summary.json``.
 
     They hold requests and stored calls by capability, and calls, tokens and money of chat models
@@ -149,10 +155,10 @@ def _calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[s
         name: {"requests": requests[name], "stored": stored[name]}
         for name in sorted(requests | ({"chat": 0} if paid else {}))
     }
-    return {"calls": calls} | ({"usage": _usage(paid, counted.usage, prices)} if paid else {})
+    return {"calls": calls} | ({"usage": _price_usage(paid, counted.usage, prices)} if paid else {})
 
 
-def _usage(
+def _price_usage(
     paid: Mapping[str, Usage],
     by_metric: Mapping[str, Mapping[str, Mapping[str, int]]],
     prices: Prices,
@@ -273,11 +279,11 @@ def write_parquet(
     by_name = {metric.name: metric for metric in metrics}
     # A generator: the table is written batch by batch, and never held as a whole.
     batches = (
-        _batch(lines, by_name, types, schema)
-        for lines in _batches(_chances(folder, calibrated), step)
+        _build_batch(lines, by_name, types, schema)
+        for lines in _split_batches(_read_lines_with_chances(folder, calibrated), step)
     )
     with whole(folder.parquet_path) as file:
-        target = _Target(file)
+        target = _ErrorKeepingFile(file)
         arro3.io.write_parquet(
             RecordBatchReader.from_batches(schema, batches),
             target,
@@ -288,7 +294,7 @@ def write_parquet(
             raise target.error
 
 
-class _Target(io.RawIOBase):
+class _ErrorKeepingFile(io.RawIOBase):
     """A file for arro3 that keeps its first error.
 
     If ``write`` raised, for instance at a full disk, arro3 would panic and print to standard error.
@@ -314,7 +320,9 @@ class _Target(io.RawIOBase):
         """Do nothing: the block that opened the file flushes it."""
 
 
-def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple[int, Line]]:
+def _read_lines_with_chances(
+    folder: RunFolder, calibrated: Calibrated | None
+) -> Iterator[tuple[int, Line]]:
     """Yield the assessments, with ``probability`` and ``accepted`` if a calibrator was applied."""
     if calibrated is None:
         yield from folder.lines()
@@ -325,25 +333,25 @@ def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple
         if line.fields["id"] != sample:
             number, sample = number + 1, line.fields["id"]
         chance = calibrated.of(number)
-        told = {"probability": chance.probability, "accepted": chance.accepted}
-        yield offset, line._replace(fields={**line.fields, **told})
+        chance_fields = {"probability": chance.probability, "accepted": chance.accepted}
+        yield offset, line._replace(fields={**line.fields, **chance_fields})
 
 
-def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
+def _split_batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
     batch: list[Line] = []
-    held = 0
+    evidence_bytes = 0
     for _, line in lines:
         batch.append(line)
-        held += len(line.evidence)
-        if len(batch) == ROWS or held >= BATCH_BYTES:
+        evidence_bytes += len(line.evidence)
+        if len(batch) == ROWS or evidence_bytes >= BATCH_BYTES:
             yield batch
-            batch, held = [], 0
+            batch, evidence_bytes = [], 0
         step()
     if batch:
         yield batch
 
 
-def _batch(
+def _build_batch(
     lines: Sequence[Line], metrics: Mapping[str, Metric], types: Mapping[str, Any], schema: Any
 ) -> RecordBatch:
     rows = [line.fields for line in lines]
@@ -370,7 +378,7 @@ REPLY_TOKENS = 4
 
 
 def larger_judge(
-    folder: RunFolder, run: Mapping[str, Any], prices: Prices, left: int
+    folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
 ) -> dict[str, Any]:
     """Return the estimated price of a larger judge for ``summary.json``; empty if it is unknown.
 
@@ -386,15 +394,15 @@ def larger_judge(
     calls, characters = store.size("entailment", entailer)
     store.close(alone=False)
     samples = int(run["samples"]["samples"])
-    if not calls or left >= samples:
+    if not calls or unread >= samples:
         return {}
     # Characters of the prompt around premise and hypothesis.
     around = len(entailment_prompt().filled(premise="", hypothesis=""))
     # Samples that the entailer did not read are assumed to have as many pairs as the others.
-    more = samples / (samples - left)
+    more = samples / (samples - unread)
     tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
     usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
     if usd is None:
         return {}
-    told = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
-    return {LARGER_JUDGE: {"entailer": BETTER, **told}}
+    estimate = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
+    return {LARGER_JUDGE: {"entailer": BETTER, **estimate}}

@@ -84,7 +84,7 @@ def choose(
     options: SecondOptions,
     metric: Metric,
     seed: int,
-    beside: int = 0,
+    unread_by_first: int = 0,
 ) -> Choice:
     """Choose the answers that the second reader reads.
 
@@ -97,35 +97,37 @@ def choose(
         unread_by_first: the number of answers in languages that only the second reader may read;
             they use up a part of the budget.
     """
-    own = np.full(total, -1) if units is None else units
+    units_or_single = np.full(total, -1) if units is None else units
     # An answer that is a unit by itself gets a negative key of its own.
-    keys = np.where(own < 0, -1 - np.arange(total), own)
+    keys = np.where(units_or_single < 0, -1 - np.arange(total), units_or_single)
     order = generator(seed, "second reader", metric.name).permutation(np.unique(keys))
     rank = dict(zip(order.tolist(), range(len(order)), strict=True))
     # At least FEWEST, since fewer answers give no useful interval.
-    wanted = max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
-    worth = _by_worth(rows)
-    most = options.most(len(rows), beside)
+    wanted_draws = (
+        max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
+    )
+    rows_by_worth = _sort_by_worth(rows)
+    most = options.most(len(rows), unread_by_first)
     # Without a budget only answers are read whose verdict may change.
     if options.second_budget is None:
-        worth = [row for row in worth if row.flagged or row.in_doubt]
+        rows_by_worth = [row for row in rows_by_worth if row.flagged or row.in_doubt]
     elif most is not None:
-        worth = worth[: max(0, most - wanted)]
-    by_worth = [row.place for row in worth]
+        rows_by_worth = rows_by_worth[: max(0, most - wanted_draws)]
+    by_worth = [row.place for row in rows_by_worth]
     # With a budget in seconds it is not known how far the reading gets, so the random part must not
     # depend on the order of worth.
-    known = set() if options.seconds else set(by_worth)
+    places_by_worth = set() if options.seconds else set(by_worth)
     drawn: list[int] = []
     for row in sorted(rows, key=lambda row: rank[int(keys[row.place])]):
         # The last unit is completed: a part of a unit would be no draw of units.
-        if len(drawn) >= wanted and not (drawn and keys[row.place] == keys[drawn[-1]]):
+        if len(drawn) >= wanted_draws and not (drawn and keys[row.place] == keys[drawn[-1]]):
             break
-        if row.place not in known:
+        if row.place not in places_by_worth:
             drawn.append(row.place)
-    return Choice(drawn if wanted else [], by_worth)
+    return Choice(drawn if wanted_draws else [], by_worth)
 
 
-def _by_worth(rows: Sequence[First]) -> list[First]:
+def _sort_by_worth(rows: Sequence[First]) -> list[First]:
     """Return the answers in the order in which reading them again is worth most.
 
     Those nearest to the line come first. Answers far from it keep their place in the ranking
@@ -134,8 +136,8 @@ def _by_worth(rows: Sequence[First]) -> list[First]:
     badness = sorted((row.badness for row in rows), reverse=True)
     flagged = sum(row.flagged for row in rows)
     # The line lies between the last flagged answer and the first other one.
-    beside = badness[max(0, flagged - 1) : flagged + 1]
-    line = sum(beside) / len(beside) if beside else 0.0
+    around_line = badness[max(0, flagged - 1) : flagged + 1]
+    line = sum(around_line) / len(around_line) if around_line else 0.0
     return sorted(rows, key=lambda row: (abs(row.badness - line), not row.flagged))
 
 
@@ -174,12 +176,14 @@ async def assessed_by_both(
     if not readers_of([metric], client.backends) or result.error is not None:
         return result, line
     # An answer that the first reader cannot read always goes to the second one.
-    other = OTHER_LANGUAGE in result.parts
-    if not other and problem_of(metric, result) is None and not metric.in_doubt(result):
+    is_other_language = OTHER_LANGUAGE in result.parts
+    if not is_other_language and problem_of(metric, result) is None and not metric.in_doubt(result):
         return result, line
-    second = SecondReader(options.second.second_alone)
-    again, its_line = await assessed(metric, sample, client, options, folder, None, second)
-    return (result, line) if again.error is not None else (again, its_line)
+    reader = SecondReader(options.second.second_alone)
+    second_result, second_line = await assessed(
+        metric, sample, client, options, folder, None, reader
+    )
+    return (result, line) if second_result.error is not None else (second_result, second_line)
 
 
 class SecondReading:
@@ -210,14 +214,14 @@ class SecondReading:
         for metric in self._metrics:
             # Findings of an earlier process stay: an answer that was read since has lost its first
             # assessment.
-            known = stored.get("metrics", {}).get(metric.name, ())
-            rows, read, others = self._first(metric, known, pool)
+            known_rows = stored.get("metrics", {}).get(metric.name, ())
+            rows, read, other_places = self._read_first_findings(metric, known_rows, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
-            content[BESIDE][metric.name] = n = len(others)
+            content[BESIDE][metric.name] = n = len(other_places)
             chosen = choose(rows, len(pool), units, options.second, metric, options.seed, n)
-            alone = others[: options.second.most(n, len(rows))]
+            read_alone = other_places[: options.second.most(n, len(rows))]
             # The random part first: an exhausted budget must not shorten it.
-            places = (*chosen.drawn, *alone, *chosen.by_worth)
+            places = (*chosen.drawn, *read_alone, *chosen.by_worth)
             todo += [(metric, place) for place in dict.fromkeys(places) if place not in read]
         self._folder.write_json(FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
@@ -229,33 +233,35 @@ class SecondReading:
         content["finished"] = not failures
         self._folder.write_json(FILE, content, indent=None)
 
-    def _first(
-        self, metric: Metric, known: Iterable[Sequence[Any]], pool: StoredPool
+    def _read_first_findings(
+        self, metric: Metric, known_rows: Iterable[Sequence[Any]], pool: StoredPool
     ) -> tuple[list[First], set[int], list[int]]:
         """Read the findings of the first reader from the assessments.
 
         Args:
-            known: findings of an earlier process, as they are stored.
+            known_rows: findings of an earlier process, as they are stored.
 
         Returns:
             The findings for each answer with a score, the places of answers that the second reader
             has read, and the places of answers in languages that the first one does not read.
         """
-        rows = {int(row[0]): First(*row) for row in known}
-        info, read, others = MetricInfo.of(metric), set[int](), set[int]()
-        for one in self._folder.assessments(metric.name):
-            place = pool.index(one.id)
+        rows = {int(row[0]): First(*row) for row in known_rows}
+        info, read, other_places = MetricInfo.of(metric), set[int](), set[int]()
+        for assessment in self._folder.assessments(metric.name):
+            place = pool.index(assessment.id)
             assert place is not None
             # The second one read an answer of which there is no first finding: the first could not
             # read it.
-            if OTHER_LANGUAGE in one.parts or (READ in one.parts and place not in rows):
-                others.add(place)
-            if READ in one.parts:
+            if OTHER_LANGUAGE in assessment.parts or (
+                READ in assessment.parts and place not in rows
+            ):
+                other_places.add(place)
+            if READ in assessment.parts:
                 read.add(place)
-            elif (bad := badness_of(info, one)) is not None:
-                flagged = problem_of(metric, one) is not None
-                rows[place] = First(place, flagged, metric.in_doubt(one), bad)
-        return [rows[place] for place in sorted(rows)], read, sorted(others)
+            elif (bad := badness_of(info, assessment)) is not None:
+                flagged = problem_of(metric, assessment) is not None
+                rows[place] = First(place, flagged, metric.in_doubt(assessment), bad)
+        return [rows[place] for place in sorted(rows)], read, sorted(other_places)
 
     async def _read_all(
         self,
@@ -279,19 +285,21 @@ class SecondReading:
         began, options = time.monotonic(), self._options
         most = options.second.seconds
         writer = self._folder.open_assessments()
-        second = SecondReader(options.second.second_alone)
+        reader = SecondReader(options.second.second_alone)
 
         async def assess(metric: Metric, place: int) -> None:
-            own, path = prepared[metric.name].value, self._folder.path
-            result, line = await assessed(metric, pool[place], client, options, path, own, second)
+            prepared_value, path = prepared[metric.name].value, self._folder.path
+            result, line = await assessed(
+                metric, pool[place], client, options, path, prepared_value, reader
+            )
             if result.error is None:
                 writer.append(line)
             else:
                 failures.append((metric.name, result.error))
             progress.step()
 
-        shown = options.progress
-        with closing(writer), Progress("reading again", len(todo), shown=shown) as progress:
+        show_progress = options.progress
+        with closing(writer), Progress("reading again", len(todo), shown=show_progress) as progress:
             async with TaskLimiter(at_once if most is None else SLOWLY) as limiter:
                 for metric, place in todo:
                     # Checked before each start: answers in progress are finished.
@@ -321,33 +329,34 @@ def second_results(
             continue
         rows = [First(*row) for row in stored[metric.name]]
         flagged, read, statements = list[bool](), set[int](), 0.0
-        for place, one in enumerate(folder.assessments(metric.name, evidence_later=True)):
-            flagged.append(problem_of(metric, one) is not None)
-            if READ in one.parts:
+        for place, assessment in enumerate(folder.assessments(metric.name, evidence_later=True)):
+            flagged.append(problem_of(metric, assessment) is not None)
+            if READ in assessment.parts:
                 read.add(place)
-                statements += one.parts[READ]
-        now = {row.place: flagged[row.place] for row in rows}
-        alone, beside = len(read - now.keys()), content.get(BESIDE, {}).get(metric.name, 0)
+                statements += assessment.parts[READ]
+        flagged_now = {row.place: flagged[row.place] for row in rows}
+        alone_count = len(read - flagged_now.keys())
+        unread_by_first = content.get(BESIDE, {}).get(metric.name, 0)
         options = SecondOptions(**run[FILE])
         # The same choice as in the pass itself, since it follows from the stored findings.
-        chosen = choose(rows, len(flagged), units, options, metric, seed, beside)
+        chosen = choose(rows, len(flagged), units, options, metric, seed, unread_by_first)
         result[metric.name] = {
             "reader": run["backends"][ROLE],
             "answers": len(rows),
-            "read": len(read & now.keys()),
+            "read": len(read & flagged_now.keys()),
             "statements": int(statements),
             "unread": len(set(chosen.every) - read),
             "failed": content.get("failed", {}).get(metric.name, 0),
-            "lifted": sum(row.flagged and not now[row.place] for row in rows),
-            "set": sum(now[row.place] and not row.flagged for row in rows),
-            **share_to_look_at(chosen, now, read, units),
-            **({"alone": alone} if alone else {}),
+            "lifted": sum(row.flagged and not flagged_now[row.place] for row in rows),
+            "set": sum(flagged_now[row.place] and not row.flagged for row in rows),
+            **share_to_look_at(chosen, flagged_now, read, units),
+            **({"alone": alone_count} if alone_count else {}),
         }
     return {FILE: result}
 
 
 def share_to_look_at(
-    chosen: Choice, now: Mapping[int, bool], read: set[int], units: NDArray[np.int64] | None
+    chosen: Choice, flagged_now: Mapping[int, bool], read: set[int], units: NDArray[np.int64] | None
 ) -> dict[str, Any]:
     """Estimate the share of answers that would need a look if the second reader had read all.
 
@@ -359,40 +368,42 @@ def share_to_look_at(
        interval.
 
     Args:
-        now: by place, whether each scored answer needs a look after the second reading.
+        flagged_now: by place, whether each scored answer needs a look after the second reading.
         read: the places of the answers that were read.
     """
     drawn = set(chosen.drawn)
     # A drawn answer deep in the order was read for the draw: it does not tell how far the order
     # got.
-    ends = [i for i, place in enumerate(chosen.by_worth, 1) if place in read and place not in drawn]
-    known = set(chosen.by_worth[: max(ends, default=0)])
+    reached = [
+        i for i, place in enumerate(chosen.by_worth, 1) if place in read and place not in drawn
+    ]
+    known_places = set(chosen.by_worth[: max(reached, default=0)])
     # Drawn answers that were also reached by worth are no part of the others.
-    sample = [place for place in chosen.drawn if place in read and place not in known]
-    others, n = len(now) - len(known), len(now)
-    bad = sum(now[place] for place in known)
-    if not others or not sample:
+    sample = [place for place in chosen.drawn if place in read and place not in known_places]
+    other_count, n = len(flagged_now) - len(known_places), len(flagged_now)
+    bad = sum(flagged_now[place] for place in known_places)
+    if not other_count or not sample:
         # All are known, or nothing is known of the others.
-        value = bad / n if n and not others else None
-        words = "none of the answers drawn at random was read"
-        words = words if drawn else "no answer was drawn at random"
+        value = bad / n if n and not other_count else None
+        reason = "none of the answers drawn at random was read"
+        reason = reason if drawn else "no answer was drawn at random"
         if value is not None:
             return {"share": value, "interval": [value, value], "drawn": len(sample), "without": ""}
-        return {"share": None, "interval": None, "drawn": len(sample), "without": words}
-    values = np.array([now[place] for place in sample], dtype=np.float64)
-    own = None if units is None else units[sample]
-    mean, variance, _ = unit_mean(values, own)
-    value = (bad + others * mean) / n
-    without = too_few("answers drawn at random", len(sample), min(FEWEST // 2, others)) or ""
+        return {"share": None, "interval": None, "drawn": len(sample), "without": reason}
+    values = np.array([flagged_now[place] for place in sample], dtype=np.float64)
+    units_of_sample = None if units is None else units[sample]
+    mean, variance, _ = unit_mean(values, units_of_sample)
+    value = (bad + other_count * mean) / n
+    without = too_few("answers drawn at random", len(sample), min(FEWEST // 2, other_count)) or ""
     interval = None
     if not without:
-        low, high = _interval(mean, variance, len(sample), others)
-        interval = [round((bad + others * one) / n, 6) for one in (low, high)]
-    told = {"share": round(value, 6), "interval": interval}
-    return {**told, "drawn": len(sample), "without": without}
+        low, high = _compute_interval(mean, variance, len(sample), other_count)
+        interval = [round((bad + other_count * bound) / n, 6) for bound in (low, high)]
+    estimate = {"share": round(value, 6), "interval": interval}
+    return {**estimate, "drawn": len(sample), "without": without}
 
 
-def _interval(share: float, variance: float, n: int, of: int) -> Interval:
+def _compute_interval(share: float, variance: float, n: int, of: int) -> Interval:
     """Return the mid-P interval of a share, for its effective number of independent draws.
 
     Args:
@@ -403,9 +414,9 @@ def _interval(share: float, variance: float, n: int, of: int) -> Interval:
     """
     if n >= of:
         return share, share
-    plain = share * (1 - share) / n
+    simple_variance = share * (1 - share) / n
     # The design effect: answers of one unit are alike, so that they count for fewer.
-    design = max(1.0, variance / plain) if plain else 1.0
+    design = max(1.0, variance / simple_variance) if simple_variance else 1.0
     # The finite population correction: the more of all answers are drawn, the less is unknown.
-    worth = n / design / (1 - n / of)
-    return binomial_interval(share * worth, worth)
+    effective_n = n / design / (1 - n / of)
+    return binomial_interval(share * effective_n, effective_n)
