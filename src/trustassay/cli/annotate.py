@@ -109,7 +109,7 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
     from trustassay.workflows.listening import listening
 
     # The port first: if it is taken, the file of ratings is not touched.
-    with listening(host, port) as socket_, _open_session(project, out) as session:
+    with listening(host, port) as listener, _open_session(project, out) as session:
         # Each rater has a link with a secret token, which stays the same when the command runs
         # again.
         links = serving.Links(out, list(project.steps))
@@ -117,10 +117,10 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
             say(warning)
         for rater, state in session.raters.items():
             progress = f"{state.rated:,} of {len(state.steps):,} rated"
-            say(f"{rater}: {serving.address(host, socket_)}/{links.tokens[rater]} ({progress})")
+            say(f"{rater}: {serving.address(host, listener)}/{links.tokens[rater]} ({progress})")
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
         served = application(session, links, say, serving.Hosts(host, public))
-        serving.serve(served, socket_, session.drain)
+        serving.serve(served, listener, session.drain)
 
 
 rubric = typer.Typer(no_args_is_help=True)

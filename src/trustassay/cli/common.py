@@ -204,7 +204,7 @@ def answering(answer_options: AnswerOptions) -> "Answering":
     options: dict[str, Any] = dict(answer_options)
     if path := options.pop("examples", None):
         records = list(read_samples(path, fields={}))
-        if faults := [record_ for record_ in records if isinstance(record_, Fault)]:
+        if faults := [record for record in records if isinstance(record, Fault)]:
             raise BadInputError(faults, len(faults))
         options["examples"] = [record.sample for record in records if not isinstance(record, Fault)]
     return Answering(**options)

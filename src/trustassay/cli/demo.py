@@ -42,7 +42,7 @@ _ASKED = f"prompt={PROMPT},max_tokens={LONGEST}"
 _NUDGED = f"perturbations=5,{_ASKED},original=response"
 
 
-class Part(NamedTuple):
+class DemoPart(NamedTuple):
     """A file of answers in the demo, and its metrics."""
 
     file: str
@@ -51,8 +51,8 @@ class Part(NamedTuple):
     """Roles that the recorded model has."""
 
 
-PARTS: Mapping[str, Part] = {
-    "closed-book": Part(
+PARTS: Mapping[str, DemoPart] = {
+    "closed-book": DemoPart(
         "answers.jsonl",
         [
             f"consistency:{_CHOICES}",
@@ -66,7 +66,7 @@ PARTS: Mapping[str, Part] = {
         ],
         ["model", "judge"],
     ),
-    "cited": Part("cited.jsonl", ["grounding"]),
+    "cited": DemoPart("cited.jsonl", ["grounding"]),
 }
 
 

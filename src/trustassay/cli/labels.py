@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from trustassay.workflows.label.population import LabelFigure, Need
     from trustassay.workflows.study.command import LabelStudy
 
-CASES = 3
+MAX_CASES = 3
 """Answers that are listed for each disagreement of two scores."""
-PARTING = 8
+MAX_DISAGREEMENTS = 8
 """Disagreements of two scores that are listed, the most frequent first."""
 
 
@@ -114,14 +114,14 @@ def _show_label(label_study: LabelStudy) -> None:
 
 def _show_parting(label_study: LabelStudy) -> None:
     disagreements = sorted(label_study.parting, key=lambda disagreement: -disagreement.count)[
-        :PARTING
+        :MAX_DISAGREEMENTS
     ]
     rows = [
         (
             f"{disagreement.first} right, {disagreement.second} wrong",
             f"{disagreement.count:,}",
             f"{disagreement.wrong:,}",
-            " ".join(case.id for case in disagreement.cases[:CASES]),
+            " ".join(case.id for case in disagreement.cases[:MAX_CASES]),
         )
         for disagreement in disagreements
         if disagreement.count
@@ -337,7 +337,7 @@ def _format_command(*words: object) -> str:
     return "trustassay " + shlex.join(map(str, words))
 
 
-MOST_LISTED = 12
+MAX_LEVELS_LISTED = 12
 """Levels that are listed one by one; of more, the first and the last are shown."""
 
 
@@ -440,8 +440,8 @@ def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int)
     else:
         say(
             one_line(
-                f"levels that occur: {_list_levels(agreement.levels)}; the whole scale is not known, "
-                "so weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
+                f"levels that occur: {_list_levels(agreement.levels)}; the whole scale is not known"
+                ", so weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
             )
         )
     if agreement.overall:
@@ -471,6 +471,6 @@ def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int)
 
 def _list_levels(levels: Sequence[str]) -> str:
     """Return levels separated by commas; of many, the first ones and the last."""
-    if len(levels) <= MOST_LISTED:
+    if len(levels) <= MAX_LEVELS_LISTED:
         return ", ".join(levels)
     return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"

@@ -172,7 +172,7 @@ def prepare_completion() -> None:
         completion_init()
 
 
-SHOWN = 5
+MAX_PAGES_SHOWN = 5
 """Pages of the guide that a search lists."""
 
 
@@ -194,7 +194,7 @@ def help_command(
         typer.echo(pages[words[0]].text)
         return
     query = " ".join(words)
-    result = guide.search(query, list(pages.values()))[:SHOWN]
+    result = guide.search(query, list(pages.values()))[:MAX_PAGES_SHOWN]
     if not result:
         raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
     for page in result:

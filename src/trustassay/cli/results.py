@@ -36,7 +36,7 @@ METRIC = "fewl:form=agreement"
 """The metric of ``rank`` if the user names none."""
 WORST_SHOWN = 3
 """Answers that are listed; the report and ``run.worst`` have the others."""
-LONGEST = 240
+MAX_TEXT_CHARACTERS = 240
 """Characters of a question, and of a reason, that are printed."""
 GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
 """Groups, and answers that got worse, that are printed."""
@@ -153,8 +153,8 @@ def show_worst(looks: Looks) -> None:
         # Nothing could be judged: that is a failure, which --quiet must not hide.
         complain(f"{looks.sentence()}.")
     for answer in looks.worst:
-        say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
-        reason = short(answer.reason, LONGEST)
+        say(one_line(f"  {short(answer.question.strip(), MAX_TEXT_CHARACTERS)} ({answer.id})"))
+        reason = short(answer.reason, MAX_TEXT_CHARACTERS)
         say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
     if more := looks.found - len(looks.worst):
         say(f"  ... and {more:,} more")

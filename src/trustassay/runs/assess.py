@@ -123,9 +123,9 @@ def _check(result: Any, sample: Sample, metric: Metric) -> None:
             raise AssessmentError(f"{name}: {field} must be text, got {value!r:.60}")
 
 
-PASSAGES = 3
+MAX_LANGUAGE_PASSAGES = 3
 """Passages that are used to detect the language where the answer is too short to tell it."""
-PASSAGE_READ = 200
+MAX_PASSAGE_CHARACTERS = 200
 """Characters of each of these passages."""
 
 
@@ -153,7 +153,8 @@ def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
     # A backend that lists no languages reads any. A blank answer is in no language.
     if not reads or (response is not None and is_blank(response)):
         return None
-    passages = (document.text[:PASSAGE_READ] for document in (sample.documents or ())[:PASSAGES])
+    documents = (sample.documents or ())[:MAX_LANGUAGE_PASSAGES]
+    passages = (document.text[:MAX_PASSAGE_CHARACTERS] for document in documents)
     language = language_of(response or "", (sample.question, *passages))
     # ``None``: the text does not tell its language; it is then assessed like any other.
     if language in (*reads, None):

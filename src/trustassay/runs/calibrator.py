@@ -23,13 +23,13 @@ from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import Spread
 from trustassay.statistics.regression import Isotonic
 
-FORMAT = "trustassay calibrator"
-VERSION = 1
+CALIBRATOR_FORMAT = "trustassay calibrator"
+CALIBRATOR_VERSION = 1
 
 
-Kind = Literal["among accepted", "of all"]
-AMONG_ACCEPTED: Kind = "among accepted"
-OF_ALL: Kind = "of all"
+PromiseKind = Literal["among accepted", "of all"]
+AMONG_ACCEPTED: PromiseKind = "among accepted"
+OF_ALL: PromiseKind = "of all"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Input:
 class Promise:
     """A threshold and the promise that it keeps."""
 
-    kind: Kind
+    kind: PromiseKind
     """``among accepted``: with the stated ``confidence``, at most the share ``at_most`` of the
     accepted answers is wrong. ``of all``: on average, at most that share of a question's answers is
     accepted and wrong."""
@@ -131,7 +131,7 @@ class Calibrator:
         text = json.dumps(inputs, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
-    def oriented(self, table: ArrayLike) -> Floats:
+    def orient(self, table: ArrayLike) -> Floats:
         """Return scores, shape (n, d), with their signs changed so that higher is better."""
         signs = np.array([score_input.sign for score_input in self.inputs], dtype=np.float64)
         return np.asarray(np.asarray(table, dtype=np.float64) * signs)
@@ -145,7 +145,7 @@ class Calibrator:
         Args:
             table: the scores as the metrics return them, shape (n, d), NaN where there is none.
         """
-        x = self.oriented(table)
+        x = self.orient(table)
         if isinstance(self.model, Isotonic):
             return self.model.at(x[:, 0])
         return self.model.probabilities(x)
@@ -156,7 +156,7 @@ class Calibrator:
         With one score this is the score times its sign, with several it is the probability.
         """
         # An isotonic curve has steps: thresholds on the score can lie within a step.
-        return self.oriented(table)[:, 0] if len(self.inputs) == 1 else self.probabilities(table)
+        return self.orient(table)[:, 0] if len(self.inputs) == 1 else self.probabilities(table)
 
     @property
     def rank(self) -> str:
@@ -168,8 +168,8 @@ class Calibrator:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": CALIBRATOR_FORMAT,
+            "version": CALIBRATOR_VERSION,
             "made_by": self.made_by,
             "label": self.label,
             "answers": self.answers,
@@ -187,20 +187,20 @@ class Calibrator:
 
 
 T = TypeVar("T")
-LARGEST_FILE = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 """Bytes of a calibrator's file; a real one has a few kB."""
-LARGEST = 1e100
+MAX_NUMBER = 1e100
 """The largest absolute value of a number: products of two stay finite."""
-MOST = 5000
+MAX_ITEMS = 5000
 """Items of a list, and characters of a text, at most."""
 
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:
     """Write the file; it is complete or not there."""
-    write_whole(path, _text(calibrator.to_dict()).encode())
+    write_whole(path, _format_json(calibrator.to_dict()).encode())
 
 
-def _text(content: Mapping[str, Any]) -> str:
+def _format_json(content: Mapping[str, Any]) -> str:
     """Return JSON with one field per line, and lists of numbers on one line.
 
     A person should be able to read the file, and to compare two of them line by line.
@@ -231,18 +231,18 @@ def read_calibrator(path: Path) -> Calibrator:
     """
     with path.open("rb") as file:
         # One byte more than allowed tells a file that is too large, without reading all of it.
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
         raise InputError(f"{path}: larger than 1 MB; expected a calibrator of a few kB")
     try:
         # ``json`` accepts NaN and Infinity, which are not JSON and would pass comparisons.
-        result = json.loads(content, parse_constant=_no_constant)
+        result = json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
     return _CalibratorFields(path, "", result).read_calibrator()
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
 
 
@@ -270,22 +270,22 @@ class _CalibratorFields:
 
     def read_text(self, name: str) -> str:
         value = self.require(name)
-        if not isinstance(value, str) or len(value) > MOST:
-            self.refuse(self._path_of(name), f"a text of at most {MOST} characters", value)
+        if not isinstance(value, str) or len(value) > MAX_ITEMS:
+            self.refuse(self._path_of(name), f"a text of at most {MAX_ITEMS} characters", value)
         return value
 
     def read_object(self, name: str) -> "_CalibratorFields":
         return _CalibratorFields(self.path, self._path_of(name), self.require(name))
 
     def read_number(
-        self, name: str, low: float = -LARGEST, high: float = LARGEST, value: Any = None
+        self, name: str, low: float = -MAX_NUMBER, high: float = MAX_NUMBER, value: Any = None
     ) -> float:
         # ``value`` is given for the items of a list, which have no field of their own.
         value = self.require(name) if value is None else value
         # In Python a bool is an int; in JSON ``true`` is no number.
         plain = isinstance(value, int | float) and not isinstance(value, bool)
         if not plain or not low <= value <= high:  # compares huge integers, too; false of NaN
-            span = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
+            span = "" if (low, high) == (-MAX_NUMBER, MAX_NUMBER) else f" from {low:g} to {high:g}"
             self.refuse(self._path_of(name), f"a number{span}", value)
         return float(value)
 
@@ -300,8 +300,8 @@ class _CalibratorFields:
 
     def read_items(self, name: str, fewest: int = 0) -> list[Any]:
         value = self.require(name)
-        if not isinstance(value, list) or not fewest <= len(value) <= MOST:
-            self.refuse(self._path_of(name), f"a list of {fewest} to {MOST} items", value)
+        if not isinstance(value, list) or not fewest <= len(value) <= MAX_ITEMS:
+            self.refuse(self._path_of(name), f"a list of {fewest} to {MAX_ITEMS} items", value)
         return value
 
     def read_numbers(
@@ -321,10 +321,18 @@ class _CalibratorFields:
         ]
 
     def read_calibrator(self) -> Calibrator:
-        if self.content.get("format") != FORMAT:
-            self.refuse("format", f"{FORMAT!r}, as calibrate writes it", self.content.get("format"))
-        if self.require("version") != VERSION:
-            self.refuse("version", f"{VERSION}, which this version reads", self.require("version"))
+        if self.content.get("format") != CALIBRATOR_FORMAT:
+            self.refuse(
+                "format",
+                f"{CALIBRATOR_FORMAT!r}, as calibrate writes it",
+                self.content.get("format"),
+            )
+        if self.require("version") != CALIBRATOR_VERSION:
+            self.refuse(
+                "version",
+                f"{CALIBRATOR_VERSION}, which this version reads",
+                self.require("version"),
+            )
         inputs = [fields.read_input() for fields in self.read_objects("inputs", 1)]
         spreads = self.read_object("spreads")
         metrics = {score_input.metric for score_input in inputs}
@@ -371,7 +379,7 @@ class _CalibratorFields:
     def read_model(self, inputs: int) -> Isotonic | Combination:
         # An isotonic curve is stored by its knots, a regression by its terms.
         if "knots" in self.content:
-            knots = self.read_numbers("knots", -LARGEST, LARGEST, falls=False)
+            knots = self.read_numbers("knots", -MAX_NUMBER, MAX_NUMBER, falls=False)
             values = self.read_numbers("values", 0, 1, falls=True)
             if len(values) != len(knots) or inputs != 1:
                 self.refuse(self._path_of("values"), f"{len(knots)} numbers, of one input", values)
@@ -407,7 +415,7 @@ class _CalibratorFields:
         )
 
     def read_spread(self) -> Spread:
-        points = self.read_numbers("points", -LARGEST, LARGEST, falls=False, fewest=0)
+        points = self.read_numbers("points", -MAX_NUMBER, MAX_NUMBER, falls=False, fewest=0)
         shares = self.read_numbers("shares", 0, 1, falls=True, fewest=0)
         if len(points) != len(shares):
             self.refuse(self._path_of("shares"), f"{len(points)} numbers", shares)

@@ -399,7 +399,7 @@ def _number_units(keys: NDArray[np.uint64]) -> Places | None:
     return np.where(counts[place] > 1, place, -1).astype(np.int64)
 
 
-FEW_WITHOUT_PASSAGES = 0.05
+MIN_SHARE_WITHOUT_PASSAGES = 0.05
 """Share of answers without passages from which a remark mentions them."""
 _LANGUAGE_PATTERN = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
 """Finds language and option in the reason of an assessment in another language: "the answer is in
@@ -510,8 +510,9 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             # The model that is proposed here reads many languages.
             other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
             result.append(
-                f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, being "
-                f"in another language ({which}) than their judge reads; {option} {other} reads them"
+                f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
+                f"being in another language ({which}) than their judge reads; {option} {other} "
+                "reads them"
             )
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
@@ -523,7 +524,7 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{values['mean_high']:.3f}"
             )
         count = int(values.get("no_passages") or 0)
-        if count > FEW_WITHOUT_PASSAGES * samples:
+        if count > MIN_SHARE_WITHOUT_PASSAGES * samples:
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
                 "figure; does the file have all passages?"

@@ -28,7 +28,7 @@ from trustassay.statistics import Bools
 HASHES = 2**64
 """The number of different hashes."""
 _to_text = partial(json.dumps, sort_keys=True, default=str)
-LARGEST = 100
+MAX_UNIT_ANSWERS = 100
 """Answers of one unit that may always be drawn, even if they are more than half of all."""
 
 
@@ -126,7 +126,7 @@ class Drawing:
             raise InputError(f"sample: none of {self._of:,} answers was drawn; draw more")
         # Such a draw is one prompt of a whole log: its figures would be about one unit (decision
         # 162).
-        if largest > max(LARGEST, total / 2):
+        if largest > max(MAX_UNIT_ANSWERS, total / 2):
             unit = f"{largest:,} of {total:,} drawn answers belong to one {self._unit or QUESTION}"
             repair = f"--unit {ANSWER} draws each by itself, --unit FIELD those of equal fields"
             raise InputError(f"sample: {unit} and are drawn together; {repair}")

@@ -23,11 +23,11 @@ from trustassay.capabilities import ChatRequest
 
 ENOUGH = 4
 """The least number of stored replies to learn from; fewer say too little."""
-RECENT = 2000
+MAX_STORED_REPLIES = 2000
 """The most stored replies that are read; the latest ones."""
-NEAR = 40
+MIN_NEAR_REPLIES = 40
 """From so many replies to prompts of similar length, only these are used."""
-OUTER = (10, 90)
+RANGE_PERCENTILES = (10, 90)
 """Percentiles of stored values that bound a range."""
 OPEN_REPLY = 1000
 """The most tokens of a guessed reply, if the request sets no bound."""
@@ -75,7 +75,7 @@ class Range:
         return Range(*(min(max(value, low), high) for value in (self.low, self.middle, self.high)))
 
 
-NOTHING = Range()
+ZERO_RANGE = Range()
 LATENCY = Range(0.3, 2.0, 10.0)
 """Seconds of a call if there are not enough stored calls to learn from."""
 
@@ -88,13 +88,13 @@ def stretch(n: int) -> float:
     return 1 + 2 / math.sqrt(n)
 
 
-def seen(values: Sequence[float]) -> Range:
+def estimate_range(values: Sequence[float]) -> Range:
     """Return the range in which the mean of further values like these is expected.
 
     It reaches from the 10th to the 90th percentile, includes the mean, and is widened by
-    :func:`stretch`. The mean is its middle.
+    :func:`stretch_factor`. The mean is its middle.
     """
-    low, high = np.percentile(values, OUTER)
+    low, high = np.percentile(values, RANGE_PERCENTILES)
     middle, factor = float(np.mean(values)), stretch(len(values))
     return Range(min(low, middle) / factor, middle, max(high, middle) * factor)
 
@@ -157,7 +157,7 @@ class Estimates:
     def of(self, backend: str, request: ChatRequest) -> Estimate:
         """Return the estimate for a request to the model ``backend``."""
         if backend not in self._models:
-            latest = (store.latest("chat", backend, RECENT) for store in self._stores)
+            latest = (store.latest("chat", backend, MAX_STORED_REPLIES) for store in self._stores)
             # A call may be in the run's store and in the shared cache: by key it counts once.
             calls_by_key = {call.key: call for calls in latest for call in calls}
             self._models[backend] = _ModelHistory(
@@ -195,7 +195,7 @@ class _ModelHistory:
     def estimate(self, request: ChatRequest) -> Estimate:
         if len(self._replies) < ENOUGH:
             source = Source("none", len(self._replies))
-            return Estimate(_guess_prompt(request), guessed_reply(request), LATENCY, source)
+            return Estimate(_guess_prompt(request), guess_reply(request), LATENCY, source)
         kind = _RequestKind(request.prompt, request.max_tokens, request.n)
         length = sum(len(message.content) for message in request.messages)
         # Prompts between two powers of 2 share one estimate, so that few are computed.
@@ -208,7 +208,7 @@ class _ModelHistory:
         if cut:
             # Many replies were cut off, and this request may allow longer ones: how long they
             # would have been is not known.
-            tokens = Range(tokens.low, tokens.middle, max(tokens.high, guessed_reply(request).high))
+            tokens = Range(tokens.low, tokens.middle, max(tokens.high, guess_reply(request).high))
         replies = tokens.within(1, most).times(request.n)
         return Estimate(self._estimate_prompt(request), replies, seconds, source)
 
@@ -222,10 +222,10 @@ class _ModelHistory:
             replies, source = self._replies, Source("other", len(self._replies))
         # The length of a reply often depends on that of the prompt.
         near = [stored for stored in replies if length / 2 <= stored.length <= 2 * length]
-        replies = near if len(near) >= NEAR else replies
+        replies = near if len(near) >= MIN_NEAR_REPLIES else replies
         cut = sum(stored.cut for stored in replies) > len(replies) / 10
         tokens, seconds = ([getattr(s, name) for s in replies] for name in ("tokens", "seconds"))
-        return seen(tokens), seen(seconds), cut, source
+        return estimate_range(tokens), estimate_range(seconds), cut, source
 
     def _estimate_prompt(self, request: ChatRequest) -> Range:
         if self._prompt_ratio is None:
@@ -235,7 +235,7 @@ class _ModelHistory:
     @cached_property
     def _prompt_ratio(self) -> Range | None:
         ratios = [stored.ratio for stored in self._replies if stored.ratio is not None]
-        return seen(ratios) if len(ratios) >= ENOUGH else None
+        return estimate_range(ratios) if len(ratios) >= ENOUGH else None
 
 
 def _guess_prompt(request: ChatRequest) -> Range:
@@ -251,7 +251,7 @@ def _guess_prompt(request: ChatRequest) -> Range:
     return Range(low, min(max(middle, low), high), high)
 
 
-def guessed_reply(request: ChatRequest) -> Range:
+def guess_reply(request: ChatRequest) -> Range:
     """Return the tokens of a reply without stored ones: from 1 to what the request allows.
 
     The middle depends on what the prompt asks for: a word, a sentence, or a paragraph.
@@ -375,11 +375,11 @@ class Part:
     """All calls, the stored ones included."""
     cached: int = 0
     """Calls that are stored already."""
-    prompt: Range = NOTHING
+    prompt: Range = ZERO_RANGE
     """Tokens of all prompts."""
-    reply: Range = NOTHING
+    reply: Range = ZERO_RANGE
     """Tokens of all replies."""
-    seconds: Range = NOTHING
+    seconds: Range = ZERO_RANGE
     """Of all calls, one after the other."""
     sources: Counter[str] = field(default_factory=Counter)
     """How many estimates have which kind of source."""

@@ -77,7 +77,7 @@ from trustassay.sample import Sample, clean
 
 SAMPLES = 256
 """Default number of samples in progress at once."""
-UNCHECKED = ("input", "command", WHY, POOL, ABOUT, GROWN, STARTED, ENDED)
+UNCHECKED_FIELDS = ("input", "command", WHY, POOL, ABOUT, GROWN, STARTED, ENDED)
 """Fields of a stored run that do not affect its results."""
 
 
@@ -122,7 +122,7 @@ async def _begin(
     folder: RunFolder,
     options: RunOptions,
     began: str,
-) -> "_Run":
+) -> "_CheckedRun":
     """Check the input and write ``run.json``, or check that the folder holds this run.
 
     Args:
@@ -153,7 +153,7 @@ async def _begin(
         check_run_keys(metrics, backends, options.stores(folder), missing)
         backend_names = backends.names()
         resolved_metrics = resolved(metrics, intake.inventory, backend_names)
-        run = _Run(resolved_metrics, stages, backends, folder, options, intake)
+        run = _CheckedRun(resolved_metrics, stages, backends, folder, options, intake)
         # Step 4: collect the settings that decide about the results, as they will be read back.
         pool_settings = await run.take_in_pool(shard)
         settings = as_stored(
@@ -188,13 +188,13 @@ async def _begin(
             input_name = clean(", ".join(paths_of(source) or [source_name]))
             command_fields = {"command": options.command, WHY: options.why}
             texts = {key: clean(text) for key, text in command_fields.items() if text}
-            pool_field = {POOL: os.fspath(run.whole.pool)} if run.whole else {}
+            pool_field = run.pool_field()
             opening_fields = {"input": input_name, **texts, STARTED: began, **pool_field}
             content = {**opening_fields, **settings, ABOUT: described(resolved_metrics)}
             folder.write_json("run", content)
         else:
             # Fields such as the command may differ between the first start and a continuation.
-            current = {key: before[key] for key in UNCHECKED if key in before} | settings
+            current = {key: before[key] for key in UNCHECKED_FIELDS if key in before} | settings
             if stored:
                 stored.grow(before, current, part_path)
             else:
@@ -216,7 +216,7 @@ async def _begin(
 
 
 @dataclass
-class _Run:
+class _CheckedRun:
     """A run whose input is checked, and what this process does for it."""
 
     metrics: Sequence[Metric]
@@ -228,7 +228,7 @@ class _Run:
     options: RunOptions
     intake: Intake
     """The result of the first pass over the input."""
-    whole: Preparation | None = None
+    shared_preparation: Preparation | None = None
     """The preparation that all shards share, if the run scores a shard and a metric needs it."""
     filled: Outcome = field(default_factory=Outcome)
     """What stages filled in this process."""
@@ -263,8 +263,13 @@ class _Run:
         # The same samples, settings and models give the same key, so that shards share one
         # preparation.
         key = key_of(mark.of, self.metrics, self.stages, self.backends)
-        self.whole = Preparation(Path(options.pool), key)
+        self.shared_preparation = Preparation(Path(options.pool), key)
         return {PREPARATION: key}
+
+    def pool_field(self) -> dict[str, str]:
+        """Return the field of ``run.json`` with the file of all samples, if the run is a shard."""
+        shared = self.shared_preparation
+        return {POOL: os.fspath(shared.pool)} if shared else {}
 
     def stage_settings(self) -> dict[str, Any]:
         """Return the settings of the stages that fill missing fields."""
@@ -298,10 +303,10 @@ class _Run:
         folder.drop_outputs()
         # A shard: all shards share one preparation, and wait here for the process that makes it.
         prepared = None
-        if self.whole:
+        if self.shared_preparation:
             with Progress("preparing", shown=options.progress):
                 prepared = await prepare_once(
-                    self.whole,
+                    self.shared_preparation,
                     self.metrics,
                     self.stages,
                     self.backends,

@@ -21,7 +21,7 @@ from trustassay.metric import Metric
 from trustassay.options import check_bounds
 from trustassay.sample import TOKENS, Document, Problem, Sample
 
-STAND_IN = "A stand-in."
+STAND_IN_TEXT = "A stand-in."
 """A placeholder for a text that is not there yet."""
 CUT = "response_cut"
 """Field of a sample whose response was cut at ``max_tokens``."""
@@ -67,7 +67,7 @@ class Failure(NamedTuple):
         return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
 
 
-class Filled(NamedTuple):
+class StageResult(NamedTuple):
     """What a stage made of a sample."""
 
     sample: Sample
@@ -96,16 +96,16 @@ class Stage(ABC):
     def stand_in(self, sample: Sample) -> Sample:
         """Return a sample that lacks the field with placeholders, for the checks before."""
 
-    async def fill(self, sample: Sample, models: SampleModels) -> Filled:
+    async def fill(self, sample: Sample, models: SampleModels) -> StageResult:
         """Request what a sample lacks."""
         try:
             return await self._request_field(sample, models)
         except BackendError as error:
-            return Filled(sample, Failure.of(error))
+            return StageResult(sample, Failure.of(error))
 
     @abstractmethod
     # Subclasses may raise BackendError: :meth:`fill` turns it into a failure.
-    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled: ...
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult: ...
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Responses(Stage):
         """Return the sample with placeholders, for checks before it is filled."""
         return replace(sample, response="")
 
-    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         request = self.answering.request(sample, self.repeat)
         reply = await models.request(request, MODEL, self.which)
         # With a blank response the sample's ``model`` wrote that one, not this reply.
@@ -153,7 +153,7 @@ class Responses(Stage):
             most = self.answering.logprobs or 0
             metadata = {**metadata, TOKENS: [token.stored(most) for token in reply.logprobs]}
         text = reply.text.strip()
-        return Filled(replace(sample, response=text, model=model, metadata=metadata), asked=1)
+        return StageResult(replace(sample, response=text, model=model, metadata=metadata), asked=1)
 
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the result, as JSON values."""
@@ -180,7 +180,7 @@ class _ReferenceStage(Stage):
         missing = dict.fromkeys(self.names, _build_stand_ins(self.diverse))
         return replace(sample, references={**missing, **sample.references})
 
-    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         missing = [name for name in self.names if name not in sample.references]
         # One prompt asks for all of them, so that the answers differ from each other.
         if self.diverse > 1:
@@ -211,7 +211,7 @@ class _ReferenceStage(Stage):
         message = "; ".join(item.error for item in failures)
         # One sample has one failure; the kind of the first stands for all.
         failure = Failure(message, failures[0].fault) if failures else None
-        return Filled(replace(sample, references=ordered), failure, answered)
+        return StageResult(replace(sample, references=ordered), failure, answered)
 
     def settings(self) -> dict[str, Any]:
         several = {"diverse": self.diverse} if self.diverse > 1 else {}
@@ -235,15 +235,15 @@ class _PairStage(Stage):
         )
         return replace(sample, wrong_answers=wrong, corrected_answers=corrected)
 
-    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         reply = await models.request(self.pairing.request(sample), "generator")
         pairs = pairs_in(reply.text)
         # The call was answered and paid for, so it counts, although nothing could be read from it.
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
-            return Filled(sample, Failure(message), asked=1)
+            return StageResult(sample, Failure(message), asked=1)
         result = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
-        return Filled(result, asked=1)
+        return StageResult(result, asked=1)
 
     def settings(self) -> dict[str, Any]:
         return self.pairing.settings()
@@ -262,10 +262,10 @@ class _DocumentStage(Stage):
     def stand_in(self, sample: Sample) -> Sample:
         return replace(sample, documents=())
 
-    async def _request_field(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         passages = await models.search(sample.question, self.k)
         documents = tuple(Document(passage.id, passage.text, passage.title) for passage in passages)
-        return Filled(replace(sample, documents=documents), asked=1)
+        return StageResult(replace(sample, documents=documents), asked=1)
 
     def settings(self) -> dict[str, Any]:
         return {"documents": self.k}
@@ -320,7 +320,9 @@ def _apply_metric_wishes(filling: Filling, metrics: Collection[Metric]) -> Filli
 
 def _build_stand_ins(n: int) -> tuple[str, ...]:
     """Return n placeholder texts that differ from each other, as replies will."""
-    return (STAND_IN,) if n == 1 else tuple(f"{STAND_IN} {number}" for number in range(1, n + 1))
+    if n == 1:
+        return (STAND_IN_TEXT,)
+    return tuple(f"{STAND_IN_TEXT} {number}" for number in range(1, n + 1))
 
 
 def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
@@ -330,7 +332,7 @@ def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
 
 AHEAD = 4
 """Samples in progress per concurrent call: a sample that waits for a retry must not idle a call."""
-KEPT = 16
+MAX_BUFFERED_PER_SAMPLE = 16
 """Finished samples that are buffered behind a slow one, per sample in progress."""
 
 
@@ -389,7 +391,7 @@ async def filled(
             await free.acquire()  # the next sample is read when there is room for it
             # Only the oldest task may be yielded. With a full buffer it is awaited even if it is
             # slow.
-            while tasks and (tasks[0].done() or len(tasks) >= KEPT * at_once):
+            while tasks and (tasks[0].done() or len(tasks) >= MAX_BUFFERED_PER_SAMPLE * at_once):
                 yield await tasks.popleft()
         while tasks:
             yield await tasks.popleft()

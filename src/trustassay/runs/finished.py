@@ -34,7 +34,7 @@ from trustassay.show.notebook import BINS, MetricShown, RunShown, as_html, as_te
 if TYPE_CHECKING:
     import pandas
 
-LONGEST = 120
+MAX_VERDICT_CHARACTERS = 120
 """Characters of a question, and of a reason, in the line of the first verdict."""
 
 
@@ -68,7 +68,7 @@ class WorstAnswer:
     @property
     def verdict(self) -> str:
         """The verdict; ``failed`` if the answer could not be scored, or the score in words."""
-        return verdict_of(self.assessment)
+        return describe_verdict(self.assessment)
 
     def __repr__(self) -> str:
         fields = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
@@ -95,7 +95,7 @@ class Looks(NamedTuple):
         return self.looked.sentence
 
 
-def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
+def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
     """Find the answers that need a look, in one pass that decodes no evidence.
 
     Args:
@@ -115,7 +115,7 @@ def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
                 and assessment.verdict is None
                 and assessment.score is not None
             )
-            verdicts[info.name]["scored" if only_score else verdict_of(assessment)] += 1
+            verdicts[info.name]["scored" if only_score else describe_verdict(assessment)] += 1
             if assessment.score is not None:
                 low, high = info.score_range
                 # The upper end of the range falls into the last part.
@@ -157,7 +157,7 @@ def reason_of(metric: Metric, assessment: Assessment) -> str:
     return one_line(reason)
 
 
-def verdict_of(assessment: Assessment) -> str:
+def describe_verdict(assessment: Assessment) -> str:
     """Return the verdict; ``failed``, the score or "no score" if there is none."""
     if assessment.error is not None:
         return "failed"
@@ -168,9 +168,9 @@ def verdict_of(assessment: Assessment) -> str:
 
 def first_verdict(metric: Metric, sample: Sample, assessment: Assessment, total: int) -> str:
     """Return the line that a run shows when the first of its ``total`` answers is judged."""
-    question = short(one_line(sample.question), LONGEST)
-    message = f"first of {total:,}: {question} – {one_line(verdict_of(assessment))}"
-    reason = short(reason_of(metric, assessment), LONGEST)
+    question = short(one_line(sample.question), MAX_VERDICT_CHARACTERS)
+    message = f"first of {total:,}: {question} – {one_line(describe_verdict(assessment))}"
+    reason = short(reason_of(metric, assessment), MAX_VERDICT_CHARACTERS)
     return f"{message}: {reason}" if reason else message
 
 
@@ -274,7 +274,7 @@ class Run:
 
     def looks(self, most: int = 5) -> Looks:
         """Return how many answers need a look, and the ``most`` worst of them."""
-        return looks_of(self._folder, self.metrics, most)
+        return find_worst_answers(self._folder, self.metrics, most)
 
     def worst(self, n: int = 5) -> list[WorstAnswer]:
         """Return the ``n`` worst answers, the worst first, each with its reason.

@@ -42,14 +42,14 @@ from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import FILE, readers_of
 from trustassay.sample import Problem, Sample, SampleError
 
-SENT = "samples sent one by one"
+SENT_INPUT = "samples sent one by one"
 """The input of a scorer's run in ``run.json``."""
-SETTLED = "settled_by"
+SETTLED_KEY = "settled_by"
 """Key in ``run.json``: the inventory of fields by which ``auto`` options were settled."""
 
 
 class GrowingRun:
-    """A run to which samples are added one by one, inside :meth:`open`.
+    """A run to which samples are added one by one, inside :meth:`claim`.
 
     Args:
         source: the input in ``run.json``.
@@ -62,7 +62,7 @@ class GrowingRun:
         metrics: Sequence[Metric],
         backends: Backends,
         options: RunOptions,
-        source: str = SENT,
+        source: str = SENT_INPUT,
         read_position: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.metrics = list(metrics)
@@ -169,8 +169,8 @@ class GrowingRun:
             return []
         # Order matters: a run of another kind is refused before its settings are compared.
         self._check_source(before)
-        if isinstance(before.get(SETTLED), dict):
-            self._resolve(Inventory(**before[SETTLED]))
+        if isinstance(before.get(SETTLED_KEY), dict):
+            self._resolve(Inventory(**before[SETTLED_KEY]))
         current = self._settings()
         check_settings(folder.path, {name: before.get(name) for name in current}, current)
         self.before, self.faulty = before, int(before.get("skipped") or 0)
@@ -194,8 +194,8 @@ class GrowingRun:
         """Refuse a run of another kind, to which nothing can be added."""
         # A followed file leaves fields in run.json that say how far it was read; other runs lack
         # them.
-        if self._source == SENT:
-            same, maker = before["input"] == SENT, "a scorer"
+        if self._source == SENT_INPUT:
+            same, maker = before["input"] == SENT_INPUT, "a scorer"
         else:
             same, maker = self._read_position().keys() <= before.keys(), "watching"
         if not same:
@@ -220,7 +220,7 @@ class GrowingRun:
             **self._settings(),
             "skipped": intake.faulty,
             **self._read_position(),
-            SETTLED: None if self.settled is None else asdict(self.settled),
+            SETTLED_KEY: None if self.settled is None else asdict(self.settled),
             "samples": intake.digested(),
             ABOUT: described(self.metrics),
         }
@@ -233,7 +233,7 @@ class GrowingRun:
         them.
         """
         noted = self.folder.scored(or_failed=True)
-        ended = "the scorer" if self._source == SENT else "watching"
+        ended = "the scorer" if self._source == SENT_INPUT else "watching"
         with closing(self.folder.open_assessments()) as writer:
             for sample in self.folder.samples():
                 for metric in self.metrics:
@@ -243,7 +243,7 @@ class GrowingRun:
                         writer.append(encoded(failed))
 
 
-ANOTHER = "choose another --out to score all"
+OTHER_OUT_ADVICE = "choose another --out to score all"
 
 
 def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
@@ -286,7 +286,7 @@ class StoredSamples:
         stored, today = json.loads(self._line(place)), json.loads(line)
         # If a stage filled the stored sample, it has more fields: only those of today are compared.
         keys = today if any(stage.lacks(sample) for stage in self._stages) else today | stored
-        message = f"was changed since {sample.id!r} was scored; {ANOTHER} again"
+        message = f"was changed since {sample.id!r} was scored; {OTHER_OUT_ADVICE} again"
         return [Problem(key, message) for key in keys if stored.get(key) != today.get(key)]
 
     def _merge_stored(self, part: Path) -> bool:
@@ -308,7 +308,9 @@ class StoredSamples:
             if is_missing.any():
                 first = sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
                 count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"
-                message = f"{count} were changed or are not in the input any more; {ANOTHER}"
+                message = (
+                    f"{count} were changed or are not in the input any more; {OTHER_OUT_ADVICE}"
+                )
                 raise RunFolderError(f"{self._folder.path}: {message}")
         return has_new
 

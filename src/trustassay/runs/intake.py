@@ -455,8 +455,8 @@ def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
             return name
 
 
-HOME = "trustassay-runs"
-STEM = 60
+RUNS_FOLDER = "trustassay-runs"
+MAX_STEM_CHARACTERS = 60
 """Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
@@ -473,8 +473,8 @@ def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Pa
     path_texts = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
     names = [name_of(path).split(".")[0] for path in path_texts]
     # Other characters of file names are awkward in a shell: "my data (1).csv" gives "my_data_1_".
-    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
-    return Path(HOME) / f"{stem}-{digest}"
+    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:MAX_STEM_CHARACTERS] or "run"
+    return Path(RUNS_FOLDER) / f"{stem}-{digest}"
 
 
 def state_of(source: PathText) -> list[str]:

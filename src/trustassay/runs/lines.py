@@ -27,7 +27,7 @@ AFTER_EVIDENCE = b'], "calls": {'
 # The last field of an assessment, so that the end of a line tells whether it failed.
 WITHOUT_ERROR = b'"error": null}'
 # Earlier versions wrote lines without these three fields.
-REQUIRED = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
+REQUIRED_FIELDS = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
 _decode_json = json.JSONDecoder().raw_decode
 # A JSON string of printable ASCII without escapes: "q1", but not "caf\u00e9" or "a\"b".
 _PLAIN_STRING = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
@@ -90,7 +90,7 @@ def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
     try:
         return identity(line)
     except ValueError:
-        raise damaged_assessment(path, number) from None
+        raise build_assessment_error(path, number) from None
 
 
 class Line(NamedTuple):
@@ -131,8 +131,8 @@ def read_line(line: bytes) -> Line:
     else:
         fields, evidence = decoded(line[:start] + line[after:]), line[start:after]
     # The last mark is searched from the right, since "calls" stands behind the evidence.
-    if not fields.keys() >= REQUIRED:
-        raise ValueError(f"has no {' and no '.join(sorted(REQUIRED - fields.keys()))}")
+    if not fields.keys() >= REQUIRED_FIELDS:
+        raise ValueError(f"has no {' and no '.join(sorted(REQUIRED_FIELDS - fields.keys()))}")
     return Line(fields, evidence, start)
 
 
@@ -256,10 +256,10 @@ class StoredAssessments(Sequence[Assessment]):
 def damaged_at(path: Path, offset: int) -> RunFolderError:
     """Return the error for a damaged line that begins at the byte ``offset``."""
     with path.open("rb") as file:
-        return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
+        return build_assessment_error(path, 1 + file.read(offset).count(b"\n"))
 
 
-def damaged_assessment(path: Path, number: int) -> RunFolderError:
+def build_assessment_error(path: Path, number: int) -> RunFolderError:
     """Return the error for a damaged line with this number."""
     return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
@@ -279,7 +279,7 @@ def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         offset += len(line)
 
 
-FRESH = 65_536
+MAX_RECENT_HASHES = 65_536
 """Hashes that are collected before they are merged into the sorted array."""
 
 
@@ -316,7 +316,7 @@ class HashSet:
     def add(self, value: int) -> None:
         """Put a hash in."""
         self._recent.add(value)
-        if len(self._recent) >= FRESH:
+        if len(self._recent) >= MAX_RECENT_HASHES:
             self._merge()
 
     def _merge(self) -> None:

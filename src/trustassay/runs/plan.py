@@ -37,7 +37,7 @@ from trustassay.sample import Sample
 
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""
-STAND_IN = "A stand-in reply to request {}."
+STAND_IN_REPLY = "A stand-in reply to request {}."
 """Different for each request, as replies are, so that requests made from them count once each."""
 ANSWERING = "answering"
 """The name in a plan of the stage that asks for responses; others have the name of their field."""
@@ -188,7 +188,7 @@ class _Rehearsal:
             if is_new:
                 part.add(self._estimates.of(batcher.backend, item), item)
             # A metric may give a reply in the form that it can read.
-            text = item.stand_in or STAND_IN.format(len(self._request_keys))
+            text = item.stand_in or STAND_IN_REPLY.format(len(self._request_keys))
             return Reply(text, others=(text,) * (item.n - 1)), False
         if is_new:
             # Some requests to a local model are kept, to measure its speed on them.
@@ -228,7 +228,7 @@ class _Rehearsal:
     def price_parts(self) -> list[Planned]:
         """Return the planned calls, with money and time."""
         return [
-            part.chat(self.options.calls.prices, self._bound_seconds(part))
+            part.chat(self.options.calls.prices, self._estimate_seconds(part))
             if part.capability == "chat"
             else self._measure_part(part)
             for part in self._parts.values()
@@ -254,7 +254,7 @@ class _Rehearsal:
         each = Range(speed / factor, speed, speed * factor)
         return part.local(each.times(part.new), len(probes))
 
-    def _bound_seconds(self, part: Part) -> Range:
+    def _estimate_seconds(self, part: Part) -> Range:
         """Return the duration of the calls of a part when some run at once.
 
         It is the longest of three times: by latency and concurrency, and by the endpoint's limits

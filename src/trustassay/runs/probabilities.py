@@ -32,7 +32,7 @@ CALIBRATOR = "calibrator.json"
 """The copy of the calibrator in a run's folder."""
 FALSE_ALARMS = 0.01
 """The probability, at most, that data of the same kind are called unlike."""
-TOLD = 3
+MAX_DIFFERENCES = 3
 """Differing settings that a message names."""
 
 
@@ -137,7 +137,8 @@ def check_calibrator(
             if differing := _describe_differences(calibrator_settings, as_stored(run_settings)):
                 raise InputError(
                     f"{where}: {score_input.metric} has other {what} than the calibrator was made "
-                    f"with: {differing}. Score with the same {same}, or calibrate on a run with these"
+                    f"with: {differing}. Score with the same {same}, or calibrate on a run with "
+                    "these"
                 )
 
 
@@ -153,7 +154,7 @@ def _describe_differences(
         f"{name} {run_settings.get(name)!r}, not {calibrator_settings.get(name)!r}"
         for name in names
     ]
-    return "; ".join(differences[:TOLD])[:300]
+    return "; ".join(differences[:MAX_DIFFERENCES])[:300]
 
 
 def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothing) -> Calibrated:

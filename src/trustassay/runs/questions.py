@@ -10,7 +10,7 @@ QUESTIONS = "questions"
 """The key in ``summary.json``; runs of earlier versions have none."""
 SKETCH_SIZE = 64
 """Hashes of a sketch. The share of common questions has a standard error of 6 points or less."""
-LEAST_SHARED = 0.5
+MIN_SHARED_QUESTIONS = 0.5
 """The share of common questions from which the figures of two runs can be compared. Below it a
 difference may come from the questions alone."""
 _HASH_DIGITS = 16
@@ -44,7 +44,7 @@ def read_sketch(sketch: str) -> frozenset[str]:
 
 
 def share_questions(first: frozenset[str], second: frozenset[str]) -> bool:
-    """Whether at least :data:`LEAST_SHARED` of the questions of two runs were asked in both.
+    """Whether two runs share at least :data:`MIN_SHARED_QUESTIONS` of their questions.
 
     False if one of them has no sketch.
     """
@@ -54,4 +54,4 @@ def share_questions(first: frozenset[str], second: frozenset[str]) -> bool:
     # Hashes have the same number of digits, so texts sort as the numbers do.
     sample = sorted(first | second)[:SKETCH_SIZE]
     in_both = sum(value in first and value in second for value in sample)
-    return in_both >= LEAST_SHARED * len(sample)
+    return in_both >= MIN_SHARED_QUESTIONS * len(sample)

@@ -255,9 +255,9 @@ class Rated:
 
 QUESTIONS = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""
-ALPHA = 0.05
+TEST_LEVEL = 0.05
 """Level of the tests whether the best model is better than each other one."""
-MODELS = 12
+MAX_ANSWERS_PER_QUESTION = 12
 """Answers to one question that are shown; of more, the best and the worst."""
 
 
@@ -312,15 +312,17 @@ def write_pooled(
         title=f"{len(runs)} runs",
         facts={"runs": ", ".join(run.folder.path.name for run in runs)},
         looked=pool.looked,
-        lines=lines_of({name: info.title for name, info in pool.infos.items()}, pool.here),
+        lines=lines_of(
+            {name: info.title for name, info in pool.infos.items()}, pool.installed_metrics
+        ),
         warnings=list(pool.warnings()),
         metrics=[
             PooledMetric(name, info.title, pool.groups[name]) for name, info in pool.infos.items()
         ],
         judge=judges[0] if len({judge.name if judge else None for judge in judges}) == 1 else None,
-        questions=pool.asked(),
+        questions=pool.pick_questions(),
         outcomes=pool.outcomes(),
-        apart=pool.apart(),
+        apart=pool.test_models_apart(),
     )
     # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
     write_template("pooled.html.jinja", out, page=page, run={"ratings": None})
@@ -358,13 +360,15 @@ class _PooledRuns:
     def __init__(self, runs: Sequence[_PooledRun], domain_field: str) -> None:
         self.runs, self.infos, self._domain_field = runs, _find_shared_metrics(runs), domain_field
         installed = metrics_of(runs[0].settings)
-        self.here = {name: metric for name, metric in installed.items() if name in self.infos}
+        self.installed_metrics = {
+            name: metric for name, metric in installed.items() if name in self.infos
+        }
         """The common metrics that are installed; only these can say which answers need a look."""
         self._first = next(iter(self.infos.values()))
         self.groups = {
             name: counts.groups_of(info, domain_field) for name, info in self.infos.items()
         }
-        self.looked = Looked(any(metric.line for metric in self.here.values()))
+        self.looked = Looked(any(metric.line for metric in self.installed_metrics.values()))
         self.answers: dict[int, list[_PooledAnswer]] = {}
         """Answers by the hash of their question; 8 bytes, as all runs together may be large."""
         self._answer_hashes: set[int] = set()
@@ -381,11 +385,11 @@ class _PooledRuns:
             model = str(sample.get("model") or unnamed)
             domain = counts.domain_of(sample, self._domain_field)
             flags = [
-                problem_of(self.here.get(assessment.metric), assessment) is not None
+                problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
                 for assessment in assessments
             ]
             outcomes = [
-                outcome_of(self.here.get(assessment.metric), assessment)
+                outcome_of(self.installed_metrics.get(assessment.metric), assessment)
                 for assessment in assessments
             ]
             failed = any(assessment.error is not None for assessment in assessments)
@@ -432,7 +436,7 @@ class _PooledRuns:
             result[name] = [by_metric[metric] for metric in self.infos]
         return result
 
-    def apart(self) -> dict[tuple[str | None, str | None], bool]:
+    def test_models_apart(self) -> dict[tuple[str | None, str | None], bool]:
         """Test for each other model whether the model with the best mean is better.
 
         The scores of questions that both answered are compared in pairs, by sign flips. The
@@ -467,9 +471,9 @@ class _PooledRuns:
             # A model that is ahead on the common questions cannot be worse.
             p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
         compared = zip(models[1:], holm(p_values), strict=True)
-        return {(models[0], model): p < ALPHA for model, p in compared}
+        return {(models[0], model): p < TEST_LEVEL for model, p in compared}
 
-    def asked(self) -> list[AskedQuestion]:
+    def pick_questions(self) -> list[AskedQuestion]:
         """Return the questions on which the models differ most, with their answers, best first."""
         ranked = []
         for answers in self.answers.values():
@@ -488,13 +492,15 @@ class _PooledRuns:
             key=lambda ranked_answers: -abs(ranked_answers[0].score - ranked_answers[-1].score)
         )
         columns = {
-            name: Column(place, info.title, info.score_range, self.here.get(name))
+            name: Column(place, info.title, info.score_range, self.installed_metrics.get(name))
             for place, (name, info) in enumerate(self.infos.items())
         }
         result = []
         for answers in ranked[:QUESTIONS]:
-            half = MODELS // 2
-            selected = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
+            half = MAX_ANSWERS_PER_QUESTION // 2
+            selected = answers
+            if len(answers) > MAX_ANSWERS_PER_QUESTION:
+                selected = [*answers[:half], *answers[-half:]]
             page_answers = []
             for pooled_answer in selected:
                 run = self.runs[pooled_answer.run]

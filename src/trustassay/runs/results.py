@@ -99,7 +99,7 @@ def write_outputs(
         **answer_counts,
         counts.LOOKED: counted.looked.to_dict(),
         counts.OUTCOMES: {name: outcome.to_dict() for name, outcome in counted.outcomes.items()},
-        **larger_judge(folder, run, prices, counts.unread(answer_counts)),
+        **estimate_larger_judge(folder, run, prices, counts.unread(answer_counts)),
         QUESTIONS: sketch_questions(str(record["question"]) for record in folder.sample_records()),
         "seconds": round(seconds, 3),
     }
@@ -373,11 +373,11 @@ def _build_batch(
     return RecordBatch.from_arrays(arrays, schema=schema)
 
 
-REPLY_TOKENS = 4
+JUDGE_REPLY_TOKENS = 4
 """Tokens of a reply of one word such as CONTRADICTS."""
 
 
-def larger_judge(
+def estimate_larger_judge(
     folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
 ) -> dict[str, Any]:
     """Return the estimated price of a larger judge for ``summary.json``; empty if it is unknown.
@@ -401,7 +401,7 @@ def larger_judge(
     # Samples that the entailer did not read are assumed to have as many pairs as the others.
     more = samples / (samples - unread)
     tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
-    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
+    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * JUDGE_REPLY_TOKENS)))
     if usd is None:
         return {}
     estimate = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}

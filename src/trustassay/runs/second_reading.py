@@ -42,9 +42,9 @@ from trustassay.text.words import amount
 
 FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
-BESIDE = "beside"
+OTHER_LANGUAGE_KEY = "beside"
 """Key in the file: answers in languages that the first reader does not read, by metric."""
-SLOWLY = 4
+TIMED_AT_ONCE = 4
 """Answers in progress at once with a budget in seconds; more would overrun it."""
 
 
@@ -62,7 +62,7 @@ class First(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choice:
+class ReadingChoice:
     """The answers that the second reader reads, by their places in the input."""
 
     drawn: Sequence[int]
@@ -85,7 +85,7 @@ def choose(
     metric: Metric,
     seed: int,
     unread_by_first: int = 0,
-) -> Choice:
+) -> ReadingChoice:
     """Choose the answers that the second reader reads.
 
     Whole units are drawn at random.
@@ -124,7 +124,7 @@ def choose(
             break
         if row.place not in places_by_worth:
             drawn.append(row.place)
-    return Choice(drawn if wanted_draws else [], by_worth)
+    return ReadingChoice(drawn if wanted_draws else [], by_worth)
 
 
 def _sort_by_worth(rows: Sequence[First]) -> list[First]:
@@ -209,7 +209,7 @@ class SecondReading:
         units = read_units(self._folder, run.get(UNIT))
         pool = StoredPool(self._folder.samples_path)
         content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
-        content[BESIDE] = {}
+        content[OTHER_LANGUAGE_KEY] = {}
         todo: list[tuple[Metric, int]] = []
         for metric in self._metrics:
             # Findings of an earlier process stay: an answer that was read since has lost its first
@@ -217,7 +217,7 @@ class SecondReading:
             known_rows = stored.get("metrics", {}).get(metric.name, ())
             rows, read, other_places = self._read_first_findings(metric, known_rows, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
-            content[BESIDE][metric.name] = n = len(other_places)
+            content[OTHER_LANGUAGE_KEY][metric.name] = n = len(other_places)
             chosen = choose(rows, len(pool), units, options.second, metric, options.seed, n)
             read_alone = other_places[: options.second.most(n, len(rows))]
             # The random part first: an exhausted budget must not shorten it.
@@ -300,7 +300,7 @@ class SecondReading:
 
         show_progress = options.progress
         with closing(writer), Progress("reading again", len(todo), shown=show_progress) as progress:
-            async with TaskLimiter(at_once if most is None else SLOWLY) as limiter:
+            async with TaskLimiter(at_once if most is None else TIMED_AT_ONCE) as limiter:
                 for metric, place in todo:
                     # Checked before each start: answers in progress are finished.
                     if most is not None and spent + time.monotonic() - began >= most:
@@ -336,7 +336,7 @@ def second_results(
                 statements += assessment.parts[READ]
         flagged_now = {row.place: flagged[row.place] for row in rows}
         alone_count = len(read - flagged_now.keys())
-        unread_by_first = content.get(BESIDE, {}).get(metric.name, 0)
+        unread_by_first = content.get(OTHER_LANGUAGE_KEY, {}).get(metric.name, 0)
         options = SecondOptions(**run[FILE])
         # The same choice as in the pass itself, since it follows from the stored findings.
         chosen = choose(rows, len(flagged), units, options, metric, seed, unread_by_first)
@@ -356,7 +356,10 @@ def second_results(
 
 
 def share_to_look_at(
-    chosen: Choice, flagged_now: Mapping[int, bool], read: set[int], units: NDArray[np.int64] | None
+    chosen: ReadingChoice,
+    flagged_now: Mapping[int, bool],
+    read: set[int],
+    units: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
     """Estimate the share of answers that would need a look if the second reader had read all.
 
