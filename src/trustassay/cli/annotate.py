@@ -99,6 +99,7 @@ def _open_session(project: "Project", out: Path) -> "Iterator[Session]":
     from trustassay.workflows.annotate.session import RatingsFile, Session
 
     out.parent.mkdir(parents=True, exist_ok=True)
+    # The file is locked while it is open, so that two servers cannot mix their ratings.
     with closing(RatingsFile(out)) as file:
         yield Session(project, file, file.begin(project.start))
 

@@ -55,6 +55,7 @@ def compare(  # noqa: PLR0913 - one argument an option
             (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
         )
         return
+    # Options for calls of a judge would be ignored when two runs are compared.
     if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
     from trustassay.compare import pages
@@ -139,6 +140,7 @@ def _show_comparison(comparison: "Comparison") -> None:
     if comparison.figures:
         table = pages.figures_table(comparison)
         show_rows("figures of the pairs", table.columns, table.rows, wide=True)
+    # Figures that only one run has, or that have no pairs, are named with the reason.
     for key, reason in comparison.not_compared.items():
         say(one_line(f"{key} is not compared: {reason}"))
     if len(comparison.pairing.first):
@@ -181,6 +183,7 @@ def rank(  # noqa: PLR0913 - one argument an option
 def _show_ranking(result: "Ranking") -> None:
     from trustassay.compare import ranking
 
+    # By shares all questions count; by a figure only those that every model has a score for.
     verb = "were asked" if result.by_share else "have a score for"
     say(
         one_line(
@@ -218,6 +221,7 @@ def audit(  # noqa: PLR0913 - one argument an option
 
     fields = records.get("fields", {})
     chosen = metric or (
+        # A given judge is what the user wants to audit.
         "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
     )
     folder = run_folder(out, source, records, audit=chosen, seed=seed, **backends)
@@ -274,6 +278,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     # The default "0" is true as a text, so that it is compared here.
     other_flags = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
     flags = given(figure=figure, margin=margin, **other_flags)
+    # These options are about earlier runs: without one they would be ignored.
     if flags and not no_worse_than:
         raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
     bounds = [gate_rules.parse_bound(text, at_least=True) for text in at_least]

@@ -74,6 +74,7 @@ def study(  # noqa: PLR0913 - one argument an option
         say(one_line(note))
     for label_study in result.labels:
         _show_label(label_study)
+    # What a score costs belongs beside how good it is.
     rows = [(cost.metric, *outputs.cost_row(cost)) for cost in result.costs]
     show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
@@ -276,8 +277,9 @@ def _show_labelling(
             rate_options = _build_rate_options(runs, run, ratings)
             say(f"  {_format_command('annotate', run, '--plan', labelling.plan, *rate_options)}")
         if not ratings:
+            # No ratings yet: the file that the proposed annotate command writes.
             files = [word for run in runs for word in ("--ratings", _ratings_file(runs, run))]
-            # Without gold answers ratings are levels from 1 to 5: those from 4 on count as right.
+            # Without gold answers the rubric has levels from 0 to 5, of which 4 and 5 pass.
             if "--at-least" not in repeated and not all(map(_has_golds, runs)):
                 repeated = [*repeated, "--at-least", "4"]
             same = [*_build_plan_options(labelling, runs), *files, *repeated]
@@ -302,6 +304,7 @@ def _build_row(figure: LabelFigure) -> tuple[str, ...]:
 def _describe_need(need: Need) -> str:
     if need.more == 0:
         return "reached"
+    # ``None``: even labels of all answers would not reach the goal.
     more = "not reached with all answers labelled"
     if need.more is not None:
         more = f"about {need.more:,} labels more"
@@ -359,6 +362,7 @@ def agree(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.agree_outputs import document_of
 
     ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
+    # The unit of intervals is the question, and only the run knows the questions.
     units = units_of_items(run) if run else None
     result = agreement(ratings, machines=judges, units=units, progress=True)
     disputes = links_into(run, result.disputes) if run else result.disputes
@@ -459,6 +463,7 @@ def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int)
         for note in outputs.variance_notes(agreement.variance):
             say(one_line(note))
         say(one_line(agreement.variance.in_words()))
+    # Disputed items are what people should talk about, so that they are listed.
     if disputes and top:
         say(
             f"raters disagree on {len(disputes):,} of {agreement.items:,} items; the largest first:"

@@ -56,6 +56,7 @@ class Commands(TyperGroup):
         """Write the commands of ``--help`` in their groups, in the order of the first of each."""
         groups: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
+        # One column of names over all groups.
         width = max(map(len, names))
         for name in names:
             command = self.get_command(ctx, name)
@@ -247,6 +248,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
 """By group in ``--help``: the function of each command, or its group of commands, and its line."""
 ANSWERING_AT_ONCE = {"annotate", "entailers", "help", "completion"}
 """Commands without ``--quiet``: all lines that they print are their result."""
+# ``--quiet`` is added to all commands, except those whose lines are their result.
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():
         if isinstance(run, typer.Typer):

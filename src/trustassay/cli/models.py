@@ -39,6 +39,7 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
     """List the backends that work here and the keys that are set; try the backends given."""
     from trustassay.backends import inventory
 
+    # Installed packages first: an entry point that cannot be loaded is found here.
     if plugins:
         added = list(inventory.plugins())
         if not added:
@@ -103,6 +104,7 @@ def get(*, name: str | None, check: bool, as_json: bool) -> None:
     # A file of the right size is not fetched again; ``--check`` verifies its digest.
     outcome = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
     say(f"{outcome}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
+    # The model is here, but a package that it needs may be missing.
     if fault := fault_of("chat model", name):
         say(fault)
     if as_json:

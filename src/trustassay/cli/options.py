@@ -136,6 +136,7 @@ class _Option:
 
     def parameter(self) -> inspect.Parameter:
         """Return the parameter for typer."""
+        # "--out -o" gives two names; without a name typer makes one from the parameter.
         flag, names = self.flag, self.flag.name.split()
         if flag.positional:
             typer_info = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
@@ -171,6 +172,7 @@ def _read_parts(owner: Any) -> dict[str, Any]:
     factories = {field.name: field.default_factory for field in fields}
     result = {}
     for name, parameter in inspect.signature(owner).parameters.items():
+        # Annotated types carry the flag or the choice of options, and stand around the type itself.
         kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
         if is_typeddict(kind) or dataclasses.is_dataclass(kind):
             result[name] = hints[name]

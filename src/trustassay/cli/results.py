@@ -178,6 +178,7 @@ def show_summary(
 
     say(title)
     rows_by_figure = {key: cells for key, *cells in headline_rows(summary, figures)}
+    # With figures from before the run grew, the columns are before and now.
     headings = ["figure", "value", "95 % interval", "n", "meaning"]
     if before:
         headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
@@ -226,6 +227,7 @@ def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
         columns["rating"] = ("rating", 2)
         if stable is not None:
             columns["stable_rating"] = (f"rating,\nscore < {stable:g}", 2)
+    # A column of which all cells would be empty is left out.
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
     groups_shown = groups[:GROUPS_SHOWN]
     rows = []
@@ -251,6 +253,7 @@ def _make_printable(text: str) -> str:
 def _find_reason_without_score(run: Run, metric: str) -> str:
     """Return why the first sample has no score, where none has one and not all failed."""
     summary = run.summaries[metric]
+    # If all failed, the failures are listed instead.
     if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
         return ""
     # Read one after the other: the first one is enough.
@@ -280,6 +283,7 @@ def _show_judge(run: Path) -> None:
     if judge is None:
         return
     text = f"how sure is this judge? {judge.sentence} See {judge.page}. {judge.way_out}"
+    # Folded at words for this terminal; the sentence is long.
     width = shutil.get_terminal_size().columns
     for line in textwrap.wrap(one_line(text), width, break_long_words=False):
         say(line)
@@ -323,6 +327,7 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
         return textwrap.shorten(text, length, placeholder=" …")
 
     say(f"{metric}: {answers.in_words()}")
+    # Only answers that got worse: these are what a reader must act on.
     for change in answers.worse[:CHANGES_SHOWN]:
         name = short(change.ids[1], CHANGED_ID)
         say(f"  {short(change.question, CHANGED_QUESTION)} ({name})")
@@ -401,6 +406,7 @@ def report(  # noqa: PLR0913 - one argument an option
     """Write the report page of a finished run again, or one page of several runs."""
     if fields and ratings is None:
         raise UsageError("--field: is about the file of --ratings: name it")
+    # Several runs have a page of their own, without single settings of one run.
     if len(runs) > 1:
         if ratings is not None:
             raise UsageError("--ratings: joins the answers of one run; got several runs")

@@ -78,6 +78,7 @@ class Following:
         )
         result = api.watch(
             Path(sources[0]),
+            # The default asks the model again, so that the samples need no passages.
             metric=metric[0] if metric else "harmonicity:perturbations=3",
             out=out,
             options=options,
@@ -132,6 +133,7 @@ def score(  # noqa: PLR0913 - one argument an option
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
+        # Only these options apply to a growing file.
         followed = {
             "fields": records.get("fields", {}),
             "seed": seed,
@@ -159,6 +161,7 @@ def score(  # noqa: PLR0913 - one argument an option
     settings |= {"unit": unit} if unit else {}
     settings |= {"turns": turns} if turns == "all" else {}
     settings |= drawn
+    # How answers are asked for changes them, so it is part of the run's identity.
     if "model" in backends:
         settings["answering"] = answering.settings()
     # Everything for the run; the groups hold only the options that the user gave.
@@ -184,6 +187,7 @@ def score(  # noqa: PLR0913 - one argument an option
     # Checked here: the local engine would not know these options.
     if cluster and not engine.startswith("ray"):
         raise UsageError(f"--{min(cluster)} needs --engine ray")
+    # The same options as the run, so that the plan is of exactly that run.
     if dry_run:
         show_plan(api.plan(source, **options), as_json=as_json)
         return

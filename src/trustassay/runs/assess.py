@@ -85,6 +85,7 @@ def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
         measured: whether the quality of the second reader is measured in other languages.
     """
     parts = {**result.parts, READ: result.parts.get("statements", 1.0)}
+    # Readers of the report must know that the usual reader did not judge this answer.
     remarks = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
     reason = "; ".join(filter(None, remarks))
     return dataclasses.replace(result, parts=parts, reason=reason)

@@ -128,6 +128,7 @@ class Calibrator:
     def fingerprint(self) -> str:
         """A digest of the inputs, equal for all calibrators of the same scores and settings."""
         inputs = [asdict(score_input) for score_input in self.inputs]
+        # Sorted keys: equal settings give equal texts, in whatever order they were given.
         text = json.dumps(inputs, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -145,6 +146,7 @@ class Calibrator:
         Args:
             table: the scores as the metrics return them, shape (n, d), NaN where there is none.
         """
+        # The model was fitted to scores of which higher ones are better.
         x = self.orient(table)
         if isinstance(self.model, Isotonic):
             return self.model.at(x[:, 0])
@@ -175,6 +177,7 @@ class Calibrator:
             "answers": self.answers,
             "questions": self.questions,
             "right": self.right,
+            # These and the method follow from the inputs; they are checked when the file is read.
             "fingerprint": self.fingerprint,
             "inputs": [asdict(score_input) for score_input in self.inputs],
             "method": self.method,
@@ -206,6 +209,8 @@ def _format_json(content: Mapping[str, Any]) -> str:
     A person should be able to read the file, and to compare two of them line by line.
     """
 
+    # Only lists of objects get a line for each item: lists of numbers are long and not read by
+    # people.
     def format_value(item: Any, indent: str) -> str:
         if isinstance(item, Mapping) and item:
             inner = indent + "  "
@@ -256,6 +261,7 @@ class _CalibratorFields:
         self.content: dict[str, Any] = content
 
     def refuse(self, name: str, expected: str, value: Any) -> NoReturn:
+        # A message of one line, whatever the file holds.
         text = repr(value)
         text = text if len(text) < 60 else f"{text[:57]}..."
         raise InputError(f"{self.path}: {name}: expected {expected}, got {text}")
@@ -284,7 +290,9 @@ class _CalibratorFields:
         value = self.require(name) if value is None else value
         # In Python a bool is an int; in JSON ``true`` is no number.
         plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if not plain or not low <= value <= high:  # compares huge integers, too; false of NaN
+        # This comparison works for integers of any size, and is false for NaN.
+        if not plain or not low <= value <= high:
+            # The default bounds are no information for the user.
             span = "" if (low, high) == (-MAX_NUMBER, MAX_NUMBER) else f" from {low:g} to {high:g}"
             self.refuse(self._path_of(name), f"a number{span}", value)
         return float(value)
@@ -335,6 +343,7 @@ class _CalibratorFields:
             )
         inputs = [fields.read_input() for fields in self.read_objects("inputs", 1)]
         spreads = self.read_object("spreads")
+        # Spreads are named after the metric, or after metric and part: "faithfulness.support".
         metrics = {score_input.metric for score_input in inputs}
         # A spread of another metric would be compared with scores that the run does not have.
         for name in spreads.content:
@@ -381,6 +390,7 @@ class _CalibratorFields:
         if "knots" in self.content:
             knots = self.read_numbers("knots", -MAX_NUMBER, MAX_NUMBER, falls=False)
             values = self.read_numbers("values", 0, 1, falls=True)
+            # An isotonic curve has one value for each knot, and reads one score.
             if len(values) != len(knots) or inputs != 1:
                 self.refuse(self._path_of("values"), f"{len(knots)} numbers, of one input", values)
             return Isotonic(knots, values)
@@ -417,6 +427,7 @@ class _CalibratorFields:
     def read_spread(self) -> Spread:
         points = self.read_numbers("points", -MAX_NUMBER, MAX_NUMBER, falls=False, fewest=0)
         shares = self.read_numbers("shares", 0, 1, falls=True, fewest=0)
+        # A spread is a step function: the share of scores up to each point.
         if len(points) != len(shares):
             self.refuse(self._path_of("shares"), f"{len(points)} numbers", shares)
         return Spread(

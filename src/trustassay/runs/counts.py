@@ -85,7 +85,8 @@ class Counted:
             models = self.usage.setdefault(assessment.metric, {})
             models.setdefault(model, Counter()).update(usage)
         self.parts.update(dict.fromkeys(assessment.parts))
-        # An answer without a score that did not fail, such as a refusal, is in no histogram.
+        # An answer that has no score and did not fail, such as one in another language, is in no
+        # histogram.
         if assessment.score is not None or assessment.error is not None:
             self.histograms[assessment.metric].add(assessment.score, assessment.verdict)
 
@@ -123,6 +124,7 @@ def count(
     run_model, installed = run["backends"].get("model"), list(here)
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
+        # One pass: samples and assessments of a large run take minutes to read.
         for row in judged(folder, metrics, installed, result.looked):
             sample = row.sample
             run_outcomes.add(sample, row.outcomes)
@@ -206,6 +208,7 @@ def judged(
         look_counts: each answer is counted there.
     """
     installed = {metric.name: metric for metric in installed_metrics}
+    # Only a metric with a line can say which answers need a look; without any, nothing is counted.
     lines = {name: metric for name, metric in installed.items() if metric.line}
     look_counts.lines = bool(lines)
     for place, sample, assessments in rows(folder, metrics):
@@ -248,6 +251,7 @@ def rows(
     Raises:
         RunFolderError: the assessments are not sorted, or some are missing.
     """
+    # The iterator is shared by all samples: each takes its lines from it.
     lines = folder.lines()
 
     def out_of_order(sample_id: str) -> RunFolderError:
@@ -287,6 +291,7 @@ def domain_of(sample: Mapping[str, Any], name: str) -> Any:
     Args:
         name: dots descend into objects: ``source.site``.
     """
+    # Fields of the input that are not canonical are kept under ``metadata``.
     for outer in (sample, sample.get("metadata")):
         value: Any = outer
         for part in name.split("."):
@@ -319,6 +324,7 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
             question. ``answer``: each by itself. Else a field of the samples, with dots into
             objects: samples with the same value belong together, those without it do not.
     """
+    # With single answers as units no sample has to be read.
     return None if unit == ANSWER else _number_units(unit_keys(folder, unit))
 
 
@@ -345,12 +351,14 @@ def _build_question_keys(folder: RunFolder) -> NDArray[np.uint64]:
     questions = array("Q")
     for number, record in enumerate(folder.sample_records(), 1):
         try:
+            # ``question_key`` removes case and white space.
             questions.append(hash64(question_key(record["question"])))
         except (KeyError, TypeError, AttributeError):
             raise folder.bad_sample(number, "has no question") from None
     keys = np.array(questions, dtype=np.uint64)
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
     repeated = counts[place] > 1
+    # The documents are read only if a question occurs more than once.
     if repeated.any():
         _split_by_documents(folder, keys, repeated)
     return keys
@@ -389,11 +397,13 @@ def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: B
             parents[root(place)] = root(before)
     for place in np.flatnonzero(repeated).tolist():
         if int(keys[place]) not in undivided:
+            # The key of the question, changed by the first sample of its group.
             keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
 
 
 def _number_units(keys: NDArray[np.uint64]) -> Places | None:
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    # No unit has two samples: intervals are then those of single answers.
     if (counts <= 1).all():
         return None
     return np.where(counts[place] > 1, place, -1).astype(np.int64)
@@ -516,6 +526,7 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
             )
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
+        # Both bounds of the mean, as if all open answers had the lowest or the highest score.
         if count := int(values.get("open") or 0):
             are = "is" if count == 1 else "are"
             result.append(
@@ -541,6 +552,7 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
 def drawn_sentence(drawn: Mapping[str, Any]) -> str:
     """Return how many answers of how many were drawn, and how, as one sentence."""
     by = f" from {drawn['strata']:,} strata by {', '.join(drawn['by'])}" if "by" in drawn else ""
+    # Units are mentioned only if they differ from answers.
     units = f" in {drawn['units']:,} units" if drawn["units"] < drawn["answers"] else ""
     of = f"{drawn['answers']:,} of {drawn['of']:,} answers{units}"
     return f"{of}, drawn at random{by} (seed {drawn['seed']})"

@@ -38,6 +38,7 @@ def read_size(size_text: str | int) -> int | float:
     Raises:
         UsageError: it is neither.
     """
+    # "2,000" and "1 %" are common ways to write a size.
     text = str(size_text).strip().replace(",", "")
     with suppress(ValueError):
         size = float(text[:-1]) / 100 if text.endswith("%") else int(text)

@@ -204,6 +204,7 @@ class _ModelHistory:
             # Keyed without the text: a run has thousands of requests, and few kinds.
             self._learnt_by_kind[kind, size] = self._learn(kind, length)
         tokens, seconds, cut, source = self._learnt_by_kind[kind, size]
+        # No estimate is longer than the request allows.
         most = float(request.max_tokens or math.inf)
         if cut:
             # Many replies were cut off, and this request may allow longer ones: how long they
@@ -321,6 +322,7 @@ class Plan:
     @property
     def usd(self) -> float | None:
         """The likely price of all, if all prices are known."""
+        # Only chat models cost money; one unknown price makes the sum unknown.
         prices = [part.usd for part in self.parts if part.capability == "chat"]
         return None if None in prices else sum(filter(None, prices))
 
@@ -361,6 +363,8 @@ class Plan:
 
 
 def _sum_ranges(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    # All lower bounds together: the calls of several backends need not be low at once, so that the
+    # range is wide.
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
@@ -434,6 +438,7 @@ class Part:
             seconds: duration of all requests.
             measured_on: the number of requests that were timed; 0 if none was.
         """
+        # The order matters: with nothing new, neither a measurement nor a guess is used.
         basis = "everything is cached" if not self.new else "guess: not measured"
         if measured_on and self.new:
             basis = f"measured on {measured_on:,} request{'s' if measured_on > 1 else ''}"
@@ -480,6 +485,7 @@ class Part:
                 return "guess: no reply of this model is stored yet"
             are = "reply of this model is" if self.replies == 1 else "replies of this model are"
             return f"guess: only {self.replies} {are} stored yet"
+        # Replies to other prompts are a weaker basis, which the user should know of.
         message = f"based on {self.replies:,} stored replies"
         if to_other_prompts := self.sources["other"]:
             message += " to other prompts"

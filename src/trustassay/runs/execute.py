@@ -104,7 +104,7 @@ async def execute(
         scored_pairs = folder.scored()
         scored_before = len(scored_pairs)
         counts, endpoints = await run.work(scored_pairs)
-        # Nothing was asked and all outputs are there: the command was only run again.
+        # Not if nothing was asked and all outputs exist: then the command was only run again.
         if counts or not folder.finished(report=options.report):
             write = partial(write_results, folder, run.metrics, run.intake, options, started)
             # In a thread, so that Ctrl-C is noticed while a large run is summarised.

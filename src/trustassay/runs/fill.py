@@ -74,7 +74,7 @@ class StageResult(NamedTuple):
     """The sample, filled as far as possible."""
     failure: Failure | None = None
     """Why the stage failed, for all of the field or for a part of it."""
-    asked: int = 0
+    calls: int = 0
     """Calls that were answered."""
 
 
@@ -153,7 +153,7 @@ class Responses(Stage):
             most = self.answering.logprobs or 0
             metadata = {**metadata, TOKENS: [token.stored(most) for token in reply.logprobs]}
         text = reply.text.strip()
-        return StageResult(replace(sample, response=text, model=model, metadata=metadata), asked=1)
+        return StageResult(replace(sample, response=text, model=model, metadata=metadata), calls=1)
 
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the result, as JSON values."""
@@ -241,9 +241,9 @@ class _PairStage(Stage):
         # The call was answered and paid for, so it counts, although nothing could be read from it.
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
-            return StageResult(sample, Failure(message), asked=1)
+            return StageResult(sample, Failure(message), calls=1)
         result = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
-        return StageResult(result, asked=1)
+        return StageResult(result, calls=1)
 
     def settings(self) -> dict[str, Any]:
         return self.pairing.settings()
@@ -265,7 +265,7 @@ class _DocumentStage(Stage):
     async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         passages = await models.search(sample.question, self.k)
         documents = tuple(Document(passage.id, passage.text, passage.title) for passage in passages)
-        return StageResult(replace(sample, documents=documents), asked=1)
+        return StageResult(replace(sample, documents=documents), calls=1)
 
     def settings(self) -> dict[str, Any]:
         return {"documents": self.k}
@@ -420,7 +420,7 @@ async def _run_stages(
             continue
         result = await stage.fill(filled_sample.sample, models)
         filled_sample.sample = result.sample
-        filled_sample.asked[stage.field] += result.asked
+        filled_sample.asked[stage.field] += result.calls
         if result.failure:
             filled_sample.failures[stage.field] = result.failure
     if lacking:

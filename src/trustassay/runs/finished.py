@@ -106,10 +106,12 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
     look_counts, candidates = Looked(), 0
     worst: list[tuple[tuple[float, ...], int, float, int, Place]] = []
     """A heap of the worst answers so far. Its smallest entry is the one that needs a look least."""
+    # Verdicts that did not occur are shown with a count of zero.
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
     for row in judged(folder, infos, metrics, look_counts):
         for info, assessment in zip(infos, row.assessments, strict=True):
+            # A metric without verdicts: its answers are counted as scored.
             only_score = (
                 assessment.error is None
                 and assessment.verdict is None
@@ -152,7 +154,8 @@ def reason_of(metric: Metric, assessment: Assessment) -> str:
         return one_line(assessment.error)
     try:
         reason = assessment.reason or metric.problem(assessment) or ""
-    except Exception as error:  # of another package's metric: the verdict stands
+    # A metric of another package may fail here; the verdict stands without its reason.
+    except Exception as error:
         reason = f"the reason is not available: {type(error).__name__}: {error}"
     return one_line(reason)
 
@@ -163,6 +166,7 @@ def describe_verdict(assessment: Assessment) -> str:
         return "failed"
     if assessment.verdict is not None:
         return assessment.verdict
+    # A metric without verdicts: its score says what it found.
     return NO_SCORE if assessment.score is None else f"score {assessment.score:.3g}"
 
 
@@ -339,10 +343,11 @@ class Run:
         # Imported here: most users of a run never ask for a table.
         import arro3.io
 
+        # arro3 and not pyarrow, which would take most of the size of an installation (decision 1).
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        # The outcomes of such a run are counted from its assessments.
-        if "outcome" not in columns:  # the table of a run of an earlier version
+        # The table of a run of an earlier version: its outcomes are counted from the assessments.
+        if "outcome" not in columns:
             metrics = {metric.name: metric for metric in self.metrics}
             columns |= outcome_columns(metrics, self.assessments)
         # Questions and responses are not in the table; with several metrics a sample has several

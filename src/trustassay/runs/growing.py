@@ -158,7 +158,7 @@ class GrowingRun:
             arguments = self.metrics, intake, self._options, self._started
             await run_in_thread(partial(write_results, self.folder, *arguments))
 
-    # what is there already
+    # continuing a run
 
     def _resume(self) -> list[Sample]:
         folder = self.folder
@@ -303,8 +303,7 @@ class StoredSamples:
                 else:
                     # ``write`` returns the number of bytes, which is true: this sample is not gone.
                     is_missing[place] = not file.write(self._line(place))
-            # Its old score would stay in the figures (decision 161), so that a lost sample is
-            # refused.
+            # A lost sample is an error: its old score would stay in the figures (decision 163).
             if is_missing.any():
                 first = sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
                 count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"

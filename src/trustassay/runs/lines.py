@@ -122,6 +122,7 @@ class Line(NamedTuple):
 
 def read_line(line: bytes) -> Line:
     """Read an assessment's line without decoding its evidence."""
+    # The second mark is searched from the right, since "calls" stands behind the evidence.
     before, after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
     start = before + len(BEFORE_EVIDENCE)
     # Another program wrote the line: the marks are missing, or in another order.
@@ -130,7 +131,6 @@ def read_line(line: bytes) -> Line:
         evidence, start = json.dumps(list(fields["evidence"]))[1:-1].encode(), -1
     else:
         fields, evidence = decoded(line[:start] + line[after:]), line[start:after]
-    # The last mark is searched from the right, since "calls" stands behind the evidence.
     if not fields.keys() >= REQUIRED_FIELDS:
         raise ValueError(f"has no {' and no '.join(sorted(REQUIRED_FIELDS - fields.keys()))}")
     return Line(fields, evidence, start)

@@ -45,6 +45,7 @@ class StoredPool:
         self, path: Path, stages: Sequence[Stage] = (), run: "StoredPool | None" = None
     ) -> None:
         self._path, self._stages, self._run = path, stages, run
+        # 16 bytes for each sample: the offset of its line, and the hash of its id.
         places, hashes = array("q"), array("Q")
         for offset, line in located_lines(path):
             places.append(offset)
@@ -159,6 +160,7 @@ async def _prepare_metric(
     models = SampleModels(client)
     try:
         value = await metric.prepare(pool, cast(Models, models))
+    # Errors for users: the message is enough. Others leave a traceback in the folder.
     except (AssessmentError, BackendError) as error:
         message = f"could not be prepared: {error}"
         return Prepared(failure=Failure(message, getattr(error, "kind", None)))
@@ -250,6 +252,7 @@ class Preparation:
     async def alone(self, *, shown: bool) -> AsyncIterator[None]:
         """Lock the folder until the block ends: one process prepares while the others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
+        # The lock of the folder ends with the process, however that ends.
         lock = os.open(self.path, os.O_RDONLY)
         try:
             waited = 0.0
@@ -298,6 +301,7 @@ async def prepare_once(
     async with preparation.alone(shown=shown):
         # Inside the lock: another process may have finished it while this one waited.
         requests = preparation.read()
+        # Metrics that look at no pool prepare nothing.
         waiting = [metric for metric in metrics if metric.pool]
         if requests is not None:
             result |= _unpack(waiting, pool, preparation, requests)
@@ -308,6 +312,7 @@ async def prepare_once(
         # An incomplete preparation is not shared: the next process tries again.
         has_failed = pool.failures or any(outcome.failure for outcome in result.values())
         if requests is None and not has_failed:
+            # Packing may take seconds, so that it runs in a thread.
             packed = {
                 metric.name: arrays
                 for metric in waiting
@@ -317,6 +322,7 @@ async def prepare_once(
             requests = requests_of(result)
             preparation.write(packed, requests)
             result |= _unpack(waiting, pool, preparation, requests)
+    # In the order of the run's metrics, those without a pool included.
     return {metric.name: result.get(metric.name, Prepared()) for metric in metrics}
 
 

@@ -96,6 +96,7 @@ class Calibrated:
                     self.calibrator.promises, self.accepted, strict=True
                 )
             ],
+            # Distances and p-values of all scores, and the names of those that differ.
             "likeness": {name: dict(likeness) for name, likeness in self.unlike.items()},
             "unlike": [
                 name for name, likeness in self.unlike.items() if likeness["p"] < FALSE_ALARMS
@@ -126,10 +127,10 @@ def check_calibrator(
                 f"{where}: the calibrator is of the metric {score_input.metric}; this run has {has}"
             )
         # A calibrator that was made without a second reader does not fit a run with one.
-        second_reader = needed_words(score_input.metric, metrics[score_input.metric], backends) & {
-            SECOND
+        needed = needed_words(score_input.metric, metrics[score_input.metric], backends)
+        model_names = {
+            name: backends.get(name) for name in (*score_input.backends, *(needed & {SECOND}))
         }
-        model_names = {name: backends.get(name) for name in (*score_input.backends, *second_reader)}
         for what, same, calibrator_settings, run_settings in (
             ("options", "options", score_input.options, metrics[score_input.metric]),
             ("models", "ones", score_input.backends, model_names),
@@ -167,6 +168,7 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     run, _ = folder.read_finished()
     check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
     infos = list(metric_infos(folder, run).values())
+    # The inputs first: the columns of the table in front are those that the model reads.
     names = list(dict.fromkeys([*(item.name for item in calibrator.inputs), *calibrator.spreads]))
     values: list[list[float]] = []
     failed: list[bool] = []
@@ -174,6 +176,7 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     for _, sample, assessments in rows(folder, infos):
         by_metric = {item.metric: item for item in assessments}
         values.append([_read_value(by_metric, name) for name in names])
+        # One failed metric fails the probability: the others cannot stand for it.
         failed.append(any(by_metric[name].error is not None for name in calibrator.metrics))
         questions.append(question_key(str(sample.get("question") or "")))
         step()
@@ -237,6 +240,7 @@ def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
         calibrated: the block ``calibrated`` of ``summary.json``.
     """
     n = calibrated["with_probability"]
+    # Counts of zero are not mentioned.
     kinds = (("failed", "failed"), ("without_score", "without a score"))
     without_probability = ", ".join(
         f"{calibrated[name]:,} {words}" for name, words in kinds if calibrated[name]
@@ -275,6 +279,7 @@ def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
     warnings = []
     for name in calibrated["unlike"]:
         distance, p = calibrated["likeness"][name]["distance"], calibrated["likeness"][name]["p"]
+        # More digits would suggest a precision that the test does not have.
         message = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
         warnings.append(
             f"{name}: its distribution here is unlike that of the labelled answers (largest "

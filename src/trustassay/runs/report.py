@@ -300,6 +300,7 @@ def write_pooled(
         folder = RunFolder(path)
         settings, _ = folder.read_finished()
         runs.append(_PooledRun(folder, settings, metric_infos(folder, settings)))
+    # Also the same folder by two paths: its answers would count twice.
     if len({run.folder.path.resolve() for run in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
     pool = _PooledRuns(runs, domain_field)
@@ -346,6 +347,7 @@ def _find_shared_metrics(runs: Sequence[_PooledRun]) -> dict[str, MetricInfo]:
         message = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
         raise RunFolderError(f"the runs have no metric in common ({message})")
     for name in shared:
+        # Scores with different ranges cannot be averaged.
         kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
         if len(kinds) > 1:
             raise RunFolderError(
@@ -483,6 +485,7 @@ class _PooledRuns:
                 by_model.setdefault(pooled_answer.model, pooled_answer)
             # An answer of one model alone shows no difference.
             if len(by_model) > 1:
+                # The best answer comes first.
                 sign = 1 if self._first.lower_is_better else -1
                 ranked.append(
                     sorted(by_model.values(), key=lambda pooled_answer: sign * pooled_answer.score)

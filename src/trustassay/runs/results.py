@@ -74,10 +74,12 @@ def write_outputs(
     if run is None:
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
+    # Read once, and shared by the summaries of all metrics.
     units = counts.read_units(folder, run.get(counts.UNIT))
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
+            # Most figures need no evidence, which is most of a line.
             assessments = folder.assessments(
                 metric.name, evidence_later=True, step=step, units=units
             )
@@ -125,6 +127,7 @@ def _summarise_metric(
     """
     try:
         return metric.summarise(assessments, seed=seed)
+    # The user stopped it, or the folder is damaged: no fault of the metric.
     except (StoppedError, RunFolderError):
         raise
     except Exception as error:
@@ -174,6 +177,7 @@ def _price_usage(
 
     def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
         price = prices.usd(model, Tokens(usage["prompt_tokens"], usage["reply_tokens"]))
+        # A price of a part of the calls would look like that of all.
         usd = None if price is None or usage["uncounted"] else round(price, 6)
         return {**{name: value for name, value in usage.items() if name != "seconds"}, "usd": usd}
 
@@ -287,6 +291,7 @@ def write_parquet(
         arro3.io.write_parquet(
             RecordBatchReader.from_batches(schema, batches),
             target,
+            # The fastest level: evidence is text that compresses well at any.
             compression="zstd(1)",
             max_row_group_size=ROWS,
         )
