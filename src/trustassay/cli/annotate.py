@@ -71,8 +71,8 @@ def annotate(  # noqa: PLR0913 - one argument an option
     if export:
         from trustassay.workflows.annotate.sheets import write_sheets
 
-        for name, written in zip(project.steps, write_sheets(project, export), strict=True):
-            say(f"{name}: {len(project.steps[name]):,} rows: {written}")
+        for name, path in zip(project.steps, write_sheets(project, export), strict=True):
+            say(f"{name}: {len(project.steps[name]):,} rows: {path}")
     elif sheets:
         _import_sheets(project, out, sheets)
     else:
@@ -89,8 +89,8 @@ def _import_sheets(project: "Project", out: Path, sheets: Sequence[Path]) -> Non
     if not rows:
         raise UsageError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
     with _open_session(project, out) as session:
-        new = asyncio.run(store_rows(session, rows))
-    say(f"{new:,} of {len(rows):,} ratings were new or different: {out}")
+        new_count = asyncio.run(store_rows(session, rows))
+    say(f"{new_count:,} of {len(rows):,} ratings were new or different: {out}")
 
 
 @contextmanager
@@ -120,8 +120,8 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
             progress = f"{state.rated:,} of {len(state.steps):,} rated"
             say(f"{rater}: {serving.address(host, listener)}/{links.tokens[rater]} ({progress})")
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
-        served = application(session, links, say, serving.Hosts(host, public))
-        serving.serve(served, listener, session.drain)
+        web_application = application(session, links, say, serving.Hosts(host, public))
+        serving.serve(web_application, listener, session.drain)
 
 
 rubric = typer.Typer(no_args_is_help=True)
@@ -156,19 +156,19 @@ def check(*, file: str) -> None:
     result = read_rubric(file)
     rows = []
     for level in result.levels:
-        words = ", ".join(word for word in level.words if word != level.label)
+        other_readings = ", ".join(word for word in level.words if word != level.label)
         passes = level.value >= result.passes
-        rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", words))
+        rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", other_readings))
     say(f"{result.title} ({result.name}/{result.version})")
     show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
     for level in result.levels:
         # The rubric is tried on replies that it invites: each must be read as its own level.
-        for words in (f"{result.label}: {level.label}", *level.words):
-            read = read_reply(words, result)
-            if read.label != level.label:
-                what = read.fault or read.label
+        for reply_text in (f"{result.label}: {level.label}", *level.words):
+            reading = read_reply(reply_text, result)
+            if reading.label != level.label:
+                understood = reading.fault or reading.label
                 raise UsageError(
-                    f"{file}: the reply {words!r} is read as {what!r} and not as "
+                    f"{file}: the reply {reply_text!r} is read as {understood!r} and not as "
                     f"{level.label!r}; take another word for it"
                 )
     say("the prompt, filled in with a sample:\n")

@@ -179,8 +179,8 @@ def show_untold(untold: "Untold") -> None:
             # Not folded: a line break would be copied too.
             complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *name_options])}", fold=False)
         else:
-            guessed = all(untold.nameable.values())
-            hint = "" if guessed else ", where NAME is one of these fields"
+            is_guess = all(untold.nameable.values())
+            hint = "" if is_guess else ", where NAME is one of these fields"
             complain(f"add what names the {fields}{hint}:")
             complain(f"  {shlex.join(name_options)}", fold=False)
     if "documents" in untold.fields and "documents" not in untold.nameable:
@@ -227,9 +227,9 @@ def internal_error(error: Exception) -> NoReturn:
     from trustassay.runs.folder import RunFolder
 
     path = keep_internal_error(RunFolder.last_locked, error)
-    where = f"; the traceback is in {path}" if path else "; its traceback could not be written"
+    location = f"; the traceback is in {path}" if path else "; its traceback could not be written"
     message = (
         f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
     )
-    complain(one_line(f"trustassay: {message}{where}"))
+    complain(one_line(f"trustassay: {message}{location}"))
     raise typer.Exit(INTERNAL)

@@ -107,13 +107,13 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     # A win rate is stored as a run of the metric pairwise, and is printed like one.
     run = Run(RunFolder(result.path), result.outcome)
     status = tell(run, as_json=False, worst=False)
-    for count, words in (
+    for count, description in (
         (result.pairs.only_first, f"questions of {first} alone"),
         (result.pairs.only_second, f"questions of {second} alone"),
         (result.pairs.blank, "questions to which one of them has no answer"),
     ):
         if count:
-            say(one_line(f"left out: {count:,} {words}"))
+            say(one_line(f"left out: {count:,} {description}"))
     say(one_line(preferences.win_rate_headline(result, first, second)))
     if page:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -220,29 +220,31 @@ def audit(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.audit import experiment
 
     fields = records.get("fields", {})
-    chosen = metric or (
+    metric_text = metric or (
         # A given judge is what the user wants to audit.
         "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
     )
-    folder = run_folder(out, source, records, audit=chosen, seed=seed, **backends)
+    folder = run_folder(out, source, records, audit=metric_text, seed=seed, **backends)
     options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)
-    auditing = experiment.Audit(source, metric_from_text(chosen), backends, folder, options, seed)
+    auditing = experiment.Audit(
+        source, metric_from_text(metric_text), backends, folder, options, seed
+    )
     if dry_run:
         show_plan(auditing.plan(), as_json=as_json)
         return
-    audited = auditing.run()
-    say(one_line(experiment.headline(audited)))
-    table = experiment.table(audited)
+    result = auditing.run()
+    say(one_line(experiment.headline(result)))
+    table = experiment.table(result)
     show_rows("changed", table.columns, table.rows, wide=True)
-    for line in experiment.notes(audited):
+    for line in experiment.notes(result):
         say(one_line(line))
-    experiment.document_of(audited).write(page or folder / "audit.html")
+    experiment.document_of(result).write(page or folder / "audit.html")
     say(f"page: {page or folder / 'audit.html'}")
     if as_json:
-        print_json(audited.to_dict())
-    if audited.failed:
+        print_json(result.to_dict())
+    if result.failed:
         complain(
-            f"failed: {audited.failed:,}, in flips; run the same command again to retry only these"
+            f"failed: {result.failed:,}, in flips; run the same command again to retry only these"
         )
 
 
@@ -292,11 +294,11 @@ def gate(  # noqa: PLR0913 - one argument an option
     result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
     # ``--undecided fail`` fails an untestable rule too; no option lets one pass.
     strict = result.result == "untestable" and undecided == "fail"
-    counted = undecided if result.result == "undecided" or strict else result.result
+    counted_result = undecided if result.result == "undecided" or strict else result.result
     with results_on_output(not as_json):
         _show_gate(result)
-        if counted != result.result:
-            say(f"{result.result} counts as {counted} (--undecided)")
+        if counted_result != result.result:
+            say(f"{result.result} counts as {counted_result} (--undecided)")
     if markdown:
         _write_file(markdown, gate_files.markdown(result).encode())
     if junit:
@@ -304,7 +306,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
     # After all files are written: a failed gate has a report too.
-    raise typer.Exit(STATUS[counted])
+    raise typer.Exit(STATUS[counted_result])
 
 
 def _write_file(path: Path, content: bytes) -> None:

@@ -101,12 +101,12 @@ def _show_label(label_study: LabelStudy) -> None:
     )
     for reason in outputs.missing(label_study):
         say(one_line(reason))
-    of = f"{headline} of"
+    of_headline = f"{headline} of"
     if label_study.tests:
-        show_rows(of, outputs.TEST_COLUMNS, outputs.test_rows(label_study), (of,))
+        show_rows(of_headline, outputs.TEST_COLUMNS, outputs.test_rows(label_study), (of_headline,))
     if label_study.covariates:
-        what = "covariate (neither end is better)"
-        show_rows(what, outputs.COVARIATE_COLUMNS, outputs.covariate_rows(label_study))
+        covariate_heading = "covariate (neither end is better)"
+        show_rows(covariate_heading, outputs.COVARIATE_COLUMNS, outputs.covariate_rows(label_study))
     say(one_line(outputs.headline(label_study)))
     for by in label_study.groups:
         show_rows(by, with_interval, outputs.group_rows(label_study, by, figure_keys[:1]))
@@ -248,7 +248,7 @@ def label(  # noqa: PLR0913 - one argument an option
 
 
 def _show_labelling(
-    labelling: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]
+    labelling: Labelling, runs: list[Path], ratings: list[Path], repeated_options: list[str]
 ) -> None:
     for outcome_line in labelling.outcome_lines:
         say(one_line(outcome_line))
@@ -280,14 +280,14 @@ def _show_labelling(
             # No ratings yet: the file that the proposed annotate command writes.
             files = [word for run in runs for word in ("--ratings", _ratings_file(runs, run))]
             # Without gold answers the rubric has levels from 0 to 5, of which 4 and 5 pass.
-            if "--at-least" not in repeated and not all(map(_has_golds, runs)):
-                repeated = [*repeated, "--at-least", "4"]
-            same = [*_build_plan_options(labelling, runs), *files, *repeated]
-            say(f"then: {_format_command('label', *runs, *same)}")
+            if "--at-least" not in repeated_options and not all(map(_has_golds, runs)):
+                repeated_options = [*repeated_options, "--at-least", "4"]
+            plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
+            say(f"then: {_format_command('label', *runs, *plan_options)}")
     elif any(need.more for need in labelling.needs) or not labelling.figures:
         files = [str(word) for path in ratings for word in ("--ratings", path)]
-        same = [*_build_plan_options(labelling, runs), *files, *repeated]
-        more = _format_command("label", *runs, *same, "--number", 50)
+        plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
+        more = _format_command("label", *runs, *plan_options, "--number", 50)
         say(f"all of the plan is rated; for more: {more}")
 
 
@@ -336,8 +336,8 @@ def _build_plan_options(labelling: Labelling, runs: list[Path]) -> list[str]:
     return [] if labelling.plan == default_plan(runs[0]) else ["--plan", str(labelling.plan)]
 
 
-def _format_command(*words: object) -> str:
-    return "trustassay " + shlex.join(map(str, words))
+def _format_command(*arguments: object) -> str:
+    return "trustassay " + shlex.join(map(str, arguments))
 
 
 MAX_LEVELS_LISTED = 12
@@ -397,8 +397,8 @@ def _gather_ratings(
     votes = votes_of(run) if run else None
     if source is None:
         if votes is None:
-            where = f"{run}: holds no votes of judges" if run else "no ratings"
-            raise InputError(f"{where}; expected FILE, or --run with a run of judge")
+            location = f"{run}: holds no votes of judges" if run else "no ratings"
+            raise InputError(f"{location}; expected FILE, or --run with a run of judge")
         if machines or fields or raters or levels:
             raise InputError("--machine, --field, --rater and --levels are about FILE: name it")
         return votes, {rating.rater for rating in votes.ratings}
@@ -422,11 +422,11 @@ def _gather_ratings(
         return ratings, set(machines)
     try:
         # The scales may differ: then only the file is used.
-        both = joined(ratings, votes)
+        all_ratings = joined(ratings, votes)
     except UsageError as error:
         say(one_line(f"the votes of the run's judges are left out: {error}"))
         return ratings, set(machines)
-    return both, {*machines, *(rating.rater for rating in votes.ratings)}
+    return all_ratings, {*machines, *(rating.rater for rating in votes.ratings)}
 
 
 def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int) -> None:

@@ -103,11 +103,11 @@ def _find_entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load_command(name: str) -> Any:
-    added: typer.Typer = _find_entry_points()[name].load()
-    added.rich_markup_mode = None  # the help looks like that of the other commands
-    group = typer.main.get_group(added)
+    application: typer.Typer = _find_entry_points()[name].load()
+    application.rich_markup_mode = None  # the help looks like that of the other commands
+    group = typer.main.get_group(application)
     # An application with one command and no callback is that command itself, as typer decides too.
-    is_single_command = len(group.commands) == 1 and added.registered_callback is None
+    is_single_command = len(group.commands) == 1 and application.registered_callback is None
     command = next(iter(group.commands.values())) if is_single_command else group
     command.name = name
     return command

@@ -41,33 +41,34 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
 
     # Installed packages first: an entry point that cannot be loaded is found here.
     if plugins:
-        added = list(inventory.plugins())
-        if not added:
+        plugin_list = list(inventory.plugins())
+        if not plugin_list:
             say("no installed package adds schemes, metrics or commands")
             return
         texts = ["name", "kind", "package", "used for"]
         rows = [
-            [plugin.name, plugin.kind, plugin.package, one_line(plugin.state)] for plugin in added
+            [plugin.name, plugin.kind, plugin.package, one_line(plugin.state)]
+            for plugin in plugin_list
         ]
         show_table(texts, rows, texts)
-        if broken := sum(plugin.broken for plugin in added):
-            say(f"{broken} of these cannot be loaded")
+        if broken_count := sum(plugin.broken for plugin in plugin_list):
+            say(f"{broken_count} of these cannot be loaded")
             raise typer.Exit(1)
         return
     # A backend is tried only if the user asks for it: loading a model takes time.
     timed = check or bool(uris)
     texts = ["backend", "used for", "available"]
     rows = []
-    broken = 0
+    broken_count = 0
     # Backends that the user names are tried alone, unless all are to be checked too.
-    listed = inventory.backends(check=check) if check or not uris else ()
-    for result in chain(listed, map(inventory.tried, uris or ())):
-        broken += result.broken
+    backends = inventory.backends(check=check) if check or not uris else ()
+    for result in chain(backends, map(inventory.tried, uris or ())):
+        broken_count += result.broken
         cells = [result.name, result.capability, one_line(result.state)]
         rows.append([*cells, *([result.load, result.speed] if timed else [])])
     show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
-    if broken:
-        say(f"{broken} of these failed but should work here")
+    if broken_count:
+        say(f"{broken_count} of these failed but should work here")
         raise typer.Exit(1)
 
 
@@ -128,11 +129,11 @@ def entailers(
     from trustassay.data.labelled_pairs import read_pairs
     from trustassay.workflows.entailers import measure_entailers
 
-    labelled = read_pairs(source, fields=fields, supported=supported)
+    pairs = read_pairs(source, fields=fields, supported=supported)
     # Without a choice, the two that need no download.
     uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
     result = measure_entailers(
-        labelled,
+        pairs,
         {uri: resolve.entailer(uri) for uri in uris},
         seed=seed,
         options=CallOptions.of(**spending),
@@ -140,7 +141,7 @@ def entailers(
     _show_entailers(result)
     if as_json:
         entailer_results = [measured.to_dict() for measured in result]
-        print_json({"pairs": len(labelled), "entailers": entailer_results})
+        print_json({"pairs": len(pairs), "entailers": entailer_results})
 
 
 def _show_entailers(results: "Sequence[MeasuredEntailer]") -> None:
@@ -196,8 +197,8 @@ def _format_estimate(estimate: "Estimate") -> str:
 
 
 def _format_shares(passed: "Passed") -> str:
-    def share(count: int, of: int) -> str:
-        return f"{count / of:.2f}" if of else "–"
+    def share(count: int, total: int) -> str:
+        return f"{count / total:.2f}" if total else "–"
 
     supported = share(passed.supported_passed, passed.supported)
     return f"{supported} / {share(passed.other_passed, passed.other)}"

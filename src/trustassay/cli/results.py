@@ -69,12 +69,12 @@ def scored_run(
     if run_path and (run_path / "run.json").exists():
         return run_path, metric, 0
 
-    chosen = metric or METRIC
-    folder = run_folder(out, source, records, metrics=[chosen], seed=seed, **backends)
+    metric_text = metric or METRIC
+    folder = run_folder(out, source, records, metrics=[metric_text], seed=seed, **backends)
     run = api.score(
-        source, metrics=chosen, out=folder, seed=seed, progress=True, **backends, **records
+        source, metrics=metric_text, out=folder, seed=seed, progress=True, **backends, **records
     )
-    return folder, chosen.partition(":")[0], tell(run, as_json=False)
+    return folder, metric_text.partition(":")[0], tell(run, as_json=False)
 
 
 # a run
@@ -106,11 +106,11 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     looks = run.looks(WORST_SHOWN)
     if worst:
         show_worst(looks)
-    failed = sum(summary.failed for summary in run.summaries.values())
+    failed_count = sum(summary.failed for summary in run.summaries.values())
     grown = content.get(GROWN, {}).get("metrics", {})
     for metric in run.metrics:
-        before = grown.get(metric.name)
-        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, before)
+        figures_before = grown.get(metric.name)
+        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, figures_before)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
         if reason := _find_reason_without_score(run, metric.name):
@@ -123,8 +123,8 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
         say(line)
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
-    if failed:
-        _show_failures(run, failed)
+    if failed_count:
+        _show_failures(run, failed_count)
     if run.outcome.intake.faulty:
         say(f"skipped as faulty: {run.outcome.intake.faulty}")
     if (run.path / "report.html").exists():
@@ -182,18 +182,20 @@ def show_summary(
     headings = ["figure", "value", "95 % interval", "n", "meaning"]
     if before:
         headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
-        old = {key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)}
+        rows_before = {
+            key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)
+        }
         rows_by_figure = {
-            key: old.get(key, [""] * 3) + cells[:3] for key, cells in rows_by_figure.items()
+            key: rows_before.get(key, [""] * 3) + cells[:3] for key, cells in rows_by_figure.items()
         }
     show_table(headings, [(key, *cells) for key, cells in rows_by_figure.items()], {"meaning"})
     profile = summary.settings.get("profile")
-    of = f", profile {profile}" if profile else ""
+    profile_text = f", profile {profile}" if profile else ""
     scored = max(summary.support.values(), default=summary.n - summary.failed)
-    say(f"{scored} of {summary.n} samples scored{of}")
+    say(f"{scored} of {summary.n} samples scored{profile_text}")
     # Intervals over fewer units than samples are wider than readers expect.
-    if shared := {key: units for key, units in summary.units.items() if key in figures}:
-        units = max(shared.values())
+    if unit_counts := {key: units for key, units in summary.units.items() if key in figures}:
+        units = max(unit_counts.values())
         alike = f"with the same {unit}" if unit else "to a question"
         say(
             f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
@@ -290,29 +292,31 @@ def _show_judge(run: Path) -> None:
 
 
 def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
-    for model, used in usage.get("models", {}).items():
-        price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
-        tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
-        cached = f", {used['cached']:,} cached" if used["cached"] else ""
-        say(f"asked {model}: {used['calls']:,} calls{cached}, {tokens}, {price}")
+    for model, model_usage in usage.get("models", {}).items():
+        price = "price unknown" if model_usage["usd"] is None else f"{model_usage['usd']:.4f} USD"
+        tokens = f"{model_usage['prompt_tokens']:,} + {model_usage['reply_tokens']:,} tokens"
+        cached = f", {model_usage['cached']:,} cached" if model_usage["cached"] else ""
+        say(f"asked {model}: {model_usage['calls']:,} calls{cached}, {tokens}, {price}")
     if table := usage.get("prices"):
         say(f"prices: {table}")
     show_endpoints(run.outcome.endpoints)
     # "without logprobs", "without n", ...: features that an endpoint refused.
-    dropped: Counter[str] = Counter()
+    dropped_counts: Counter[str] = Counter()
     for models in usage.get("metrics", {}).values():
-        for used in models.values():
-            dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
-    for name, count in dropped.items():
+        for model_usage in models.values():
+            dropped_counts.update(
+                {k: v for k, v in model_usage.items() if k.startswith("without ")}
+            )
+    for name, count in dropped_counts.items():
         say(f"{count:,} calls were made {name}, which the endpoint refused")
 
 
-def _show_failures(run: Run, failed: int) -> None:
-    complain(f"failed: {failed}")
+def _show_failures(run: Run, failed_count: int) -> None:
+    complain(f"failed: {failed_count}")
     for assessment in islice(run.assessments.failed(), FAILURES_SHOWN):
         complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
-    if failed > FAILURES_SHOWN:
-        complain(f"  ... and {failed - FAILURES_SHOWN} more, in assessments.jsonl")
+    if failed_count > FAILURES_SHOWN:
+        complain(f"  ... and {failed_count - FAILURES_SHOWN} more, in assessments.jsonl")
     if (tracebacks := run.path / TRACEBACKS).exists():
         complain(f"tracebacks of failures that are the program's: {tracebacks}")
 

@@ -64,8 +64,8 @@ class Following:
             raise UsageError("--follow: expected one file and one metric")
         # Without a threshold there is no alarm, and without a folder nothing to continue.
         if out is None or self.threshold is None:
-            lacking = "--out" if out is None else "--threshold"
-            raise UsageError(f"--follow: needs {lacking}")
+            missing_flag = "--out" if out is None else "--threshold"
+            raise UsageError(f"--follow: needs {missing_flag}")
         from trustassay import api
         from trustassay.workflows.watch import WatchOptions
 
@@ -134,13 +134,13 @@ def score(  # noqa: PLR0913 - one argument an option
         from trustassay.calls.client import CallOptions
 
         # Only these options apply to a growing file.
-        followed = {
+        watch_settings = {
             "fields": records.get("fields", {}),
             "seed": seed,
             "calls": CallOptions.of(**spending),
             **sizes,
         }
-        following.watch(sources, metric, out, followed, backends)
+        following.watch(sources, metric, out, watch_settings, backends)
         return
     # Options of a growing file without --follow would be ignored silently.
     if flags := given(following):
@@ -251,11 +251,11 @@ def rescore(
     """Score the samples of a run with other settings; stored replies are not requested again."""
     from trustassay import api
 
-    chosen: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
-    rescored = api.rescore(run, metrics=metric or None, out=out, **chosen)
+    rescore_options: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
+    rescored = api.rescore(run, metrics=metric or None, out=out, **rescore_options)
     computed = sum(count.computed for count in rescored.outcome.counts.values())
-    stored = sum(count.from_store for count in rescored.outcome.counts.values())
-    say(f"{stored} replies were stored, {computed} were newly requested")
+    stored_replies = sum(count.from_store for count in rescored.outcome.counts.values())
+    say(f"{stored_replies} replies were stored, {computed} were newly requested")
     show(rescored, as_json=as_json)
 
 

@@ -74,8 +74,8 @@ async def assessed(
         if folder:
             keep_failure(folder, metric.name, error)
         message, fault = f"{metric.name} failed: {words_of(error)}", None
-    failed = Assessment.failed(sample.id, metric.name, message, fault)
-    return failed, encoded(failed)
+    failure = Assessment.failed(sample.id, metric.name, message, fault)
+    return failure, encoded(failure)
 
 
 def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
@@ -111,8 +111,8 @@ def _check(result: Any, sample: Sample, metric: Metric) -> None:
     for part, number in numbers.items():
         # NaN and infinity are not JSON, and would spread through every mean.
         if not isinstance(number, int | float) or not math.isfinite(number):
-            what = "score" if part == "score" else f"part {part!r}"
-            raise AssessmentError(f"{name}: {what} must be a finite number, got {number!r:.60}")
+            label = "score" if part == "score" else f"part {part!r}"
+            raise AssessmentError(f"{name}: {label} must be a finite number, got {number!r:.60}")
     low, high = metric.score_range
     if result.score is not None and not low <= result.score <= high:
         raise AssessmentError(

@@ -317,8 +317,8 @@ class _CalibratorFields:
     ) -> tuple[float, ...]:
         """Return increasing numbers; with ``falls`` equal neighbours are allowed as well."""
         result = [self.read_number(name, low, high, item) for item in self.read_items(name, fewest)]
-        for before, after in itertools.pairwise(result):
-            if after < before or (after == before and not falls):
+        for previous, following in itertools.pairwise(result):
+            if following < previous or (following == previous and not falls):
                 self.refuse(self._path_of(name), "rising numbers", result)
         return tuple(result)
 

@@ -169,10 +169,10 @@ def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Out
         metrics: those of the run that are installed.
     """
     run, summary = folder.read_finished()
-    if stored := summary.get(OUTCOMES):
+    if stored_outcomes := summary.get(OUTCOMES):
         return {
             name: Outcomes.from_dict(name, stored_outcome)
-            for name, stored_outcome in stored.items()
+            for name, stored_outcome in stored_outcomes.items()
         }
     infos, installed = list(metric_infos(folder, run).values()), list(metrics)
     run_outcomes = start_outcomes(folder, run, infos, installed)
@@ -222,8 +222,8 @@ def judged(
         outcomes = [
             outcome_of(installed.get(assessment.metric), assessment) for assessment in assessments
         ]
-        failed = any(assessment.error is not None for assessment in assessments)
-        look_counts.add([bool(flag) for flag in flags], outcomes, failed=failed)
+        has_failure = any(assessment.error is not None for assessment in assessments)
+        look_counts.add([bool(flag) for flag in flags], outcomes, failed=has_failure)
         findings = [
             finding_of(metric, assessment, flagged=flag)
             for metric, assessment, flag in zip(metrics, assessments, flags, strict=True)
@@ -260,7 +260,7 @@ def rows(
             "order; delete summary.json and run the command of this run again"
         )
 
-    for number, (at, line) in enumerate(located_lines(folder.samples_path)):
+    for number, (offset, line) in enumerate(located_lines(folder.samples_path)):
         try:
             sample = decoded(line)
         except ValueError as error:
@@ -272,7 +272,7 @@ def rows(
         # Also true where a metric is missing, since its fields are then empty.
         if any(assessment_fields.get("id") != sample["id"] for assessment_fields in fields):
             raise out_of_order(sample["id"])
-        place = Place(number, at, lines_of_sample[0][0])
+        place = Place(number, offset, lines_of_sample[0][0])
         yield (
             place,
             sample,
@@ -357,18 +357,18 @@ def _build_question_keys(folder: RunFolder) -> NDArray[np.uint64]:
             raise folder.bad_sample(number, "has no question") from None
     keys = np.array(questions, dtype=np.uint64)
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    repeated = counts[place] > 1
+    is_repeated = counts[place] > 1
     # The documents are read only if a question occurs more than once.
-    if repeated.any():
-        _split_by_documents(folder, keys, repeated)
+    if is_repeated.any():
+        _split_by_documents(folder, keys, is_repeated)
     return keys
 
 
-def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: Bools) -> None:
+def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], is_repeated: Bools) -> None:
     """Give answers to one question different keys, in place, if they share no document.
 
     Args:
-        repeated: which samples have a question that occurs more than once.
+        is_repeated: which samples have a question that occurs more than once.
     """
     # A forest of disjoint sets (union-find): samples with one root belong together.
     parents = list(range(len(keys)))
@@ -383,7 +383,7 @@ def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: B
     first: dict[tuple[int, int], int] = {}
     undivided: set[int] = set()
     for place, record in enumerate(folder.sample_records()):
-        if not repeated[place]:
+        if not is_repeated[place]:
             continue
         question = int(keys[place])
         texts = [str(document.get("text") or "") for document in record.get("documents") or ()]
@@ -393,9 +393,9 @@ def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: B
             undivided.add(question)
         for text in texts:
             # The same text under two questions does not join them.
-            before = first.setdefault((question, hash64(text)), place)
-            parents[root(place)] = root(before)
-    for place in np.flatnonzero(repeated).tolist():
+            first_place = first.setdefault((question, hash64(text)), place)
+            parents[root(place)] = root(first_place)
+    for place in np.flatnonzero(is_repeated).tolist():
         if int(keys[place]) not in undivided:
             # The key of the question, changed by the first sample of its group.
             keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
@@ -474,7 +474,10 @@ def silence(folder: RunFolder) -> dict[str, Any]:
         result["answers"] = nonzero
     if languages:
         result["languages"] = {
-            metric: {option: dict(by.most_common()) for option, by in options.items()}
+            metric: {
+                option: dict(counts_by_language.most_common())
+                for option, counts_by_language in options.items()
+            }
             for metric, options in languages.items()
         }
     return result
@@ -487,8 +490,8 @@ def unread(summary: Mapping[str, Any]) -> int:
     """
     options = [
         language_counts
-        for by in summary.get("languages", {}).values()
-        for language_counts in by.values()
+        for option_counts in summary.get("languages", {}).values()
+        for language_counts in option_counts.values()
     ]
     return max((sum(languages.values()) for languages in options), default=0)
 
@@ -504,25 +507,27 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """
     result = []
     for name, count in summary.get("answers", {}).items():
-        how = f"{_was_or_were(count)} {_ANSWER_DESCRIPTIONS[name]}"
-        result.append(f"{count:,} of {samples:,} answers {how}")
+        status = f"{_was_or_were(count)} {_ANSWER_DESCRIPTIONS[name]}"
+        result.append(f"{count:,} of {samples:,} answers {status}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
-            what = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
+            consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
             # An empty answer is no failure of a call.
             if kind == "empty":
-                what = f"answers {_was_or_were(count)} empty"
-            result.append(f"{metric}: {count:,} of {samples:,} {what}")
+                consequence = f"answers {_was_or_were(count)} empty"
+            result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
     for metric, options in summary.get("languages", {}).items():
         for option, languages in options.items():
             count = sum(languages.values())
-            which = ", ".join(f"{language} {number:,}" for language, number in languages.items())
+            language_list = ", ".join(
+                f"{language} {number:,}" for language, number in languages.items()
+            )
             # The model that is proposed here reads many languages.
             other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
-                f"being in another language ({which}) than their judge reads; {option} {other} "
-                "reads them"
+                f"being in another language ({language_list}) than their judge reads; {option} "
+                f"{other} reads them"
             )
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
@@ -541,29 +546,31 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 "figure; does the file have all passages?"
             )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
-        if cut := sum(used.get("cut", 0) for used in models.values()):
-            calls = sum(used["calls"] for used in models.values())
+        if cut := sum(usage.get("cut", 0) for usage in models.values()):
+            calls = sum(usage["calls"] for usage in models.values())
             result.append(
                 f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
             )
     return result
 
 
-def drawn_sentence(drawn: Mapping[str, Any]) -> str:
+def drawn_sentence(draw: Mapping[str, Any]) -> str:
     """Return how many answers of how many were drawn, and how, as one sentence."""
-    by = f" from {drawn['strata']:,} strata by {', '.join(drawn['by'])}" if "by" in drawn else ""
+    strata_text = (
+        f" from {draw['strata']:,} strata by {', '.join(draw['by'])}" if "by" in draw else ""
+    )
     # Units are mentioned only if they differ from answers.
-    units = f" in {drawn['units']:,} units" if drawn["units"] < drawn["answers"] else ""
-    of = f"{drawn['answers']:,} of {drawn['of']:,} answers{units}"
-    return f"{of}, drawn at random{by} (seed {drawn['seed']})"
+    units_text = f" in {draw['units']:,} units" if draw["units"] < draw["answers"] else ""
+    answers_text = f"{draw['answers']:,} of {draw['of']:,} answers{units_text}"
+    return f"{answers_text}, drawn at random{strata_text} (seed {draw['seed']})"
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:
     """Return sentences on the draw, on answers that were added, and on second readers."""
     result = [f"{drawn_sentence(summary[DRAWN])}."] if DRAWN in summary else []
     if grown := summary.get(GROWN):
-        now = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
-        result.append(f"{now - grown['samples']:,} of {now:,} answers are new.")
+        answer_count = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
+        result.append(f"{answer_count - grown['samples']:,} of {answer_count:,} answers are new.")
     return [*result, *second_readings(summary)]
 
 

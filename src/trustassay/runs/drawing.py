@@ -118,11 +118,11 @@ class Drawing:
         """
         keys = np.array(self._keys, dtype=np.uint64)
         # Samples that came before the bound was lowered are tested again.
-        drawn = keys < (HASHES if self._by or self._size < 1 else self._find_bound())
+        is_drawn = keys < (HASHES if self._by or self._size < 1 else self._find_bound())
         if self._by:
-            self._draw_strata(keys, drawn)
-        units, sizes = np.unique(keys[drawn], return_counts=True)
-        total, largest = int(drawn.sum()), int(sizes.max(initial=0))
+            self._draw_strata(keys, is_drawn)
+        units, sizes = np.unique(keys[is_drawn], return_counts=True)
+        total, largest = int(is_drawn.sum()), int(sizes.max(initial=0))
         if self._of and not total:
             raise InputError(f"sample: none of {self._of:,} answers was drawn; draw more")
         # Such a draw is one prompt of a whole log: its figures would be about one unit (decision
@@ -132,9 +132,9 @@ class Drawing:
             repair = f"--unit {ANSWER} draws each by itself, --unit FIELD those of equal fields"
             raise InputError(f"sample: {unit} and are drawn together; {repair}")
         self.told |= {"answers": total, "of": self._of, "units": len(units)}
-        return drawn
+        return is_drawn
 
-    def _draw_strata(self, keys: NDArray[np.uint64], drawn: Bools) -> None:
+    def _draw_strata(self, keys: NDArray[np.uint64], is_drawn: Bools) -> None:
         """Draw the same share of the units of each stratum, in place, up to less than one unit.
 
         The number of units of each stratum is that of a systematic draw through all strata from a
@@ -156,5 +156,5 @@ class Drawing:
             names, units, [0, *stops], stops, strict=False
         ):
             if high - low < len(units_of_stratum):
-                drawn &= (strata != self._names[name]) | (keys < units_of_stratum[high - low])
+                is_drawn &= (strata != self._names[name]) | (keys < units_of_stratum[high - low])
         self.told |= {"by": self._by, "strata": len(names)}

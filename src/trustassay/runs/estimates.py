@@ -188,8 +188,8 @@ def _read_stored_call(call: CallTaken) -> _StoredReply | None:
 class _ModelHistory:
     """The stored calls of one model, as the basis of estimates."""
 
-    def __init__(self, stored: Sequence[_StoredReply]) -> None:
-        self._replies = stored
+    def __init__(self, replies: Sequence[_StoredReply]) -> None:
+        self._replies = replies
         self._learnt_by_kind: dict[tuple[_RequestKind, int], tuple[Range, Range, bool, Source]] = {}
 
     def estimate(self, request: ChatRequest) -> Estimate:
@@ -215,16 +215,14 @@ class _ModelHistory:
 
     def _learn(self, kind: _RequestKind, length: int) -> tuple[Range, Range, bool, Source]:
         """Return tokens, seconds and source learnt from replies, and whether many were cut."""
-        replies: Sequence[_StoredReply] = [
-            stored for stored in self._replies if stored.kind == kind
-        ]
+        replies: Sequence[_StoredReply] = [reply for reply in self._replies if reply.kind == kind]
         source = Source("like", len(replies))
         if len(replies) < ENOUGH:
             replies, source = self._replies, Source("other", len(self._replies))
         # The length of a reply often depends on that of the prompt.
-        near = [stored for stored in replies if length / 2 <= stored.length <= 2 * length]
+        near = [reply for reply in replies if length / 2 <= reply.length <= 2 * length]
         replies = near if len(near) >= MIN_NEAR_REPLIES else replies
-        cut = sum(stored.cut for stored in replies) > len(replies) / 10
+        cut = sum(reply.cut for reply in replies) > len(replies) / 10
         tokens, seconds = ([getattr(s, name) for s in replies] for name in ("tokens", "seconds"))
         return estimate_range(tokens), estimate_range(seconds), cut, source
 
@@ -235,7 +233,7 @@ class _ModelHistory:
 
     @cached_property
     def _prompt_ratio(self) -> Range | None:
-        ratios = [stored.ratio for stored in self._replies if stored.ratio is not None]
+        ratios = [reply.ratio for reply in self._replies if reply.ratio is not None]
         return estimate_range(ratios) if len(ratios) >= ENOUGH else None
 
 

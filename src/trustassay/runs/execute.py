@@ -129,19 +129,19 @@ async def _begin(
         began: when the command began, as reading a large input is a part of the run.
     """
     # Step 1: is there a run in this folder, and if not, is the folder free?
-    before = folder.read_run()
-    if before is None:
+    stored_run = folder.read_run()
+    if stored_run is None:
         folder.check_empty()
     stages = stages_of(metrics, backends, options.filling)
     # A name with a dot: if this process is killed, the folder still counts as empty.
     part_path = folder.path / ".samples.jsonl.part"
-    stored = None
+    stored_samples = None
     if options.append:
         check_append(metrics, second=bool(readers_of(metrics, backends)))
-        stored = StoredSamples(folder, stages) if before else None
+        stored_samples = StoredSamples(folder, stages) if stored_run else None
     # Step 2: read the whole input and refuse all that can be refused before anything is asked.
     intake = await admit(
-        source, part_path, metrics, backends, stages, options, *filter(None, [stored])
+        source, part_path, metrics, backends, stages, options, *filter(None, [stored_samples])
     )
     try:
         # Step 3: settle what depends on the samples: shard, second reader, keys, ``auto`` options.
@@ -182,7 +182,7 @@ async def _begin(
             compared = settings["metrics"], settings["backends"]
             check_calibrator(options.calibrator, *compared, str(folder.path))
         # Step 5: write run.json for a new run, or compare it with the stored one.
-        if before is None:
+        if stored_run is None:
             # Samples that are not read from files are named by the object that yields them.
             source_name = str(getattr(source, "name", "samples in memory"))
             input_name = clean(", ".join(paths_of(source) or [source_name]))
@@ -194,11 +194,13 @@ async def _begin(
             folder.write_json("run", content)
         else:
             # Fields such as the command may differ between the first start and a continuation.
-            current = {key: before[key] for key in UNCHECKED_FIELDS if key in before} | settings
-            if stored:
-                stored.grow(before, current, part_path)
+            current = {
+                key: stored_run[key] for key in UNCHECKED_FIELDS if key in stored_run
+            } | settings
+            if stored_samples:
+                stored_samples.grow(stored_run, current, part_path)
             else:
-                check_settings(folder.path, before, current)
+                check_settings(folder.path, stored_run, current)
         # Only into a run without calls: a continued run has its own, which may be newer.
         if options.calls_from and options.calls_from.exists() and not folder.calls_path.exists():
             copy_calls(options.calls_from, folder.calls_path)
@@ -268,8 +270,8 @@ class _CheckedRun:
 
     def pool_field(self) -> dict[str, str]:
         """Return the field of ``run.json`` with the file of all samples, if the run is a shard."""
-        shared = self.shared_preparation
-        return {POOL: os.fspath(shared.pool)} if shared else {}
+        preparation = self.shared_preparation
+        return {POOL: os.fspath(preparation.pool)} if preparation else {}
 
     def stage_settings(self) -> dict[str, Any]:
         """Return the settings of the stages that fill missing fields."""
@@ -402,8 +404,8 @@ class _CheckedRun:
                             metric, sample
                         )
                         if failure:
-                            failed = Assessment.failed(sample.id, metric.name, *failure)
-                            writer.append(encoded(failed))
+                            failed_assessment = Assessment.failed(sample.id, metric.name, *failure)
+                            writer.append(encoded(failed_assessment))
                             progress.step()
                         else:
                             await limiter.start(assess(metric, sample))

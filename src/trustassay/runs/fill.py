@@ -278,22 +278,24 @@ def stages_of(
 
     Documents come first, since a response may be written from them.
     """
-    wanted = {name for metric in metrics for name in metric.fills}
+    wanted_fields = {name for metric in metrics for name in metric.fills}
     filling = _apply_metric_wishes(filling, metrics)
     result: list[Stage] = []
-    if "documents" in wanted and backends.find("search"):
+    if "documents" in wanted_fields and backends.find("search"):
         result.append(_DocumentStage(filling.documents))
     model = backends.find("chat", MODEL)
     # Without metrics the caller only generates answers.
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
         result.append(Responses(filling.answering, model.name))
-    if "references" in wanted and (names := backends.named("references")):
+    if "references" in wanted_fields and (names := backends.named("references")):
         answering = filling.answering
         # A reference answers from what its model knows, also where the sample has passages.
         if answering.style == "auto":  # the user chose none
             answering = replace(answering, style="closed-book")
         result.append(_ReferenceStage(answering, names, filling.diverse or 1))
-    if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
+    if wanted_fields & {"wrong_answers", "corrected_answers"} and backends.find(
+        "chat", "generator"
+    ):
         result.append(_PairStage(filling.pairing))
     return tuple(result)
 
@@ -409,11 +411,11 @@ async def _run_stages(
     step: Callable[[], None],
 ) -> FilledSample:
     # Stages run in order, since a response may be written from the documents filled before it.
-    lacking = False
+    is_incomplete = False
     for stage in stages:
         if not stage.lacks(filled_sample.sample):
             continue
-        lacking = True
+        is_incomplete = True
         # A problem can appear here for the first time, if an earlier stage failed.
         if problems := stage.problems(filled_sample.sample):
             filled_sample.failures[stage.field] = Failure("; ".join(map(str, problems)))
@@ -423,6 +425,6 @@ async def _run_stages(
         filled_sample.asked[stage.field] += result.calls
         if result.failure:
             filled_sample.failures[stage.field] = result.failure
-    if lacking:
+    if is_incomplete:
         step()
     return filled_sample

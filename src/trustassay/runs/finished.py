@@ -125,15 +125,15 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
                 scores[info.name][min(part, BINS - 1)] += 1
         # Findings of this level say only that an answer was scored: they put it into no list.
         findings = [finding for finding in row.findings if finding.kind.level != Level.REST]
-        chosen = worst_of(findings)
-        if chosen is None:
+        worst_finding = worst_of(findings)
+        if worst_finding is None:
             continue
         candidates += 1
         # ``need_of`` sorts the neediest first; negated, the neediest is the largest in the heap.
         need = tuple(-number for number in need_of(findings))
-        number = row.findings.index(chosen)
+        number = row.findings.index(worst_finding)
         # Of equal need the earlier answer wins: the count of answers is its number in the input.
-        entry = need, -look_counts.answers, chosen.badness, number, row.place
+        entry = need, -look_counts.answers, worst_finding.badness, number, row.place
         (heapq.heappush if len(worst) < most else heapq.heappushpop)(worst, entry)
     worst_answers = []
     # Only now samples and evidence are read, for the few that are listed.
@@ -141,7 +141,7 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         metric = metrics[number]
         assessments_of_sample = folder.assessments_at(place.assessments, len(metrics))
         assessment = next(
-            stored for stored in assessments_of_sample if stored.metric == metric.name
+            candidate for candidate in assessments_of_sample if candidate.metric == metric.name
         )
         reason, sample = reason_of(metric, assessment), folder.sample_at(place.sample)
         worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
@@ -189,8 +189,8 @@ def short(text: str, length: int) -> str:
         return text
     head = text[: length - 1]
     # A space in the first half would cut away more than it tidies: then the cut is inside a word.
-    at = head.rfind(" ")
-    return (head[:at] if at > length // 2 else head).rstrip() + "…"
+    last_space = head.rfind(" ")
+    return (head[:last_space] if last_space > length // 2 else head).rstrip() + "…"
 
 
 @dataclass(frozen=True)

@@ -390,8 +390,8 @@ def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Tuples become lists, and other objects texts, so that they can be compared with stored ones.
     """
-    stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
-    return stored
+    result: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return result
 
 
 def check_settings(
@@ -420,25 +420,25 @@ def check_settings(
 
 
 def setting_changes(
-    before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
+    before: Mapping[str, Any], now: Mapping[str, Any], path: str = ""
 ) -> Iterator[str]:
     """Yield a text for each setting that differs: its path, its old and its new value.
 
     Args:
-        at: the path of the block that is compared, with a final dot.
+        path: of the block that is compared, with a final dot.
     """
     for key in {**before, **now}:
         old, value = before.get(key), now.get(key)
         # A metric from the user's own file is the same while its class and the file's content are.
         if key == ORIGIN and isinstance(value, Mapping) and isinstance(old, Mapping):
             if old.get("class") != value.get("class"):
-                yield f"{at}class was {old.get('class')!r}, now {value.get('class')!r}"
+                yield f"{path}class was {old.get('class')!r}, now {value.get('class')!r}"
             elif old.get("sha256") != value.get("sha256"):
-                yield f"{at[:-1]}: {value.get('file')} was changed since the run began"
+                yield f"{path[:-1]}: {value.get('file')} was changed since the run began"
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
-            yield from setting_changes(old, value, f"{at}{key}.")
+            yield from setting_changes(old, value, f"{path}{key}.")
         elif old != value:
-            yield f"{at}{key} was {old!r}, now {value!r}"
+            yield f"{path}{key} was {old!r}, now {value!r}"
 
 
 ABOUT = "about"

@@ -162,20 +162,20 @@ class GrowingRun:
 
     def _resume(self) -> list[Sample]:
         folder = self.folder
-        before = folder.read_run()
-        if before is None:
+        stored_run = folder.read_run()
+        if stored_run is None:
             folder.check_empty()
             self._write_run(Intake(faulty=self.faulty))
             return []
         # Order matters: a run of another kind is refused before its settings are compared.
-        self._check_source(before)
-        if isinstance(before.get(SETTLED_KEY), dict):
-            self._resolve(Inventory(**before[SETTLED_KEY]))
+        self._check_source(stored_run)
+        if isinstance(stored_run.get(SETTLED_KEY), dict):
+            self._resolve(Inventory(**stored_run[SETTLED_KEY]))
         current = self._settings()
-        check_settings(folder.path, {name: before.get(name) for name in current}, current)
-        self.before, self.faulty = before, int(before.get("skipped") or 0)
+        check_settings(folder.path, {name: stored_run.get(name) for name in current}, current)
+        self.before, self.faulty = stored_run, int(stored_run.get("skipped") or 0)
         # A run of an earlier version has no start; that of this process is not the run's.
-        self._began = before.get(STARTED)
+        self._began = stored_run.get(STARTED)
         # Before reading: a killed process may have left half a line.
         cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
@@ -190,15 +190,15 @@ class GrowingRun:
         folder.drop_outputs()
         return waiting
 
-    def _check_source(self, before: Mapping[str, Any]) -> None:
+    def _check_source(self, stored_run: Mapping[str, Any]) -> None:
         """Refuse a run of another kind, to which nothing can be added."""
         # A followed file leaves fields in run.json that say how far it was read; other runs lack
         # them.
         if self._source == SENT_INPUT:
-            same, maker = before["input"] == SENT_INPUT, "a scorer"
+            is_same_kind, maker = stored_run["input"] == SENT_INPUT, "a scorer"
         else:
-            same, maker = self._read_position().keys() <= before.keys(), "watching"
-        if not same:
+            is_same_kind, maker = self._read_position().keys() <= stored_run.keys(), "watching"
+        if not is_same_kind:
             message = f"holds a run that was not made by {maker}; choose another folder"
             raise RunFolderError(f"{self.folder.path}: {message}")
 
@@ -239,8 +239,8 @@ class GrowingRun:
                 for metric in self.metrics:
                     if hash64(sample.id, metric.name) not in noted:
                         message = f"{ended} ended before it was scored"
-                        failed = Assessment.failed(sample.id, metric.name, message)
-                        writer.append(encoded(failed))
+                        failed_assessment = Assessment.failed(sample.id, metric.name, message)
+                        writer.append(encoded(failed_assessment))
 
 
 OTHER_OUT_ADVICE = "choose another --out to score all"
@@ -263,10 +263,10 @@ class StoredSamples:
     def __init__(self, folder: RunFolder, stages: Sequence[Stage]) -> None:
         self._folder, self._stages = folder, stages
         lines = located_lines(folder.samples_path)
-        rows = ((hash64(sample_id(line)), hash64(line.decode()), at) for at, line in lines)
+        rows = ((hash64(sample_id(line)), hash64(line.decode()), offset) for offset, line in lines)
         # Sorted by the hash of the id, for binary search.
-        stored = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
-        self._ids, self._contents, self._at = (stored[name] for name in ("f0", "f1", "f2"))
+        samples = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
+        self._ids, self._contents, self._at = (samples[name] for name in ("f0", "f1", "f2"))
 
     def _find_place(self, own_id: str) -> int | None:
         key = np.uint64(hash64(own_id))
@@ -283,11 +283,13 @@ class StoredSamples:
         place, line = self._find_place(sample.id), encoded_sample(sample)
         if place is None or self._contents[place] == np.uint64(hash64(line.decode())):
             return []
-        stored, today = json.loads(self._line(place)), json.loads(line)
+        stored_record, record = json.loads(self._line(place)), json.loads(line)
         # If a stage filled the stored sample, it has more fields: only those of today are compared.
-        keys = today if any(stage.lacks(sample) for stage in self._stages) else today | stored
+        keys = (
+            record if any(stage.lacks(sample) for stage in self._stages) else record | stored_record
+        )
         message = f"was changed since {sample.id!r} was scored; {OTHER_OUT_ADVICE} again"
-        return [Problem(key, message) for key in keys if stored.get(key) != today.get(key)]
+        return [Problem(key, message) for key in keys if stored_record.get(key) != record.get(key)]
 
     def _merge_stored(self, part: Path) -> bool:
         """Replace today's samples by the stored ones where there are; return whether any are new.
@@ -313,11 +315,11 @@ class StoredSamples:
                 raise RunFolderError(f"{self._folder.path}: {message}")
         return has_new
 
-    def grow(self, before: Mapping[str, Any], current: dict[str, Any], part: Path) -> None:
+    def grow(self, stored_run: Mapping[str, Any], current: dict[str, Any], part: Path) -> None:
         """Add the new samples to the run, and keep its figures so far for comparison.
 
         Args:
-            before: ``run.json`` of the run.
+            stored_run: ``run.json`` of the run.
             current: ``run.json`` of this command; changed in place.
             part: the file of today's samples, which replaces the run's.
 
@@ -330,18 +332,18 @@ class StoredSamples:
         )
         # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
         # not.
-        if DRAWN in before and DRAWN in current:
+        if DRAWN in stored_run and DRAWN in current:
             counts = {name: current[DRAWN][name] for name in ("answers", "of", "units")}
-            of_input[DRAWN] = {**before[DRAWN], **counts}
-        check_settings(self._folder.path, {**before, **of_input}, current)
+            of_input[DRAWN] = {**stored_run[DRAWN], **counts}
+        check_settings(self._folder.path, {**stored_run, **of_input}, current)
         # The figures are kept in run.json, so that they survive a kill before the new summary.
         if has_new and (summary := self._folder.read_summary()):
             current[GROWN] = {
-                "samples": before["samples"]["samples"],
+                "samples": stored_run["samples"]["samples"],
                 "metrics": summary["metrics"],
             }
         # run.json before the samples: after a kill in between, the same command joins them again.
-        self._folder.write_json("run", {**before, **current})
+        self._folder.write_json("run", {**stored_run, **current})
         part.replace(self._folder.samples_path)
-        if any(before[name] != value for name, value in of_input.items()):
+        if any(stored_run[name] != value for name, value in of_input.items()):
             self._folder.drop_outputs()

@@ -241,8 +241,8 @@ async def take_in(
     """
     intake = Intake()
     digest = hashlib.sha256()
-    read = read_samples(source, fields=options.fields, turns=options.turns)
-    records = islice(read, options.limit)
+    samples = read_samples(source, fields=options.fields, turns=options.turns)
+    records = islice(samples, options.limit)
     try:
         with (
             Progress(f"checking {what}", shown=options.progress) as progress,
@@ -365,16 +365,16 @@ def checks_of(
     Args:
         has_model: whether the run has a model under assessment.
     """
-    beyond = [metric.name for metric in metrics if metric.pool]
+    pool_metrics = [metric.name for metric in metrics if metric.pool]
     checked_inputs: set[Any] = set()
 
     def check(sample: Sample) -> list[Problem]:
-        if beyond and (mark := sample.metadata.get(SHARD)) is not None:
-            of = mark.get("of") if isinstance(mark, Mapping) else None
+        if pool_metrics and (mark := sample.metadata.get(SHARD)) is not None:
+            digest = mark.get("of") if isinstance(mark, Mapping) else None
             # The file of the pool is hashed once for each input, not for each sample.
-            if of not in checked_inputs:
-                _check_pool_digest(pool, of, beyond[0])
-                checked_inputs.add(of)
+            if digest not in checked_inputs:
+                _check_pool_digest(pool, digest, pool_metrics[0])
+                checked_inputs.add(digest)
         result: list[Problem] = []
         as_filled = sample
         for stage in stages:
@@ -392,7 +392,7 @@ def checks_of(
     return check
 
 
-def _check_pool_digest(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> None:
+def _check_pool_digest(pool: str | os.PathLike[str] | None, input_digest: Any, metric: str) -> None:
     """Raise :class:`ValueError` unless a file holds all samples of the input of a shard."""
     message = f"{metric} compares a sample with all others, and the input is one shard of several"
     repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
@@ -400,10 +400,10 @@ def _check_pool_digest(pool: str | os.PathLike[str] | None, of: Any, metric: str
         raise UsageError(f"{message}: {repair}")
     with Path(pool).open("rb") as file:
         result = hashlib.file_digest(file, "sha256").hexdigest()
-    if result != of:
+    if result != input_digest:
         raise UsageError(
-            f"{message}, whose samples have the SHA-256 {of}; {os.fspath(pool)} has {result}: "
-            f"{repair}"
+            f"{message}, whose samples have the SHA-256 {input_digest}; {os.fspath(pool)} "
+            f"has {result}: {repair}"
         )
 
 
@@ -421,8 +421,8 @@ async def _yield_sound_samples(
             intake.note(record)
             continue
         sample = record.sample
-        lacking = check(sample)
-        problems = [record.in_own_words(problem) for problem in lacking]
+        sample_problems = check(sample)
+        problems = [record.in_own_words(problem) for problem in sample_problems]
         # Hashes and not the ids themselves: an input may have millions of samples.
         id_hash = hash64(sample.id)
         if id_hash in ids:
@@ -437,7 +437,7 @@ async def _yield_sound_samples(
         if problems:
             # Two metrics may have the same problem with a sample.
             distinct_problems = tuple(dict.fromkeys(problems))
-            intake.note(Fault(record.where, distinct_problems, record.untold(lacking)))
+            intake.note(Fault(record.where, distinct_problems, record.untold(sample_problems)))
             continue
         ids.add(id_hash)
         yield sample

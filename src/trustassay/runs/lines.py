@@ -123,14 +123,14 @@ class Line(NamedTuple):
 def read_line(line: bytes) -> Line:
     """Read an assessment's line without decoding its evidence."""
     # The second mark is searched from the right, since "calls" stands behind the evidence.
-    before, after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
-    start = before + len(BEFORE_EVIDENCE)
+    mark_before, mark_after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
+    start = mark_before + len(BEFORE_EVIDENCE)
     # Another program wrote the line: the marks are missing, or in another order.
-    if before < 0 or after < start:
+    if mark_before < 0 or mark_after < start:
         fields = decoded(line)
         evidence, start = json.dumps(list(fields["evidence"]))[1:-1].encode(), -1
     else:
-        fields, evidence = decoded(line[:start] + line[after:]), line[start:after]
+        fields, evidence = decoded(line[:start] + line[mark_after:]), line[start:mark_after]
     if not fields.keys() >= REQUIRED_FIELDS:
         raise ValueError(f"has no {' and no '.join(sorted(REQUIRED_FIELDS - fields.keys()))}")
     return Line(fields, evidence, start)

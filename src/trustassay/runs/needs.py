@@ -97,10 +97,10 @@ class Demand:
 
     def who(self) -> str:
         """Return a description of the backend, and the option that names it."""
-        words = ROLES[self.role][1] if self.role else self.served.backend
-        if not words.startswith(("the ", "a ", "models ")):
-            words = f"an {words}" if words[0] in "aeiou" else f"a {words}"
-        return f"{words} ({backend_words()[self.word]})"
+        description = ROLES[self.role][1] if self.role else self.served.backend
+        if not description.startswith(("the ", "a ", "models ")):
+            description = f"an {description}" if description[0] in "aeiou" else f"a {description}"
+        return f"{description} ({backend_words()[self.word]})"
 
 
 def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> list[Demand]:
@@ -188,27 +188,35 @@ async def settle(
     _check_defaults(demands, given_backends)
     # Step 2: the backend of each demand. All faults are collected, so that the user sees them at
     # once.
-    wanted: dict[Place, Any] = {}
-    used = {MODEL}
+    choices_by_place: dict[Place, Any] = {}
+    used_options = {MODEL}
     faults: list[Exception] = []
     for demand in demands:
         try:
             if choices := demand.choices(given_backends):
-                wanted |= choices
-                used.add(demand.word)
+                choices_by_place |= choices
+                used_options.add(demand.word)
         except UsageError as error:
             faults.append(error)
     if MODEL in given_backends:
         models = named_models(given_backends[MODEL], MODEL, many=False)
-        wanted |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
+        choices_by_place |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
     # A backend that nobody asks is a misunderstanding, most likely of what the metric does.
-    if not faults and (unused := [word for word in given_backends if word not in used]):
+    if not faults and (
+        unused_options := [word for word in given_backends if word not in used_options]
+    ):
         names = " and ".join(metric.name for metric in metrics)
-        faults.append(UsageError(f"{options[unused[0]]} is given, but {names} does not use it"))
+        faults.append(
+            UsageError(f"{options[unused_options[0]]} is given, but {names} does not use it")
+        )
     # Step 3: load them. The key of the model under assessment matters only if it is asked.
     model_is_asked = unanswered or not all(metric.reads_response for metric in metrics)
     loaded = await load_all(
-        wanted, faults, stores, lambda place: model_is_asked or place.role != MODEL, load=load
+        choices_by_place,
+        faults,
+        stores,
+        lambda place: model_is_asked or place.role != MODEL,
+        load=load,
     )
     for demand in demands:
         for place, backend in loaded.items():
@@ -288,9 +296,9 @@ def needed_words(metric: str, options: Mapping[str, Any], backends: Mapping[str,
         demands = demands_of([metric_from_settings(metric, options)], backends)
     except (UnknownNameError, TypeError, ValueError):
         return set(backends)
-    words = {demand.word for demand in demands} - {MODEL}
+    option_names = {demand.word for demand in demands} - {MODEL}
     # In ``run.json`` the names have spaces: "token embedder".
-    return words | {word.replace("_", " ") for word in words}
+    return option_names | {word.replace("_", " ") for word in option_names}
 
 
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
@@ -406,11 +414,11 @@ def recorded_backends(
         UnknownNameError, BackendError: an entailer cannot be loaded, and no reply of it is stored.
     """
     demanded = {demand.word for demand in demands_of(metrics, {*backends, *given_backends})}
-    wanted = {MODEL, *demanded} - set(given_backends)
+    wanted_options = {MODEL, *demanded} - set(given_backends)
     result: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")
-        if key not in wanted:
+        if key not in wanted_options:
             continue
         if key in ("entailer", SECOND):
             result[key] = _load_recorded_entailer(name, calls, backend_words()[key])

@@ -61,9 +61,9 @@ async def plan(
         # The same checks as before a run: a plan of what would be refused is of no use.
         intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
-        stored = out and RunFolder(out).calls_path
+        calls_path = out and RunFolder(out).calls_path
         calls = Calls(
-            _open_store(stack, stored), _open_store(stack, shared_file(options.calls.cache))
+            _open_store(stack, calls_path), _open_store(stack, shared_file(options.calls.cache))
         )
         # The client makes no call. It is needed for the keys of requests and the names of backends.
         client = Client(backends, CallOptions(policy=options.calls.policy))
@@ -173,16 +173,16 @@ class _Rehearsal:
             item: the request, as the capability defines it.
         """
         kind, batcher = capability(name), self._client.batcher(name, backend)
-        key, stored = batcher.look_up(item, self._calls)
+        key, stored_reply = batcher.look_up(item, self._calls)
         part_key = metric, kind.stored_as, batcher.backend
         part = self._parts.setdefault(part_key, Part(*part_key))
         # A request that two metrics share is made once, and counts for the first.
         if is_new := key not in self._request_keys:
             self._request_keys.add(key)
             part.calls += 1
-            part.cached += stored is not None
-        if stored is not None:
-            return stored, True
+            part.cached += stored_reply is not None
+        if stored_reply is not None:
+            return stored_reply, True
         self.stood_in += 1
         if name == "chat":
             if is_new:
@@ -211,10 +211,10 @@ class _Rehearsal:
 
         async def ask(other: Any) -> Any:
             nonlocal all_stored
-            reply, stored = await self.reply_through(
+            reply, is_stored = await self.reply_through(
                 metric, through.capability, through.backend, other
             )
-            all_stored &= stored
+            all_stored &= is_stored
             return reply
 
         try:
@@ -324,7 +324,7 @@ class _StandIns(SampleModels):
 
         So the rehearsal takes the path that is likely in the run.
         """
-        before = self._rehearsal.stood_in
+        stood_in_before = self._rehearsal.stood_in
         result = await super().choose(text, options, **how)
-        is_stored = self._rehearsal.stood_in == before
+        is_stored = self._rehearsal.stood_in == stood_in_before
         return result if is_stored or expected is None else replace(result, index=expected)

@@ -81,14 +81,14 @@ class StoredPool:
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
-        wanted = np.uint64(hash64(sample_id))
+        id_hash = np.uint64(hash64(sample_id))
         # ``searchsorted`` returns where the hash would be inserted, which may be behind the last
         # one.
-        place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
+        place = int(np.searchsorted(self._hashes, id_hash, sorter=self._by_hash))
         if place == len(self._by_hash):
             return None
         result = int(self._by_hash[place])
-        return result if self._hashes[result] == wanted else None
+        return result if self._hashes[result] == id_hash else None
 
 
 class WholePool(StoredPool):
@@ -183,17 +183,19 @@ SAY_AFTER_S = 2.0
 """Seconds of waiting after which the user is told."""
 
 
-def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends) -> str:
+def key_of(
+    input_digest: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends
+) -> str:
     """Return the key of a preparation, which depends on samples, settings and models.
 
     Args:
-        of: the SHA-256 of all samples.
+        input_digest: the SHA-256 of all samples.
         metrics: with their ``auto`` options settled.
     """
     content = [
         # Another version may prepare in another way.
         version("trustassay"),
-        of,
+        input_digest,
         {metric.name: metric.settings() for metric in metrics if metric.pool},
         backends.names(),
         settings_of(stages),

@@ -61,7 +61,12 @@ class Calibrated:
         probability = float(self.probabilities[number])
         # An answer is accepted or not by the first promise that has a threshold.
         number_of_promise = next(
-            (at for at, promise in enumerate(self.calibrator.promises) if not promise.without), -1
+            (
+                position
+                for position, promise in enumerate(self.calibrator.promises)
+                if not promise.without
+            ),
+            -1,
         )
         accepted = (
             bool(self.accepted[number_of_promise][number]) if number_of_promise >= 0 else None
@@ -131,14 +136,14 @@ def check_calibrator(
         model_names = {
             name: backends.get(name) for name in (*score_input.backends, *(needed & {SECOND}))
         }
-        for what, same, calibrator_settings, run_settings in (
+        for kind, plural, calibrator_settings, run_settings in (
             ("options", "options", score_input.options, metrics[score_input.metric]),
             ("models", "ones", score_input.backends, model_names),
         ):
             if differing := _describe_differences(calibrator_settings, as_stored(run_settings)):
                 raise InputError(
-                    f"{where}: {score_input.metric} has other {what} than the calibrator was made "
-                    f"with: {differing}. Score with the same {same}, or calibrate on a run with "
+                    f"{where}: {score_input.metric} has other {kind} than the calibrator was made "
+                    f"with: {differing}. Score with the same {plural}, or calibrate on a run with "
                     "these"
                 )
 
@@ -171,18 +176,18 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     # The inputs first: the columns of the table in front are those that the model reads.
     names = list(dict.fromkeys([*(item.name for item in calibrator.inputs), *calibrator.spreads]))
     values: list[list[float]] = []
-    failed: list[bool] = []
+    failures: list[bool] = []
     questions: list[str] = []
     for _, sample, assessments in rows(folder, infos):
         by_metric = {item.metric: item for item in assessments}
         values.append([_read_value(by_metric, name) for name in names])
         # One failed metric fails the probability: the others cannot stand for it.
-        failed.append(any(by_metric[name].error is not None for name in calibrator.metrics))
+        failures.append(any(by_metric[name].error is not None for name in calibrator.metrics))
         questions.append(question_key(str(sample.get("question") or "")))
         step()
     # The reshape matters for a run without samples.
     table = np.array(values, dtype=np.float64).reshape(len(values), len(names))
-    has_failed = np.array(failed, dtype=bool)
+    has_failed = np.array(failures, dtype=bool)
     # An answer that failed in one metric has no probability, even if others scored it.
     inputs = np.where(has_failed[:, None], np.nan, table[:, : len(calibrator.inputs)])
     probabilities, ranks = calibrator.probabilities(inputs), calibrator.ranks(inputs)
@@ -243,7 +248,7 @@ def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
     # Counts of zero are not mentioned.
     kinds = (("failed", "failed"), ("without_score", "without a score"))
     without_probability = ", ".join(
-        f"{calibrated[name]:,} {words}" for name, words in kinds if calibrated[name]
+        f"{calibrated[name]:,} {description}" for name, description in kinds if calibrated[name]
     )
     sentences = [
         f"Probability of being right ({calibrated['label']}), {calibrated['method']}, from "

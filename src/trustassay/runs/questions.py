@@ -40,7 +40,9 @@ def sketch_questions(questions: Iterable[str]) -> str:
 
 def read_sketch(sketch: str) -> frozenset[str]:
     """Return the hashes of a sketch."""
-    return frozenset(sketch[at : at + _HASH_DIGITS] for at in range(0, len(sketch), _HASH_DIGITS))
+    return frozenset(
+        sketch[start : start + _HASH_DIGITS] for start in range(0, len(sketch), _HASH_DIGITS)
+    )
 
 
 def share_questions(first: frozenset[str], second: frozenset[str]) -> bool:

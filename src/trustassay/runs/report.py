@@ -196,21 +196,23 @@ class Rated:
         self._by_item: dict[str, list[Rating]] = {}
         for rating in ratings.ratings:
             self._by_item.setdefault(rating.item, []).append(rating)
-        answers, rated, used = 0, 0, 0
+        answers, rated_answers, used_ratings = 0, 0, 0
         raters: set[str] = set()
         # Ratings that are still unmatched, by id; matched ones are subtracted.
         unknown = {item: len(ratings_of_item) for item, ratings_of_item in self._by_item.items()}
         for sample in folder.sample_records() if folder.samples_path.exists() else ():
             answers += 1
             ratings_of_item = self._ratings_of(sample["id"], sample.get("model"))
-            rated += bool(ratings_of_item)
-            used += len(ratings_of_item)
+            rated_answers += bool(ratings_of_item)
+            used_ratings += len(ratings_of_item)
             raters.update(rating.rater for rating in ratings_of_item)
             if ratings_of_item:
                 unknown[sample["id"]] -= len(ratings_of_item)
         unmatched = {item: n for item, n in unknown.items() if n > 0}
         numbers = not ratings.categories
-        self.told = RatingsTold(source, numbers, len(raters), used, rated, answers, unmatched)
+        self.told = RatingsTold(
+            source, numbers, len(raters), used_ratings, rated_answers, answers, unmatched
+        )
 
     def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
         """Return the ratings of an answer, ``None`` where it has none."""
@@ -342,18 +344,18 @@ def _find_shared_metrics(runs: Sequence[_PooledRun]) -> dict[str, MetricInfo]:
     Raises:
         RunFolderError: there is none, or the ranges of its scores differ.
     """
-    shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
-    if not shared:
+    shared_names = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
+    if not shared_names:
         message = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
         raise RunFolderError(f"the runs have no metric in common ({message})")
-    for name in shared:
+    for name in shared_names:
         # Scores with different ranges cannot be averaged.
         kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
         if len(kinds) > 1:
             raise RunFolderError(
                 f"the scores of {name} have different ranges in these runs; expected equal options"
             )
-    return {name: runs[0].infos[name] for name in shared}
+    return {name: runs[0].infos[name] for name in shared_names}
 
 
 class _PooledRuns:
@@ -394,8 +396,8 @@ class _PooledRuns:
                 outcome_of(self.installed_metrics.get(assessment.metric), assessment)
                 for assessment in assessments
             ]
-            failed = any(assessment.error is not None for assessment in assessments)
-            self.looked.add(flags, outcomes, failed=failed)
+            has_failure = any(assessment.error is not None for assessment in assessments)
+            self.looked.add(flags, outcomes, failed=has_failure)
             for assessment in assessments:
                 if assessment.score is not None:
                     self.groups[assessment.metric].add(
@@ -467,11 +469,13 @@ class _PooledRuns:
         p_values = []
         for model in models[1:]:
             best, other = means.get(str(models[0]), {}), means.get(str(model), {})
-            shared = sorted(best.keys() & other.keys())
-            ahead = [sign * (best[question] - other[question]) for question in shared]
+            shared_questions = sorted(best.keys() & other.keys())
+            differences = [
+                sign * (best[question] - other[question]) for question in shared_questions
+            ]
             rng = generator(0, "pooled", str(model))
             # A model that is ahead on the common questions cannot be worse.
-            p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
+            p_values.append(sign_flip_p(differences, rng) if sum(differences) > 0 else 1.0)
         compared = zip(models[1:], holm(p_values), strict=True)
         return {(models[0], model): p < TEST_LEVEL for model, p in compared}
 

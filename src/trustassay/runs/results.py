@@ -146,19 +146,21 @@ def _count_calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> 
     resumed.
     """
     requests = counted.requests
-    stored: Counter[str] = Counter()
-    paid: dict[str, Usage] = {}
+    stored_calls: Counter[str] = Counter()
+    usage_by_model: dict[str, Usage] = {}
     if folder.calls_path.exists():
         store = CallStore(folder.calls_path)
         for (capability, _), number in store.counts().items():
-            stored[capability] += number
-        paid = store.usage("chat")
+            stored_calls[capability] += number
+        usage_by_model = store.usage("chat")
         store.close()
     calls = {
-        name: {"requests": requests[name], "stored": stored[name]}
-        for name in sorted(requests | ({"chat": 0} if paid else {}))
+        name: {"requests": requests[name], "stored": stored_calls[name]}
+        for name in sorted(requests | ({"chat": 0} if usage_by_model else {}))
     }
-    return {"calls": calls} | ({"usage": _price_usage(paid, counted.usage, prices)} if paid else {})
+    return {"calls": calls} | (
+        {"usage": _price_usage(usage_by_model, counted.usage, prices)} if usage_by_model else {}
+    )
 
 
 def _price_usage(
@@ -183,8 +185,8 @@ def _price_usage(
 
     models = {model: priced(model, usage._asdict()) for model, usage in paid.items()}
     metrics = {
-        metric: {model: priced(model, usage) for model, usage in used.items()}
-        for metric, used in by_metric.items()
+        metric: {model: priced(model, usage) for model, usage in usage_of_model.items()}
+        for metric, usage_of_model in by_metric.items()
     }
     result: dict[str, Any] = {"models": models, "metrics": metrics}
     if table := next(filter(None, map(prices.basis, models)), ""):

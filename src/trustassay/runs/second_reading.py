@@ -117,14 +117,16 @@ def choose(
     # With a budget in seconds it is not known how far the reading gets, so the random part must not
     # depend on the order of worth.
     places_by_worth = set() if options.seconds else set(by_worth)
-    drawn: list[int] = []
+    drawn_places: list[int] = []
     for row in sorted(rows, key=lambda row: rank[int(keys[row.place])]):
         # The last unit is completed: a part of a unit would be no draw of units.
-        if len(drawn) >= wanted_draws and not (drawn and keys[row.place] == keys[drawn[-1]]):
+        if len(drawn_places) >= wanted_draws and not (
+            drawn_places and keys[row.place] == keys[drawn_places[-1]]
+        ):
             break
         if row.place not in places_by_worth:
-            drawn.append(row.place)
-    return ReadingChoice(drawn if wanted_draws else [], by_worth)
+            drawn_places.append(row.place)
+    return ReadingChoice(drawn_places if wanted_draws else [], by_worth)
 
 
 def _sort_by_worth(rows: Sequence[First]) -> list[First]:
@@ -204,8 +206,8 @@ class SecondReading:
         it again.
         """
         run, options = self._folder.read_run() or {}, self._options
-        stored = self._folder.read_json(FILE) or {}
-        began, spent = time.monotonic(), float(stored.get("seconds", 0.0))
+        stored_content = self._folder.read_json(FILE) or {}
+        began, spent = time.monotonic(), float(stored_content.get("seconds", 0.0))
         units = read_units(self._folder, run.get(UNIT))
         pool = StoredPool(self._folder.samples_path)
         content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
@@ -214,20 +216,20 @@ class SecondReading:
         for metric in self._metrics:
             # Findings of an earlier process stay: an answer that was read since has lost its first
             # assessment.
-            known_rows = stored.get("metrics", {}).get(metric.name, ())
-            rows, read, other_places = self._read_first_findings(metric, known_rows, pool)
+            known_rows = stored_content.get("metrics", {}).get(metric.name, ())
+            rows, read_places, other_places = self._read_first_findings(metric, known_rows, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
             content[OTHER_LANGUAGE_KEY][metric.name] = n = len(other_places)
-            chosen = choose(rows, len(pool), units, options.second, metric, options.seed, n)
+            choice = choose(rows, len(pool), units, options.second, metric, options.seed, n)
             read_alone = other_places[: options.second.most(n, len(rows))]
             # The random part first: an exhausted budget must not shorten it.
-            places = (*chosen.drawn, *read_alone, *chosen.by_worth)
-            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read]
+            places = (*choice.drawn, *read_alone, *choice.by_worth)
+            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read_places]
         self._folder.write_json(FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
-            words = amount(len(failures), "answer")
-            tell(f"the second reader could not read {words}; the first: {failures[0][1]}")
+            answers_text = amount(len(failures), "answer")
+            tell(f"the second reader could not read {answers_text}; the first: {failures[0][1]}")
         content["failed"] = Counter(name for name, _ in failures)
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
@@ -246,7 +248,7 @@ class SecondReading:
             has read, and the places of answers in languages that the first one does not read.
         """
         rows = {int(row[0]): First(*row) for row in known_rows}
-        info, read, other_places = MetricInfo.of(metric), set[int](), set[int]()
+        info, read_places, other_places = MetricInfo.of(metric), set[int](), set[int]()
         for assessment in self._folder.assessments(metric.name):
             place = pool.index(assessment.id)
             assert place is not None
@@ -257,11 +259,11 @@ class SecondReading:
             ):
                 other_places.add(place)
             if READ in assessment.parts:
-                read.add(place)
+                read_places.add(place)
             elif (bad := badness_of(info, assessment)) is not None:
                 flagged = problem_of(metric, assessment) is not None
                 rows[place] = First(place, flagged, metric.in_doubt(assessment), bad)
-        return [rows[place] for place in sorted(rows)], read, sorted(other_places)
+        return [rows[place] for place in sorted(rows)], read_places, sorted(other_places)
 
     async def _read_all(
         self,
@@ -319,46 +321,46 @@ def second_results(
     if FILE not in run:
         return {}
     content = folder.read_json(FILE) or {}
-    stored = content.get("metrics", {})
-    if not stored:  # a run of samples that came one by one has no second pass
+    stored_findings = content.get("metrics", {})
+    if not stored_findings:  # a run of samples that came one by one has no second pass
         return {}
     units = read_units(folder, run.get(UNIT))
     result = {}
     for metric in metrics:
-        if metric.name not in stored:
+        if metric.name not in stored_findings:
             continue
-        rows = [First(*row) for row in stored[metric.name]]
-        flagged, read, statements = list[bool](), set[int](), 0.0
+        rows = [First(*row) for row in stored_findings[metric.name]]
+        flagged, read_places, statements = list[bool](), set[int](), 0.0
         for place, assessment in enumerate(folder.assessments(metric.name, evidence_later=True)):
             flagged.append(problem_of(metric, assessment) is not None)
             if READ in assessment.parts:
-                read.add(place)
+                read_places.add(place)
                 statements += assessment.parts[READ]
         flagged_now = {row.place: flagged[row.place] for row in rows}
-        alone_count = len(read - flagged_now.keys())
+        alone_count = len(read_places - flagged_now.keys())
         unread_by_first = content.get(OTHER_LANGUAGE_KEY, {}).get(metric.name, 0)
         options = SecondOptions(**run[FILE])
         # The same choice as in the pass itself, since it follows from the stored findings.
-        chosen = choose(rows, len(flagged), units, options, metric, seed, unread_by_first)
+        choice = choose(rows, len(flagged), units, options, metric, seed, unread_by_first)
         result[metric.name] = {
             "reader": run["backends"][ROLE],
             "answers": len(rows),
-            "read": len(read & flagged_now.keys()),
+            "read": len(read_places & flagged_now.keys()),
             "statements": int(statements),
-            "unread": len(set(chosen.every) - read),
+            "unread": len(set(choice.every) - read_places),
             "failed": content.get("failed", {}).get(metric.name, 0),
             "lifted": sum(row.flagged and not flagged_now[row.place] for row in rows),
             "set": sum(flagged_now[row.place] and not row.flagged for row in rows),
-            **share_to_look_at(chosen, flagged_now, read, units),
+            **share_to_look_at(choice, flagged_now, read_places, units),
             **({"alone": alone_count} if alone_count else {}),
         }
     return {FILE: result}
 
 
 def share_to_look_at(
-    chosen: ReadingChoice,
+    choice: ReadingChoice,
     flagged_now: Mapping[int, bool],
-    read: set[int],
+    read_places: set[int],
     units: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
     """Estimate the share of answers that would need a look if the second reader had read all.
@@ -372,24 +374,26 @@ def share_to_look_at(
 
     Args:
         flagged_now: by place, whether each scored answer needs a look after the second reading.
-        read: the places of the answers that were read.
+        read_places: the places of the answers that were read.
     """
-    drawn = set(chosen.drawn)
+    drawn_places = set(choice.drawn)
     # A drawn answer deep in the order was read for the draw: it does not tell how far the order
     # got.
     reached = [
-        i for i, place in enumerate(chosen.by_worth, 1) if place in read and place not in drawn
+        i
+        for i, place in enumerate(choice.by_worth, 1)
+        if place in read_places and place not in drawn_places
     ]
-    known_places = set(chosen.by_worth[: max(reached, default=0)])
+    known_places = set(choice.by_worth[: max(reached, default=0)])
     # Drawn answers that were also reached by worth are no part of the others.
-    sample = [place for place in chosen.drawn if place in read and place not in known_places]
+    sample = [place for place in choice.drawn if place in read_places and place not in known_places]
     other_count, n = len(flagged_now) - len(known_places), len(flagged_now)
     bad = sum(flagged_now[place] for place in known_places)
     if not other_count or not sample:
         # All are known, or nothing is known of the others.
         value = bad / n if n and not other_count else None
         reason = "none of the answers drawn at random was read"
-        reason = reason if drawn else "no answer was drawn at random"
+        reason = reason if drawn_places else "no answer was drawn at random"
         if value is not None:
             return {"share": value, "interval": [value, value], "drawn": len(sample), "without": ""}
         return {"share": None, "interval": None, "drawn": len(sample), "without": reason}
@@ -406,20 +410,20 @@ def share_to_look_at(
     return {**estimate, "drawn": len(sample), "without": without}
 
 
-def _compute_interval(share: float, variance: float, n: int, of: int) -> Interval:
+def _compute_interval(share: float, variance: float, n: int, total: int) -> Interval:
     """Return the mid-P interval of a share, for its effective number of independent draws.
 
     Args:
         share: among the drawn answers.
         variance: of the share, over units.
         n: the number of drawn answers.
-        of: the number of answers from which they were drawn, without replacement.
+        total: the number of answers from which they were drawn, without replacement.
     """
-    if n >= of:
+    if n >= total:
         return share, share
     simple_variance = share * (1 - share) / n
     # The design effect: answers of one unit are alike, so that they count for fewer.
     design = max(1.0, variance / simple_variance) if simple_variance else 1.0
     # The finite population correction: the more of all answers are drawn, the less is unknown.
-    effective_n = n / design / (1 - n / of)
+    effective_n = n / design / (1 - n / total)
     return binomial_interval(share * effective_n, effective_n)
