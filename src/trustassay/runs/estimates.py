@@ -26,7 +26,7 @@ ENOUGH = 4
 MAX_STORED_REPLIES = 2000
 """The most stored replies that are read; the latest ones."""
 MIN_NEAR_REPLIES = 40
-"""From so many replies to prompts of similar length, only these are used."""
+"""The number of replies to prompts of similar length from which only these are used."""
 RANGE_PERCENTILES = (10, 90)
 """Percentiles of stored values that bound a range."""
 OPEN_REPLY = 1000

@@ -93,7 +93,7 @@ async def execute(
     Raises:
         InputError, BadInputError, BackendError: nothing was started.
         RunFolderError: the folder holds another run, or another process works in it.
-        asyncio.CancelledError: interrupted; what was finished is on disk.
+        asyncio.CancelledError: interrupted; all finished assessments are on disk.
     """
     # The monotonic clock measures the duration; the wall clock is what people read in run.json.
     started, began = time.monotonic(), utc_now()

@@ -326,11 +326,12 @@ class Run:
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return the assessments as a table: ``id``, ``question``, ``response``, what was found.
+        """Return the assessments as a table: ``id``, ``question``, ``response`` and results.
 
         ``outcome`` is ``passed``, ``failed`` or ``not_answered``, of a metric without a line
         ``scored`` or ``not_scored``; ``outcome_reason`` says why an answer was not judged.
-        That of a pandas frame has the frame's index, unless more than 1,000 rows were skipped.
+        If the input was a pandas frame, the table has its index, unless more than 1,000 rows were
+        skipped.
 
         Raises:
             ImportError: pandas is not installed; the message says how to install it.

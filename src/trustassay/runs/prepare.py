@@ -1,4 +1,4 @@
-"""Pools of samples with random access, and what metrics prepare from them before the first sample.
+"""Pools of samples with random access, and the preparation of metrics before the first sample.
 
 All shards of an input share one preparation: the first process makes it, the others wait for it.
 """
@@ -334,7 +334,7 @@ def _unpack(
     preparation: Preparation,
     requests: Mapping[str, Any],
 ) -> dict[str, Prepared]:
-    """Return what of metrics is stored in arrays, by name."""
+    """Return the preparations that are stored as arrays, by metric."""
     result = {}
     for metric in metrics:
         if (arrays := preparation.arrays(metric.name)) is not None:
@@ -344,5 +344,5 @@ def _unpack(
 
 
 def packed_name(metric: str) -> str:
-    """Return the name of the file of what a metric packed."""
+    """Return the name of the file with the arrays that a metric packed."""
     return f"{metric}.npz"
