@@ -144,7 +144,7 @@ class _Rehearsal:
                 try:
                     prepared[metric.name] = await metric.prepare(pool, models)
                 except Exception:
-                    # The metric could not use a stand-in reply: none of its samples is rehearsed.
+                    # The metric could not use a stand-in reply: all samples count as unsure.
                     self.unsure[metric.name] += len(pool)
         return prepared
 
